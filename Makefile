@@ -11,6 +11,7 @@ LIBRARIES := .cache/libraries
 ADAPTERS := .cache/adapters
 VIEW := .cache/view
 LOGGERS := .cache/loggers
+RAY := .cache/ray
 AGREEMENT := .cache/agreement
 DOCS := .cache/docs
 OLDEST_INSPECT := 0.3.275
@@ -18,7 +19,7 @@ OLDEST_INSPECT := 0.3.275
 PARALLEL := -n 2 --dist worksteal
 
 .PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
-.PHONY: test-vllm test-loggers test-agreement docs bench clean
+.PHONY: test-vllm test-loggers test-ray test-agreement docs bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -161,6 +162,16 @@ $(LOGGERS)/.installed: pyproject.toml constraints-loggers.txt
 	rm -rf $(LOGGERS)
 	$(PYTHON) -m venv $(LOGGERS)
 	$(LOGGERS)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-loggers.txt -e '.[wandb,trackio]' pytest
+	touch $@
+
+# Verification on a Ray cluster of two simulated nodes, in an environment of its own, which needs no torch.
+test-ray: $(RAY)/.installed
+	$(RAY)/bin/pytest tests/ray
+
+$(RAY)/.installed: pyproject.toml constraints.txt constraints-ray.txt
+	rm -rf $(RAY)
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-ray.txt -e '.[ray]' pytest
 	touch $@
 
 # Rollouts and weights through vLLM on CPU, in an environment of its own (3.7 GB). torch is named, so that the build at hand is

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import abc
+import contextlib
+import copy
 import dataclasses
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Self, get_type_hints
 
 import numpy as np
 import torch
@@ -36,11 +39,13 @@ from agents.training.batch_passes import state_values, token_logprobs
 from agents.training.checkpoint import load_checkpoint, save_checkpoint
 from agents.training.critic import make_critic
 from agents.training.health import Health
+from agents.training.lag import Arrived, LaggedSampling, StoppablePolicy
 from agents.training.learner import Learner, Loss
 from agents.training.metrics import advantage_metrics, explained_variance, merge, sampling_metrics, summarize
 from agents.training.reference import ReferencePolicy
 from agents.training.run import Run
-from agents.training.verifier_errors import VerifierWatch
+from agents.training.sampled import Sampled
+from agents.training.verifier_errors import SeenEpisodes, VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
 from rlvr_envs import Observation, Tokenizer, TokenVectorEnv
@@ -77,6 +82,8 @@ class Agent(abc.ABC):
         self.sampler: Sampler = sampler or policy
         self._check_use(policy, config)
         self.config = config = config.for_model(policy.model)
+        self.lagged = LaggedSampling(self, config.lag) if config.lag else None
+        """The batches that are sampled ahead; None without a lag."""
         self.critic = None if config.critic is None else make_critic(policy, config.critic)
         self.learner = Learner(policy, config.learner, self.critic, config.critic)
         self.reference = ReferencePolicy(policy) if config.needs_reference else None
@@ -94,6 +101,8 @@ class Agent(abc.ABC):
         self._generated = 0  # in the current step
         self._log_rollouts: Callable[[Sequence[Trajectory], Tensor], None] | None = None
         self._verifier_watch = VerifierWatch(config.max_error_share)
+        self._seen: SeenEpisodes | None = None  # of a copy that only samples
+        self._stopped: threading.Event | None = None
         self._health = Health()
         self.tokenizer: Tokenizer | None = None
         """The environment's tokenizer, which is saved with the model."""
@@ -114,6 +123,10 @@ class Agent(abc.ABC):
                 f"rank {config.problems_per_step} would have nothing to play: a step has "
                 f"problems_per_step={config.problems_per_step} groups of completions for {self.ranks.size} ranks, and each "
                 "rank plays whole groups; raise problems_per_step, or use fewer processes"
+            )
+        if config.lag and self.ranks.size > 1:
+            raise InvalidArgumentError(
+                f"lag={config.lag} works in one process, and this run has {self.ranks.size}: leave one of the two out"
             )
         if config.critic is not None and type(self).value_targets is Agent.value_targets:
             raise InvalidArgumentError(f"{type(self).__name__} does not use a critic: leave `critic` out")
@@ -211,14 +224,16 @@ class Agent(abc.ABC):
             for row in run.rows():
                 self._health.observe(row["step"], row)
         self.ranks.require_same_weights(self.policy.model)
+        sampling = contextlib.nullcontext() if self.lagged is None else self.lagged.running(env, steps)
         with self.ranks.interrupts_together():
             try:
-                while self.steps < steps and (tokens is None or self.tokens < tokens):
-                    metrics = self._train_step(env, run)
-                    for callback in callbacks:
-                        callback(self.steps, metrics)
-                    if checkpoint_every and self.steps % checkpoint_every == 0:
-                        self._keep(run)
+                with sampling:
+                    while self.steps < steps and (tokens is None or self.tokens < tokens):
+                        metrics = self._train_step(env, run)
+                        for callback in callbacks:
+                            callback(self.steps, metrics)
+                        if checkpoint_every and self.steps % checkpoint_every == 0:
+                            self._keep(run)
             except KeyboardInterrupt:
                 # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
                 with interrupts_deferred():
@@ -229,21 +244,24 @@ class Agent(abc.ABC):
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
-        verified = _verification_seconds(env)
-        self._generated = 0
-        trajectories, rounds, sampling = self._collect(env, run)
-        rolled_out = time.perf_counter()
+        arrived = self._next_batch(env, run)
+        sampled = arrived.sampled
+        begun = time.perf_counter()
         # An interrupt waits until the step is complete: weights, counts and metrics.
         with interrupts_deferred():
             self._log_rollouts = self._rollout_writer(env, run)
-            metrics = summarize(trajectories) | sampling | self.update(trajectories)
-            self.rounds += rounds
+            metrics = summarize(sampled.trajectories) | dict(sampled.metrics) | self.update(sampled.trajectories)
+            if self.lagged is None:
+                self.rounds += sampled.rounds
+            else:
+                self.lagged.learned()
+                metrics |= arrived.metrics()
             now = time.perf_counter()
-            self.tokens += self._generated
-            metrics |= {"rollout_s": rolled_out - started, "update_s": now - rolled_out}
-            if verified is not None:
-                metrics["verify_s"] = (_verification_seconds(env) or 0.0) - verified
-            metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": self._generated / (now - started)}
+            self.tokens += sampled.tokens
+            metrics |= {"rollout_s": sampled.seconds, "update_s": now - begun}
+            if sampled.verify_seconds is not None:
+                metrics["verify_s"] = sampled.verify_seconds
+            metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": sampled.tokens / (now - started)}
             warnings = [str(warning) for warning in self._health.observe(self.steps, metrics)]
             if run is not None:
                 run.log(self.steps, metrics, warnings)
@@ -264,20 +282,45 @@ class Agent(abc.ABC):
             self.steps + 1, trajectories, advantages, self.tokenizer, dataset
         )
 
-    def _collect(
-        self, env: VectorEnv[Any, Any, Any], run: Run | None
-    ) -> tuple[list[Trajectory], int, dict[str, float]]:
-        """Call `collect`, and return also the metrics of preparing the sampler; on failure, save the steps done so far."""
+    def _next_batch(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> Arrived:
+        """The episodes of this step, sampled now or ahead; on failure, save the steps done so far."""
         self._verifier_watch.forget_step()
         try:
-            with self.sampler.sampling() as metrics:
-                trajectories, rounds = self.collect(env, self.rounds)
+            lagged = self.lagged
+            arrived = lagged.next() if lagged else Arrived(self.sample(env, self.rounds), age=0, waited_s=0.0)
+            if arrived.sampled.seen is not None:
+                self._verifier_watch.see_all(arrived.sampled.seen)
             self._verifier_watch.end_step(self.steps + 1, run)
-            return trajectories, rounds, dict(metrics)
+            return arrived
         except Exception:
+            if self.lagged is not None:
+                self.lagged.sample_errored_again()
             if self.steps > 0:
                 self._keep(run)
             raise
+
+    def sample(self, env: VectorEnv[Any, Any, Any], first_round: int) -> Sampled:
+        """Call `collect` with the sampler's current weights, and measure it."""
+        started, verified = time.perf_counter(), _verification_seconds(env)
+        self._generated = 0
+        with self.sampler.sampling() as metrics:
+            trajectories, rounds = self.collect(env, first_round)
+        return Sampled(
+            trajectories,
+            rounds,
+            self._generated,
+            self._seen,
+            dict(metrics),
+            time.perf_counter() - started,
+            None if verified is None else (_verification_seconds(env) or 0.0) - verified,
+        )
+
+    def sampling_copy(self, policy: TrainablePolicy, sampler: Sampler, stopped: threading.Event) -> Self:
+        """Return a copy that only samples: with another policy and sampler, until the event is set."""
+        other = copy.copy(self)
+        other.policy, other.sampler = policy, sampler
+        other._seen, other._stopped = SeenEpisodes(), stopped
+        return other
 
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
         """Play the episodes of one step; return them and the number of rounds of problems drawn."""
@@ -290,15 +333,20 @@ class Agent(abc.ABC):
 
         Each rank plays its own groups, and all return all trajectories, in the order of `episodes`.
         """
+        see = (self._verifier_watch if self._seen is None else self._seen).see
 
         def ended(trajectory: Trajectory) -> None:
-            self._verifier_watch.see(trajectory)
+            see(trajectory)
             self.check_episode(trajectory)
 
-        def play_own(mine: Sequence[Episode]) -> list[Trajectory]:
-            return rollout(env, policy or self.sampler, mine, on_episode=ended)
+        acting: Policy = policy or self.sampler
+        if self._stopped is not None:
+            acting = StoppablePolicy(acting, self._stopped)
 
-        played = play_divided(self.ranks, episodes, play_own, seen=self._verifier_watch.see)
+        def play_own(mine: Sequence[Episode]) -> list[Trajectory]:
+            return rollout(env, acting, mine, on_episode=ended)
+
+        played = play_divided(self.ranks, episodes, play_own, seen=see)
         self._generated += sum(int(trajectory.policy_mask.sum()) for trajectory in played)
         return played
 
@@ -390,10 +438,11 @@ class Agent(abc.ABC):
         )
 
     def _correction(self) -> Correction:
-        """The importance correction: samples of another sampler are weighted unless the config says otherwise."""
+        """The importance correction: samples of another sampler or of older weights are weighted unless the config objects."""
         if self.config.importance_correction is not None:
             return self.config.importance_correction
-        return Correction.NONE if self.sampler is self.policy else Correction.TOKEN_TRUNCATE
+        on_policy = self.sampler is self.policy and self.lagged is None
+        return Correction.NONE if on_policy else Correction.TOKEN_TRUNCATE
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
         """Take the optimiser steps of one batch: `epochs` passes over it, each divided into `minibatches`."""
@@ -505,7 +554,7 @@ class Agent(abc.ABC):
     ) -> Evaluation:
         """Evaluate the policy on the first problems of an environment's data set; see `evaluate`."""
         policy = self.sampler.at_temperature(0.0) if greedy else self.sampler
-        with self.sampler.sampling():
+        with contextlib.nullcontext() if self.lagged is None else self.lagged.paused(), self.sampler.sampling():
             return evaluate(env, policy, problems=problems, samples=samples, seed=self.config.seed, record=record)
 
     def save(self, folder: str | Path) -> None:

@@ -76,10 +76,13 @@ class AgentConfig:
     """Weight of the entropy bonus."""
     entropy_coefficient_end: float | None = None
     """Weight of the entropy bonus at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
+    lag: int = 0
+    """Number of updates between the weights that sample a batch and those that learn from it; above 0, batches are sampled
+    while earlier ones are verified and learned from."""
     importance_correction: Correction | None = None
     """How off-policy tokens are weighted, which are those that another engine or older weights sampled; `none` takes the
-    sampler's log-probabilities for the learner's. By default it is `none` if the policy itself samples, and
-    `token-truncate` if an engine does."""
+    sampler's log-probabilities for the learner's. By default it is `none` if the policy itself samples without a lag, and
+    `token-truncate` if an engine or older weights do."""
     importance_cap: float = 2.0
     """Largest importance weight."""
     importance_floor: float = 0.0
@@ -111,6 +114,8 @@ class AgentConfig:
             raise InvalidArgumentError(
                 f"importance_cap must be at least 1, the weight of on-policy samples, got {self.importance_cap}"
             )
+        if self.lag < 0:
+            raise InvalidArgumentError(f"lag must be at least 0, got {self.lag}")
         if not 0 <= self.importance_floor <= 1:
             raise InvalidArgumentError(
                 f"importance_floor must be from 0 to 1, the weight of on-policy samples, got {self.importance_floor}"

@@ -28,6 +28,16 @@ def recipe(spec: VerifierSpec, arguments: Mapping[str, object]) -> str:
         ) from error
 
 
+def made_from(recipe: str) -> Verifier:
+    """In the other process: make the verifier of a recipe.
+
+    Raises:
+        RLVRError: If it can't be made, as `verifiers.make` raises it.
+    """
+    spec, arguments = decode(recipe)
+    return make(spec, **arguments)
+
+
 def serve_verifier(requests: IO[bytes], replies: IO[bytes], answer: Callable[[Verifier, str, str], object]) -> None:
     """In the other process: answer requests by the protocol of `verifiers._workers` until there are no more.
 
@@ -55,8 +65,7 @@ def serve_verifier(requests: IO[bytes], replies: IO[bytes], answer: Callable[[Ve
 def _make_here(payload: str) -> tuple[Verifier | None, list[str]]:
     """The verifier of a recipe, or the class and the message of the error."""
     try:
-        spec, arguments = decode(payload)
-        return make(spec, **arguments), []
+        return made_from(payload), []
     except Exception as error:  # noqa: BLE001 - sent to the parent, which raises it
         return None, [type(error).__name__, str(error)]
 

@@ -59,6 +59,7 @@ _BUILT_IN = {
     "math": "verifiers.math:MathVerifier",
     "numeric": "verifiers.numeric:NumericVerifier",
     "process_reward_model": "verifiers.process_reward_model:ProcessRewardModelVerifier",
+    "ray": "verifiers.ray_tasks:RayVerifier",
     "reward_model": "verifiers.reward_model:RewardModelVerifier",
     "smt": "verifiers.proofs.smt.verifier:SmtVerifier",
     "sql": "verifiers.sql:SQLVerifier",

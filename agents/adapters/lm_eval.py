@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import verifiers
-from agents.adapters.problems import json_row, load_task
+from agents.adapters.problems import json_row, load_task, number_of_problems
 from rlvr_envs import environment_class, environment_id
-from verifiers import InvalidArgumentError, Problem
+from verifiers import Problem
 
 # `{name}` are filled in with JSON, which is YAML too; `!function` is how the harness names Python of the task's folder.
 _TASK = """\
@@ -80,9 +80,7 @@ def export(
     """
     spec = environment_class(env).task
     task = load_task(env, split, **arguments)
-    count = len(task.problems) if limit is None else min(limit, len(task.problems))
-    if not count:
-        raise InvalidArgumentError(f"{env} has no problems to write")
+    count = number_of_problems(task, env, limit)
     path = Path(folder).absolute()
     path.mkdir(parents=True, exist_ok=True)
     rows = [json_row(task.problems[index], task.text(index)) for index in range(count)]

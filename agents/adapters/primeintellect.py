@@ -19,7 +19,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from agents.adapters.problems import json_row, load_task
+from agents.adapters.problems import json_row, load_task, number_of_problems
 from verifiers import InvalidArgumentError
 
 _PROJECT = """\
@@ -123,9 +123,7 @@ def export(
     if not re.fullmatch(r"[a-z][a-z0-9_]*", path.name):
         raise InvalidArgumentError(f"the folder's name is the package's: letters, digits and _, got {path.name!r}")
     task = load_task(env, split, **arguments)
-    count = len(task.problems) if limit is None else min(limit, len(task.problems))
-    if not count:
-        raise InvalidArgumentError(f"{env} has no problems to write")
+    count = number_of_problems(task, env, limit)
     rows = [json_row(task.problems[index], task.messages(index)) for index in range(count)]
     package = path / path.name
     package.mkdir(parents=True, exist_ok=True)

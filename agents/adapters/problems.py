@@ -9,7 +9,7 @@ from typing import Any
 
 import verifiers
 from agents.files.json_files import to_json
-from rlvr_envs import ChatPrompt, Dataset, Prompt, environment_class, get_prompt
+from rlvr_envs import ChatPrompt, Dataset, Prompt, environment_class, get_prompt, get_tokenizer
 from verifiers import (
     DataError,
     InvalidArgumentError,
@@ -31,6 +31,7 @@ class LoadedTask:
     prompt: Prompt
     verifier_spec: tuple[str, Mapping[str, object]]
     """Name and arguments of that verifier, for those who make it elsewhere."""
+    split: str
 
     def text(self, index: int) -> str:
         """The text that a model without a chat template continues."""
@@ -51,12 +52,34 @@ def load_task(env: str, split: str | None = None, **arguments: Any) -> LoadedTas
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
         **arguments: Of the data set, such as `data_dir`.
+
+    Raises:
+        InvalidArgumentError: If the environment answers what a model says, which other libraries do not play.
     """
     task = environment_class(env).task
-    problems = task.load(split=task.default_split if split is None else split, **arguments)
+    split = task.default_split if split is None else split
+    problems = task.load(split=split, **arguments)
+    tokenizer = get_tokenizer(task.tokenizer, alphabet=getattr(problems, "alphabet", None))
+    if task.rules is not None and "interaction" in task.rules(problems, tokenizer):
+        raise InvalidArgumentError(
+            f"an episode of {env} has several turns, with what the environment says in between, which other libraries do not "
+            "play: choose an environment of one turn"
+        )
     name, verifier_arguments = task.verifier_of(problems)
     made = verifiers.make(name, **verifier_arguments)
-    return LoadedTask(problems, made, get_prompt(task.prompt), (name, verifier_arguments))
+    return LoadedTask(problems, made, get_prompt(task.prompt), (name, verifier_arguments), split)
+
+
+def number_of_problems(task: LoadedTask, env: str, limit: int | None) -> int:
+    """How many problems of an environment are written, at most `limit`.
+
+    Raises:
+        InvalidArgumentError: If there are none.
+    """
+    count = len(task.problems) if limit is None else min(limit, len(task.problems))
+    if count < 1:
+        raise InvalidArgumentError(f"{env} has no problems to write")
+    return count
 
 
 def text_of(completion: object) -> str:

@@ -9,15 +9,39 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import verifiers
-from agents.adapters.problems import before_stop, load_task, prompt_of, text_of
-from rlvr_envs import Dataset
-from verifiers import InvalidArgumentError, Outcome, Problem, UnknownArgumentError, Verifier
+from agents.adapters.problems import before_stop, load_task, number_of_problems, prompt_of, text_of
+from rlvr_envs import Dataset, environment_class, environment_id
+from verifiers import Outcome, Problem, UnknownArgumentError, Verifier
 
 if TYPE_CHECKING:
     import datasets  # type: ignore[import-untyped]  # ships no types
+
+_SCRIPT = '''\
+"""GRPO with TRL on {env}; every option of TRL's GRPOConfig and ModelConfig is an option here.
+
+    accelerate launch {file} --model_name_or_path Qwen/Qwen3-0.6B --output_dir grpo
+"""
+
+from trl import GRPOConfig, GRPOTrainer, ModelConfig, TrlParser
+
+from agents.adapters import trl as adapter
+
+
+def main() -> None:
+    parser = TrlParser((GRPOConfig, ModelConfig))
+    parser.set_defaults(max_completion_length={max_new_tokens})
+    config, model = parser.parse_args_and_config()
+    rows, reward = adapter.environment({env!r}, {split!r}, limit={limit!r}, **{arguments!r})
+    GRPOTrainer(model=model.model_name_or_path, args=config, train_dataset=rows, reward_funcs=reward).train()
+
+
+if __name__ == "__main__":
+    main()
+'''
 
 RewardFunction = Callable[..., list[float | None]]
 """Called with `prompts`, `completions`, `completion_ids` and every other column of the data set, each a list."""
@@ -113,7 +137,9 @@ def _masked(values: Sequence[float | None], whole: Sequence[bool]) -> list[float
     return [value if counts else None for value, counts in zip(values, whole, strict=True)]
 
 
-def environment(env: str, split: str | None = None, **arguments: Any) -> tuple[datasets.Dataset, RewardFunction]:
+def environment(
+    env: str, split: str | None = None, *, limit: int | None = None, **arguments: Any
+) -> tuple[datasets.Dataset, RewardFunction]:
     """Load an environment's problems as a data set for `train_dataset`, and their reward function.
 
     The rows are `prompt`, as chat messages, and `problem`, by which the reward function finds the reference; so a reference may
@@ -122,15 +148,46 @@ def environment(env: str, split: str | None = None, **arguments: Any) -> tuple[d
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
+        limit: How many problems; None for all.
         **arguments: Of the data set, such as `data_dir`.
+
+    Raises:
+        InvalidArgumentError: If there are no problems.
     """
     import datasets
 
     task = load_task(env, split, **arguments)
-    count = len(task.problems)
-    if not count:
-        raise InvalidArgumentError(f"{env} has no problems in the split {split!r}")
+    count = number_of_problems(task, env, limit)
     rows = [{"prompt": task.messages(index), "problem": index} for index in range(count)]
     name = env.removeprefix("rlvr/").partition("-v")[0]
     reward = reward_function(task.verifier, problems=task.problems, stop=task.prompt.stop, name=name)
     return datasets.Dataset.from_list(rows), reward
+
+
+def export(
+    env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
+) -> Path:
+    """Write `train.py`, a script that trains with `GRPOTrainer` on an environment's problems.
+
+    Args:
+        env: As for `rlvr_envs.environment_class`.
+        folder: Where to write; made if it is not there.
+        split: None for the environment's own default.
+        limit: How many problems; None for all.
+        **arguments: Of the data set, such as `data_dir`; the script holds them.
+
+    Returns:
+        The script.
+
+    Raises:
+        InvalidArgumentError: If there are no problems.
+    """
+    task = load_task(env, split, **arguments)
+    number_of_problems(task, env, limit)
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    script = path / "train.py"
+    tokens = environment_class(env).task.max_new_tokens
+    settings = {"env": environment_id(env), "split": task.split, "limit": limit, "arguments": arguments}
+    script.write_text(_SCRIPT.format(file=script.name, max_new_tokens=tokens, **settings), encoding="utf-8")
+    return script

@@ -6,6 +6,8 @@ reward.custom_reward_function.name=compute_score
 +reward.custom_reward_function.reward_kwargs.verifier=math
 ```
 
+`export` writes an environment's problems as Parquet, with a reward function of their own.
+
 verl can't leave a sample out, and a NaN would spoil the whole batch, so a verifier that breaks is an exception, which stops the
 run (verl 0.9: `verl/trainer/ppo/reward.py`, `verl/experimental/reward_loop/`).
 """
@@ -14,12 +16,23 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import verifiers
-from agents.adapters.problems import judged
-from verifiers import Problem, Verifier
+from agents.adapters.problems import before_stop, judged, load_task, number_of_problems
+from agents.files.json_files import to_json
+from rlvr_envs import environment_id
+from verifiers import DataError, Problem, Verdict, Verifier, missing_dependency
+
+_REWARD = '''\
+"""Rewards of {env} for verl, by its verifier in rlvr-envs."""
+
+from agents.adapters.verl import scorer_of
+
+compute_score = scorer_of({env!r}, {split!r}, {arguments!r})
+'''
 
 
 def compute_score(
@@ -54,7 +67,88 @@ def compute_score(
         f"{data_source}/{metadata.get('index', '')}", str(metadata.get("question", "")), _plain(ground_truth), metadata
     )
     made = _made(verifier, json.dumps(dict(verifier_args or {}), sort_keys=True, default=dict))
-    verdict = judged(made, solution_str, problem, "verl")
+    return _result(judged(made, solution_str, problem, "verl"))
+
+
+def export(
+    env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
+) -> tuple[Path, Path]:
+    """Write an environment's problems as a Parquet file, and `reward.py`, which judges them.
+
+    A row names its problem by its index and id; the reward function finds it in the environment's data, which therefore have to
+    be where verl runs. So a reference may be anything, such as unit tests.
+
+    Args:
+        env: As for `rlvr_envs.environment_class`.
+        folder: Where to write; made if it is not there.
+        split: None for the environment's own default.
+        limit: How many problems; None for all.
+        **arguments: Of the data set, such as `data_dir`; `reward.py` holds them.
+
+    Returns:
+        The data, `SPLIT.parquet`, and the reward function's file.
+
+    Raises:
+        InvalidArgumentError: If there are no problems.
+        MissingDependencyError: If pyarrow is not installed.
+    """
+    try:
+        import pyarrow  # type: ignore[import-untyped]  # ships no types
+        import pyarrow.parquet  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise missing_dependency("pyarrow", "hub", "an export for verl") from error
+    task = load_task(env, split, **arguments)
+    name = environment_id(env)
+    rows = [
+        {
+            "data_source": name,
+            "prompt": task.messages(index),
+            "ability": "",
+            "reward_model": {"style": "rule", "ground_truth": _text(task.problems[index].reference)},
+            "extra_info": {"split": task.split, "index": index, "id": task.problems[index].id},
+        }
+        for index in range(number_of_problems(task, env, limit))
+    ]
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    data, reward = path / f"{task.split}.parquet", path / "reward.py"
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), data)
+    source = _REWARD.format(env=name, split=task.split, arguments=arguments)
+    reward.write_text(source, encoding="utf-8")
+    return data, reward
+
+
+def scorer_of(env: str, split: str, arguments: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
+    """`compute_score` of exported rows, which judges with an environment's verifier; the data are loaded at the first row."""
+
+    @functools.cache
+    def task() -> Any:
+        return load_task(env, split, **arguments)
+
+    def compute_score(
+        data_source: str,
+        solution_str: str,
+        ground_truth: Any,
+        extra_info: Mapping[str, Any] | None = None,
+        **unused: Any,
+    ) -> dict[str, Any]:
+        row = extra_info or {}
+        problem = task().problems[int(row["index"])]
+        if problem.id != row["id"]:
+            raise DataError(
+                f"row {row['index']} was exported as problem {row['id']!r} of {env}, and is {problem.id!r} here: export again, "
+                "from the data that are here"
+            )
+        return _result(judged(task().verifier, before_stop(solution_str, task().prompt.stop), problem, "verl"))
+
+    return compute_score
+
+
+def _text(reference: object) -> str:
+    return reference if isinstance(reference, str) else to_json(reference)
+
+
+def _result(verdict: Verdict) -> dict[str, Any]:
     return {
         "score": verdict.score,
         "acc": verdict.outcome is verifiers.Outcome.CORRECT,

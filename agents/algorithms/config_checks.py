@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.config import AgentConfig
+from agents.importance import Correction
 from agents.truncation import Truncation
 from verifiers import InvalidArgumentError, unknown_name
 
@@ -50,12 +51,27 @@ def require_one_step(config: AgentConfig, reason: str) -> None:
     """Check that each batch is used for one optimiser step.
 
     Raises:
-        InvalidArgumentError: If there are several.
+        InvalidArgumentError: If there are several, or batches of older weights would count as those of the current ones.
     """
     if config.epochs * config.minibatches > 1:
         raise InvalidArgumentError(
             f"{reason}: epochs and minibatches must be 1, got epochs={config.epochs} and minibatches={config.minibatches}"
         )
+    if reason == NO_RATIO and config.lag and config.importance_correction is Correction.NONE:
+        raise InvalidArgumentError(
+            f"the loss of a {type(config).__name__} has no ratio to the policy that sampled: with lag={config.lag}, leave out "
+            "importance_correction='none'"
+        )
+
+
+def require_on_policy(config: AgentConfig, reason: str) -> None:
+    """Check that each batch is sampled with the weights that learn from it.
+
+    Raises:
+        InvalidArgumentError: If there is a lag.
+    """
+    if config.lag:
+        raise InvalidArgumentError(f"{reason}: lag must be 0, got {config.lag}")
 
 
 def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:

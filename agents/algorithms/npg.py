@@ -24,7 +24,7 @@ from torch import Tensor
 
 from agents.advantages import whiten
 from agents.agent import Agent
-from agents.algorithms.config_checks import require_defaults, require_one_step, require_share
+from agents.algorithms.config_checks import require_defaults, require_on_policy, require_one_step, require_share
 from agents.algorithms.value_based import critic_advantages, lambda_returns
 from agents.batch import Batch
 from agents.config import AgentConfig
@@ -77,6 +77,7 @@ class NPGConfig(AgentConfig):
         if not self.damping >= 0:
             raise InvalidArgumentError(f"damping must be at least 0, got {self.damping}")
         require_one_step(self, "the natural gradient takes one step on the whole batch")
+        require_on_policy(self, "the natural gradient's metric is that of the policy that sampled")
         require_defaults(
             self.learner,
             ("learning_rate", "schedule", "warmup_steps", "skip_zero_advantages"),

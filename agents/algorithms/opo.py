@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from agents.advantages import length_weighted
-from agents.algorithms.config_checks import require_one_step
+from agents.algorithms.config_checks import require_on_policy, require_one_step
 from agents.algorithms.group_relative import GroupAgent, GroupConfig
 from agents.batch import Batch
 from agents.losses import Aggregation, policy_gradient
@@ -32,6 +32,7 @@ class OPOConfig(GroupConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_step(self, "OPO is exactly on-policy")
+        require_on_policy(self, "OPO is exactly on-policy")
 
 
 class OPO(GroupAgent):

@@ -119,6 +119,9 @@ _COMMANDS = {
     "plot": _CommandEntry("agents.commands.plot:Plot", "draw a metric of training runs, with bands over seeds"),
     "view": _CommandEntry("agents.commands.view:View", "show recorded completions in Inspect's log viewer"),
     "show": _CommandEntry("agents.commands.show:Show", "show one recorded completion in the terminal"),
+    "export": _CommandEntry(
+        "agents.commands.export:Export", "write an environment for verl, TRL, prime-rl or lm-evaluation-harness"
+    ),
     "contamination": _CommandEntry(
         "agents.commands.contamination:Contamination", "find problems of one data set that occur in another"
     ),

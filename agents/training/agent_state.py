@@ -21,6 +21,7 @@ def agent_state(agent: Agent) -> dict[str, Any]:
         "learner": agent.learner.state_dict(),
         "reference": None if agent.reference is None else agent.reference.state_dict(),
         "kl_coefficient": None if agent.kl_controller is None else agent.kl_controller.coefficient,
+        "ahead": [] if agent.lagged is None else agent.lagged.state(),
         "own": agent.own_state(),
         "random": random_state(),
     }
@@ -34,14 +35,20 @@ def restore(agent: Agent, state: dict[str, Any]) -> None:
         agent.reference.load_state_dict(state["reference"])
     if agent.kl_controller is not None:
         agent.kl_controller.coefficient = state["kl_coefficient"]
+    if agent.lagged is not None:
+        agent.lagged.load_state(state["ahead"])
     agent.load_own_state(state["own"])
     set_random_state(state["random"])
 
 
 def components_of(agent: Agent) -> dict[str, list[str] | None]:
-    """Names of the weights of each component of an agent besides its policy; None for a component it does not have."""
+    """Names of the weights of each component of an agent besides its policy; None for a component it does not have.
+
+    A lag counts as one, since a checkpoint holds what was sampled ahead.
+    """
     return {
         "critic": None if agent.critic is None else list(agent.critic.state_dict()),
         "reference": None if agent.reference is None else list(agent.reference.state_dict() or ()),
         "KL controller": None if agent.kl_controller is None else [],
+        **({} if agent.lagged is None else {f"lag of {agent.config.lag}": []}),
     }

@@ -114,11 +114,12 @@ def _read_state(folder: Path) -> dict[str, Any]:
 def _check_components(
     folder: Path, saved: Mapping[str, Sequence[str] | None], wanted: Mapping[str, Sequence[str] | None]
 ) -> None:
-    for name, weights in wanted.items():
-        if saved[name] == weights:
+    for name in {**wanted, **saved}:
+        weights, other = wanted.get(name), saved.get(name)
+        if other == weights:
             continue
-        phrases = (f"no {name}", f"a {name}") if saved[name] is None else (f"a {name}", f"no {name}")
-        there, here = phrases if None in (saved[name], weights) else (f"one kind of {name}", "another")
+        phrases = (f"no {name}", f"a {name}") if other is None else (f"a {name}", f"no {name}")
+        there, here = phrases if None in (other, weights) else (f"one kind of {name}", "another")
         raise CheckpointError(
             f"the checkpoint at {folder} has {there}, and this agent has {here}: use the config it was saved with"
         )

@@ -21,6 +21,8 @@
 | `sampling/sampling_logp_difference/mean`, `max` | log-probability difference of sampler and learner, before the update |
 | `sampling/kl` | k3 estimate of KL(sampler || learner) per token |
 | `sampling/probe_difference`, `sync_s` | mean difference on a few tokens after a weight transfer; seconds of both |
+| `sampling/age` | with a lag: number of updates between the weights that sampled the batch and those that learn from it |
+| `sampling/hidden`, `wait_s` | with a lag: share of `rollout_s` during which learning went on; seconds that it waited |
 | `shared_prefix` | share of the trained micro-batches in which prompts were computed once per group |
 | `advantages/mean`, `std`, `abs_max` | over the trained tokens |
 | `explained_variance` | 1 - Var(target - value) / Var(target), before the update |

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter, deque
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agents.types import Trajectory
@@ -61,6 +62,22 @@ def shown(cause: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]} ..."
 
 
+@dataclass
+class SeenEpisodes:
+    """Episodes of one step, as far as verifier errors are concerned."""
+
+    episodes: int = 0
+    """Number of episodes."""
+    errored: list[Trajectory] = field(default_factory=list)
+    """Those whose verifier broke."""
+
+    def see(self, trajectory: Trajectory) -> None:
+        """Count an episode."""
+        self.episodes += 1
+        if trajectory.errored:
+            self.errored.append(trajectory)
+
+
 class VerifierWatch:
     """Counts verifier errors over all episodes of training, including greedy ones used as baselines.
 
@@ -70,23 +87,29 @@ class VerifierWatch:
 
     def __init__(self, max_share: float) -> None:
         self._max_share = max_share
-        self._episodes = 0
-        self._errored: list[Trajectory] = []
+        self._seen = SeenEpisodes()
         self._window: deque[tuple[int, Counter[str]]] = deque()
         self._warned = False
 
     def see(self, trajectory: Trajectory) -> None:
         """Count an episode; the first on which the verifier broke causes a warning."""
-        self._episodes += 1
-        if not trajectory.errored:
-            return
-        self._errored.append(trajectory)
+        self._seen.see(trajectory)
+        if trajectory.errored:
+            self._warn(trajectory)
+
+    def see_all(self, seen: SeenEpisodes) -> None:
+        """Count the episodes of a step that others saw."""
+        self._seen = seen
+        for trajectory in seen.errored:
+            self._warn(trajectory)
+
+    def _warn(self, trajectory: Trajectory) -> None:
         if not self._warned:
             self._warned = True
             warnings.warn(
                 f"the verifier broke on an episode of problem {trajectory.problem_id!r}, which is excluded from training: "
                 f"{shown(_cause(trajectory))}",
-                stacklevel=2,
+                stacklevel=3,
             )
 
     def end_step(self, step: int, run: Run | None) -> None:
@@ -95,16 +118,16 @@ class VerifierWatch:
         Raises:
             VerifierFailureError: If the verifier broke on more than the share.
         """
-        causes = Counter(map(_cause, self._errored))
+        causes = Counter(map(_cause, self._seen.errored))
         if run is not None:
             for cause, count in causes.most_common(_CAUSES):
-                first = next(trajectory for trajectory in self._errored if _cause(trajectory) == cause)
+                first = next(trajectory for trajectory in self._seen.errored if _cause(trajectory) == cause)
                 example = {"problem_id": first.problem_id, "completion": first.completion}
                 run.log_verifier_error({"step": step, "count": count, "cause": cause, **example})
             others = sum(causes.values()) - sum(count for _, count in causes.most_common(_CAUSES))
             if others:
                 run.log_verifier_error({"step": step, "count": others, "cause": f"other than the {_CAUSES} above"})
-        self._window.append((self._episodes, causes))
+        self._window.append((self._seen.episodes, causes))
         self.forget_step()
         while sum(episodes for episodes, _ in self._window) - self._window[0][0] >= WINDOW:
             self._window.popleft()
@@ -112,7 +135,7 @@ class VerifierWatch:
 
     def forget_step(self) -> None:
         """Discard the episodes counted since the last step."""
-        self._episodes, self._errored = 0, []
+        self._seen = SeenEpisodes()
 
     def check(self, run: Run | None, *, at_least: int = 1) -> None:
         """Stop if the verifier broke on too large a share of the last steps' episodes, given at least `at_least` of them.

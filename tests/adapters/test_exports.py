@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import runpy
@@ -9,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow.parquet
 import pytest
 
 import verifiers
-from agents.adapters import lm_eval, primeintellect
+from agents.adapters import lm_eval, primeintellect, trl, verl
 from agents.adapters.problems import json_row
+from agents.commands.main import main
 from rlvr_envs import environment_class
 from verifiers import DataError, InvalidArgumentError, Problem
 
@@ -115,3 +118,84 @@ def test_a_folder_that_can_not_be_a_package_is_refused(tmp_path: Path) -> None:
         primeintellect.export("Addition", tmp_path / "my-sums")
     with pytest.raises(InvalidArgumentError, match="no problems"):
         primeintellect.export("Addition", tmp_path / "sums", limit=0)
+
+
+def loaded(path: Path) -> Any:
+    """A Python file as a module, as verl loads a reward function."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_verl_rows_and_their_reward(tmp_path: Path) -> None:
+    data, reward = verl.export("Addition", tmp_path / "sums", split="test", limit=3, digits=1)
+    assert [data.name, reward.name] == ["test.parquet", "reward.py"]
+    rows = pyarrow.parquet.read_table(data).to_pylist()
+    problems = environment_class("Addition").task.load(split="test", digits=1)
+    assert [row["prompt"] for row in rows] == [[{"role": "user", "content": problems[i].prompt}] for i in range(3)]
+    assert [row["reward_model"]["ground_truth"] for row in rows] == [problems[i].reference for i in range(3)]
+    compute_score = loaded(reward).compute_score
+    row = {"data_source": rows[2]["data_source"], "extra_info": rows[2]["extra_info"]}
+    right = compute_score(solution_str=str(problems[2].reference), ground_truth="", **row)
+    assert right == {"score": 1.0, "acc": True, "outcome": "correct", "pred": str(problems[2].reference)}
+    assert compute_score(solution_str="no", ground_truth="", reward_router_address=None, **row)["score"] == 0.0
+    row["extra_info"]["id"] = "another"
+    with pytest.raises(DataError, match=r"row 2 was exported as problem 'another' .* export again"):
+        compute_score(solution_str="4", ground_truth="", **row)
+
+
+def test_verl_takes_references_of_any_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
+    row = {
+        "task_id": "HumanEval/0",
+        "prompt": "def double(x):\n",
+        "canonical_solution": "    return 2 * x\n",
+        "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+        "entry_point": "double",
+    }
+    (tmp_path / "humaneval").mkdir()
+    (tmp_path / "humaneval" / "test.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    data, _ = verl.export("HumanEval", tmp_path / "programs")
+    (written,) = pyarrow.parquet.read_table(data).to_pylist()
+    assert "candidate(2) == 4" in written["reward_model"]["ground_truth"]
+
+
+def test_the_trl_script_names_the_environment(tmp_path: Path) -> None:
+    script = trl.export("Addition", tmp_path / "sums", split="test", limit=3, digits=1)
+    source = script.read_text("utf-8")
+    compile(source, "train", "exec")
+    assert "adapter.environment('rlvr/Addition-v0', 'test', limit=3, **{'digits': 1})" in source
+    rows, reward = trl.environment("rlvr/Addition-v0", "test", limit=3, digits=1)
+    answers = [str(environment_class("Addition").task.load(split="test", digits=1)[i].reference) for i in range(3)]
+    assert reward(prompts=rows["prompt"], completions=answers, problem=rows["problem"]) == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("verl", "reward.custom_reward_function.name=compute_score"),
+        ("trl", "train.py --model_name_or_path MODEL"),
+        ("prime-rl", "rlvr serve-verifier --verifier numeric --args whole=true"),
+        ("lm-eval", "--tasks sums --model hf"),
+    ],
+)
+def test_the_command_says_what_to_do_with_the_files(
+    target: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "sums"
+    with pytest.raises(SystemExit) as ended:
+        main(["export", target, "--env", "Addition", "--folder", str(folder), "--limit", "2", "--args", "digits=1"])
+    assert ended.value.code == 0
+    assert said in capsys.readouterr().out
+    assert any(folder.iterdir())
+
+
+def test_the_command_refuses_what_the_data_do_not_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["export", "verl", "--env", "Addition", "--folder", str(tmp_path), "--args", "digit=1"])
+    assert ended.value.code == 2
+    assert "Did you mean 'digits'" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,29 @@ def test_what_can_not_be_judged_has_no_advantage_and_is_in_no_mean(tmp_path: Pat
     assert advantages[1::2] == [0.0] * len(advantages[1::2])
     assert all(advantage > 0 for advantage in advantages[0::4])
     assert all(advantage < 0 for advantage in advantages[2::4])
+
+
+@pytest.mark.filterwarnings("ignore:`gradient_checkpointing:FutureWarning")  # TRL's own default
+def test_the_exported_script_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = adapter.export("Addition", tmp_path / "sums", limit=8, digits=1)
+    model().save_pretrained(tmp_path / "model")
+    tokenizer().save_pretrained(tmp_path / "model")
+    options = {
+        "model_name_or_path": tmp_path / "model",
+        "output_dir": tmp_path / "out",
+        "max_steps": 1,
+        "per_device_train_batch_size": 4,
+        "num_generations": 4,
+        "max_completion_length": 4,
+        "report_to": "none",
+        "save_strategy": "no",
+        "use_cpu": True,
+        "bf16": False,
+        "logging_steps": 1,
+    }
+    arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+    monkeypatch.setattr("sys.argv", [str(script), *arguments])
+    logged: list[dict[str, float]] = []
+    monkeypatch.setattr(trl.GRPOTrainer, "log", lambda self, logs, *_: logged.append(dict(logs)))
+    runpy.run_path(str(script), run_name="__main__")
+    assert any("rewards/Addition/mean" in logs for logs in logged)

@@ -41,8 +41,14 @@ def test_a_task_is_asked_as_its_environment_asks() -> None:
     assert len(task.problems) == 2
     assert task.messages(0) == [{"role": "user", "content": task.text(0)}]
     assert task.text(0) == task.problems[0].prompt
-    chat = LoadedTask(task.problems, task.verifier, ChatPrompt("{problem}?", system="Add."), task.verifier_spec)
+    chat = LoadedTask(task.problems, task.verifier, ChatPrompt("{problem}?", system="Add."), task.verifier_spec, "test")
     assert chat.messages(1) == [
         {"role": "system", "content": "Add."},
         {"role": "user", "content": f"{task.problems[1].prompt}?"},
     ]
+
+
+def test_an_environment_of_several_turns_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="GuessNumber has several turns"):
+        load_task("GuessNumber")
+    assert load_task("Maze").split == "train"  # it has rules of its own, in one turn

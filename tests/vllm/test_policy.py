@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -518,6 +519,34 @@ def test_grpo_learns_from_an_engines_samples() -> None:
     assert all(record["sampling/probe_difference"] < 1e-5 for record in seen)
     assert agent.evaluate(env, greedy=True).score == 1.0
     assert agent.sampler.version == policy.version
+
+
+def test_with_a_lag_the_engine_has_the_weights_of_the_update_before() -> None:
+    policy, env = learner(temperature=1.0), world(8, max_new_tokens=2)
+    config = GRPOConfig(problems_per_step=2, group_size=4, lag=1, learner=LearnerConfig(learning_rate=1e-2))
+    agent = GRPO(policy, config, sampler=on_torch(policy, env))
+    models, batches = [copy.deepcopy(policy.model)], []
+    update = agent.update
+
+    def kept(trajectories: Any) -> Any:
+        batches.append(trajectories)
+        return update(trajectories)
+
+    def after(step: int, _: object) -> None:
+        models.append(copy.deepcopy(policy.model))
+        if step == 2:  # the learner's weights go to the engine and those of the lag come back
+            agent.evaluate(env, greedy=True)
+
+    agent.update = kept  # type: ignore[method-assign]
+    agent.learn(env, steps=5, callbacks=[after])
+    for number, batch in enumerate(batches):
+        older = policy.with_model(models[max(0, number - 1)])
+        for each in batch:
+            assert set(each.policy_version[each.policy_mask].tolist()) == {max(0, number - 1)}
+            own = slice(each.prompt_length, None)
+            np.testing.assert_allclose(each.logprobs[own], learner_logprobs(older, each), atol=1e-5)
+    moved = [learner_logprobs(policy.with_model(model), batches[-1][0]) for model in models[:-1]]
+    assert any(np.abs(moved[-1] - other).max() > 1e-3 for other in moved[:-1])
 
 
 def test_samples_of_an_engine_are_weighed_and_those_of_the_policy_are_not() -> None:

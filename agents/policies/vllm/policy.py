@@ -221,6 +221,13 @@ class VLLMPolicy:
         other._forget_rows()
         return other
 
+    def with_learner(self, policy: CausalLMPolicy) -> VLLMPolicy:
+        """Return a policy with the same engine, whose weights are those of another policy of the same model."""
+        other = copy.copy(self)
+        other.learner = policy
+        other._forget_rows()
+        return other
+
     def close(self) -> None:
         """Stop the engine that was started here, or close the connection to a server."""
         self.engine.close()

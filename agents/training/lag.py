@@ -1,0 +1,257 @@
+"""Sampling beside learning: batch n is sampled with the weights after update n - lag, while earlier batches are learned from.
+
+```
+lag 1   sampling   batch 0 with W0 | batch 1 with W0 | batch 2 with W1 | batch 3 with W2 ...
+        learning                     batch 0 -> W1     batch 1 -> W2     batch 2 -> W3   ...
+```
+
+A thread samples one batch after the other with a copy of the policy, so that which weights a batch is sampled with depends on
+its number alone, not on how fast anything is: a run with a lag is as repeatable as one without.
+
+A checkpoint holds the batches that were sampled ahead, and, for those that were not sampled yet, the weights that they are to
+be sampled with. Nothing has to be waited for to write one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from agents.policies.trainable import TrainablePolicy
+from agents.training.sampled import Sampled, sampled_from_state, sampled_state
+from agents.types import Action, Policy
+from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from agents.agent import Agent
+
+_STOP_S = 10.0
+"""Seconds to wait for a thread that was told to stop; an engine may still be busy with a batch."""
+
+
+class SamplingStopped(Exception):
+    """Raised in the sampling thread where it has to stop within a batch."""
+
+
+class StoppablePolicy:
+    """A policy that no longer acts once an event is set; everything else is the policy's own."""
+
+    def __init__(self, policy: Policy, stopped: threading.Event) -> None:
+        self._policy = policy
+        self._stopped = stopped
+
+    def act(self, *arguments: Any, **keywords: Any) -> Action:
+        """Act as the policy does.
+
+        Raises:
+            SamplingStopped: If the event is set.
+        """
+        if self._stopped.is_set():
+            raise SamplingStopped
+        return self._policy.act(*arguments, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+
+@dataclass
+class _Batch:
+    """A batch that is to be sampled, or was."""
+
+    number: int
+    """Number of updates before the one that learns from it."""
+    updates: int
+    """Number of updates before the weights that it is sampled with."""
+    version: int
+    """The policy's version with these weights."""
+    weights: list[Tensor] | None
+    """The trainable weights; None once it is sampled and no verifier broke."""
+    sampled: Sampled | None = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A batch to learn from."""
+
+    sampled: Sampled
+    age: int
+    """Number of updates between the weights that it was sampled with and those that learn from it."""
+    waited_s: float
+    """Seconds that learning waited for it."""
+
+    def metrics(self) -> dict[str, float]:
+        """Its age, and the share of the time to sample it that learning did not wait for."""
+        hidden = max(0.0, 1 - self.waited_s / self.sampled.seconds) if self.sampled.seconds else 0.0
+        return {"sampling/age": float(self.age), "sampling/hidden": hidden, "wait_s": self.waited_s}
+
+
+class LaggedSampling:
+    """The batches of an agent that are sampled ahead, and the thread that samples them.
+
+    Args:
+        agent: The agent that learns.
+        lag: Number of updates between the weights that sample a batch and those that learn from it, at least 1.
+
+    Raises:
+        InvalidArgumentError: If the agent's sampler is an engine that can't take its weights from a copy of the policy.
+    """
+
+    def __init__(self, agent: Agent, lag: int) -> None:
+        if agent.sampler is not agent.policy and not hasattr(agent.sampler, "with_learner"):
+            raise InvalidArgumentError(
+                f"lag={lag} needs a sampler that takes weights from a copy of the policy, by a method with_learner(policy), as "
+                f"VLLMPolicy has; {type(agent.sampler).__name__} has none: leave `lag` out"
+            )
+        self._agent = agent
+        self._lag = lag
+        self._batches: deque[_Batch] = deque()
+        self._changed = threading.Condition()
+        self._copy: TrainablePolicy | None = None
+        self._sampler_in_use = threading.Lock()
+
+    @contextlib.contextmanager
+    def running(self, env: VectorEnv[Any, Any, Any], steps: int) -> Iterator[None]:
+        """Sample batches below number `steps` in a thread within the block; what is being sampled at its end is dropped."""
+        stopped = threading.Event()
+        for batch in self._batches:
+            batch.error = None
+        thread = threading.Thread(target=self._sample_batches, args=(env, steps, stopped), name="sampling", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            with self._changed:
+                self._changed.notify_all()
+            thread.join(_STOP_S)
+
+    def next(self) -> Arrived:
+        """The batch that the next update learns from; the batch `lag` updates later is sampled with the current weights.
+
+        Raises whatever was raised while the batch was sampled.
+        """
+        first = self._agent.steps
+        with self._changed:
+            for number in range(first + len(self._batches), first + self._lag + 1):
+                self._batches.append(_Batch(number, first, self._agent.policy.version, _weights(self._agent.policy)))
+            self._changed.notify_all()
+            batch = self._batches[0]
+            started = time.perf_counter()
+            self._changed.wait_for(lambda: batch.sampled is not None or batch.error is not None)
+        if batch.error is not None:
+            raise batch.error
+        assert batch.sampled is not None
+        return Arrived(batch.sampled, first - batch.updates, time.perf_counter() - started)
+
+    def learned(self) -> None:
+        """Forget the batch that was learned from, and count its rounds."""
+        with self._changed:
+            sampled = self._batches.popleft().sampled
+            assert sampled is not None
+            self._agent.rounds += sampled.rounds
+
+    def sample_errored_again(self) -> None:
+        """Forget the episodes of batches on which a verifier broke, so that they are sampled again by the next run."""
+        with self._changed:
+            for batch in self._batches:
+                batch.sampled = batch.sampled if batch.weights is None else None
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Wait for the batch that is being sampled; no other is begun within the block."""
+        with self._sampler_in_use:
+            yield
+
+    # In the thread
+
+    def _sample_batches(self, env: VectorEnv[Any, Any, Any], steps: int, stopped: threading.Event) -> None:
+        while (batch := self._await_batch(steps, stopped)) is not None:
+            try:
+                with self._sampler_in_use:
+                    sampled = self._collector(batch, stopped).sample(env, self._first_round(batch))
+            except SamplingStopped:
+                return
+            except BaseException as error:  # noqa: BLE001 - raised by `next`, where the batch is wanted
+                with self._changed:
+                    batch.error = error
+                    self._changed.notify_all()
+                return
+            with self._changed:
+                batch.sampled = sampled
+                if sampled.seen is None or not sampled.seen.errored:
+                    batch.weights = None
+                self._changed.notify_all()
+
+    def _await_batch(self, steps: int, stopped: threading.Event) -> _Batch | None:
+        """The next batch to sample; None if the thread is to end."""
+
+        def waiting() -> _Batch | None:
+            return next((batch for batch in self._batches if batch.sampled is None and batch.number < steps), None)
+
+        with self._changed:
+            self._changed.wait_for(lambda: stopped.is_set() or waiting() is not None)
+            return None if stopped.is_set() else waiting()
+
+    def _first_round(self, batch: _Batch) -> int:
+        """The round of problems at which a batch begins: that after the batch before it."""
+        with self._changed:
+            before = [other.sampled for other in self._batches if other.number < batch.number]
+            return self._agent.rounds + sum(sampled.rounds for sampled in before if sampled is not None)
+
+    def _collector(self, batch: _Batch, stopped: threading.Event) -> Agent:
+        """The agent as it samples a batch: with a copy of the policy that has the batch's weights, and counts of its own."""
+        policy, engine = self._copy_with(batch), self._agent.sampler
+        if engine is self._agent.policy:
+            return self._agent.sampling_copy(policy, policy, stopped)
+        return self._agent.sampling_copy(policy, cast(Any, engine).with_learner(policy), stopped)
+
+    def _copy_with(self, batch: _Batch) -> TrainablePolicy:
+        policy = self._agent.policy
+        if self._copy is None:
+            # Weights that are not trained, such as those under an adapter, are shared.
+            frozen = {id(weight): weight for weight in policy.model.parameters() if not weight.requires_grad}
+            self._copy = policy.with_model(copy.deepcopy(policy.model, frozen))
+        assert batch.weights is not None
+        with torch.no_grad():
+            for mine, weight in zip(self._copy.parameters(), batch.weights, strict=True):
+                mine.copy_(weight)
+        self._copy.weights_changed()
+        self._copy.version = batch.version
+        return self._copy
+
+    # In checkpoints
+
+    def state(self) -> list[dict[str, Any]]:
+        """The batches sampled ahead, as tensors and plain data."""
+        with self._changed:
+            return [
+                {
+                    "number": batch.number,
+                    "updates": batch.updates,
+                    "version": batch.version,
+                    "weights": batch.weights,
+                    "sampled": None if batch.sampled is None else sampled_state(batch.sampled),
+                }
+                for batch in self._batches
+            ]
+
+    def load_state(self, state: list[dict[str, Any]]) -> None:
+        """Restore a state of `state`, between two runs of the thread."""
+        self._batches = deque(
+            _Batch(**{**batch, "sampled": batch["sampled"] and sampled_from_state(batch["sampled"])}) for batch in state
+        )
+
+
+def _weights(policy: TrainablePolicy) -> list[Tensor]:
+    return [weight.detach().clone() for weight in policy.parameters()]
