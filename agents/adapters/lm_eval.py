@@ -20,7 +20,7 @@ from typing import Any
 import verifiers
 from agents.adapters.problems import json_row, load_task, number_of_problems
 from rlvr_envs import environment_class, environment_id
-from verifiers import Problem
+from verifiers import InvalidArgumentError, Problem
 
 # `{name}` are filled in with JSON, which is YAML too; `!function` is how the harness names Python of the task's folder.
 _TASK = """\
