@@ -19,7 +19,7 @@ OLDEST_INSPECT := 0.3.275
 PARALLEL := -n 2 --dist worksteal
 
 .PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
-.PHONY: test-vllm test-loggers test-ray test-agreement docs bench clean
+.PHONY: test-vllm test-loggers test-ray test-distributed test-agreement docs bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
