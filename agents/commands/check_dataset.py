@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -41,7 +41,7 @@ class CheckDataset:
     def run(self, console: Console) -> int:
         """Print the number of passing golds and each problem whose gold fails; return 0 if all pass.
 
-        Of problems that have tests and no gold completion, the tests are read.
+        Of problems that have no gold completion, the references are read.
         """
         task = environment_class(self.name).task
         arguments = env_arguments(self.args)
@@ -66,13 +66,13 @@ class CheckDataset:
         count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
         outcomes: Counter[str] = Counter()
         unsupported: list[str] = []
-        tested: list[bool] = []
+        read: list[bool] = []
         with progress(f"{self.name} {split}", count) as advance:
             for start in range(0, count, _CHUNK):
                 problems = [dataset[index] for index in range(start, min(start + _CHUNK, count))]
-                without = [problem for problem in problems if _has_tests_alone(problem)]
-                tested += [_can_be_read(console, problem) for problem in without]
-                golds = [problem for problem in problems if not _has_tests_alone(problem)]
+                golds = [problem for problem in problems if "gold_completion" in problem.metadata]
+                without = [problem for problem in problems if "gold_completion" not in problem.metadata]
+                read += [_can_be_read(console, verifier, problem) for problem in without]
                 for problem, verdict in zip(golds, judge_golds(verifier, golds), strict=True):
                     outcomes[str(verdict.outcome)] += 1
                     if is_unsupported(verdict):
@@ -82,29 +82,36 @@ class CheckDataset:
                 advance(start + len(problems))
         passed, judged = outcomes[str(Outcome.CORRECT)], outcomes.total()
         others = "".join(f", {number} {outcome}" for outcome, number in outcomes.items() if outcome != Outcome.CORRECT)
-        console.print(f"{split}: {passed} of {judged} gold completions pass{others}", markup=False)
-        if tested:
+        if judged or not read:
+            console.print(f"{split}: {passed} of {judged} gold completions pass{others}", markup=False)
+        if read:
             console.print(
-                f"{split}: {len(tested)} problems have no gold completion; the tests of {sum(tested)} of them can be read",
+                f"{split}: {len(read)} problems have no gold completion; the references of {sum(read)} of them can be read",
                 markup=False,
+                soft_wrap=True,
             )
         if unsupported:
             named = ", ".join(unsupported)
             console.print(f"{split}: the verifier does not support the tests of {named}", markup=False, soft_wrap=True)
-        return passed == judged and all(tested)
+        return passed == judged and all(read)
 
 
-def _has_tests_alone(problem: Problem) -> bool:
-    """Whether a problem has no gold completion, but tests of which one can at least see whether they can be read."""
-    return "gold_completion" not in problem.metadata and isinstance(problem.reference, DeferredTests)
+_ANY_COMPLETION = "?"
+"""What a verifier is asked about to see whether it can read a reference."""
 
 
-def _can_be_read(console: Console, problem: Problem) -> bool:
-    """Whether the tests of a problem can be made; if not, the reason is printed."""
-    try:
-        cast(DeferredTests, problem.reference).load()
-    except RLVRError as error:
-        console.print(f"{problem.id}: {error}", markup=False, soft_wrap=True)
+def _can_be_read(console: Console, verifier: Verifier, problem: Problem) -> bool:
+    """Whether a verifier can read the reference of a problem; if not, the reason is printed."""
+    if isinstance(problem.reference, DeferredTests):  # no program need be run
+        try:
+            problem.reference.load()
+        except RLVRError as error:
+            console.print(f"{problem.id}: {error}", markup=False, soft_wrap=True)
+            return False
+        return True
+    (verdict,) = verifiers.verify_batch(verifier, [_ANY_COMPLETION], [problem])
+    if verdict.outcome is Outcome.VERIFIER_ERROR:
+        console.print(f"{problem.id}: {_reason(verdict)}", markup=False, soft_wrap=True)
         return False
     return True
 

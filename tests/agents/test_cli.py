@@ -118,6 +118,15 @@ def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, capsys: pytes
     assert "1 of 2 gold completions pass, 1 incorrect" in output
 
 
+def test_references_without_a_gold_completion_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ifeval").mkdir()
+    row = {"key": 1, "prompt": "Write.", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
+    (tmp_path / "ifeval" / "test.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    code, output, _ = run(capsys, "check-dataset", "IFEval", "--args", f"data_dir={tmp_path}")
+    said = "test: 1 problems have no gold completion; the references of 1 of them can be read\n"
+    assert (code, output) == (0, said)
+
+
 def test_eval_runs_a_model_folder_and_records_every_sample(
     model_folder: Path, local_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
