@@ -22,6 +22,10 @@ MAX_COMPLETIONS = 1_000_000
 """Largest number of completions in one step."""
 
 
+_MOST_LAG = 1000
+"""Batches sampled ahead are kept in memory and in checkpoints."""
+
+
 @dataclass(frozen=True)
 class AgentConfig:
     """Settings shared by all agents. Enum settings may be given as text.
@@ -114,8 +118,8 @@ class AgentConfig:
             raise InvalidArgumentError(
                 f"importance_cap must be at least 1, the weight of on-policy samples, got {self.importance_cap}"
             )
-        if self.lag < 0:
-            raise InvalidArgumentError(f"lag must be at least 0, got {self.lag}")
+        if not 0 <= self.lag <= _MOST_LAG:
+            raise InvalidArgumentError(f"lag must be from 0 to {_MOST_LAG}, got {self.lag}")
         if not 0 <= self.importance_floor <= 1:
             raise InvalidArgumentError(
                 f"importance_floor must be from 0 to 1, the weight of on-policy samples, got {self.importance_floor}"

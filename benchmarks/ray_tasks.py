@@ -42,7 +42,7 @@ def main() -> None:
         ways = [verifiers.make(name, **settings)]
         ways += [verifiers.make("ray", of=(name, settings), chunk=chunk) for chunk in options.chunks]
         measured = least_microseconds(ways, completion, reference, count, options.turns)
-        print(f"| `{name}` | " + " | ".join(f"{each:.0f}" for each in measured) + " |")
+        print(f"| `{name}` | " + " | ".join(f"{microseconds:.0f}" for microseconds in measured) + " |")
 
 
 def least_microseconds(ways: list[Verifier], completion: str, reference: object, count: int, turns: int) -> list[float]:

@@ -8,6 +8,7 @@ import functools
 import importlib.util
 import logging
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -155,9 +156,17 @@ class TrainOptions:
         """What runs the command's arguments in several processes; None for one."""
         if self.nproc == 1:
             return None
+        most = _PROCESSES_FOR_A_CPU * (os.cpu_count() or 1)
+        if self.nproc > most:
+            raise InvalidArgumentError(
+                f"--nproc must be at most {most} here, {_PROCESSES_FOR_A_CPU} for each CPU; got {self.nproc}"
+            )
         from agents.distributed.launch import launch
 
         return functools.partial(launch, processes=self.nproc, max_restarts=self.max_restarts)
+
+
+_PROCESSES_FOR_A_CPU = 8
 
 
 class AgentCommands(Mapping[str, str]):

@@ -14,10 +14,12 @@ FILES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
 TINY_MODEL = "--layers 1 --width 16 --heads 2 --problems 2 --group 2 --prompt 5 --completion 3"
 ARGUMENTS = {
     "env_steps": "--streams 2",
+    "lag": "--rows 8 --tokens 3 --steps 4 --epochs 1 --layers 1 --width 16 --sleep-ms 1 --turns 1",
     "learning_curves": "--help",  # its supervised start alone takes longer; test_learning_curves.py runs its functions
     "math_graders": "--golds 1 --presets olympiadbench",
     "math_verifier": "--answers 2",
     "overlap": "--rows 2 --episodes 2 --workers 2 --sleep-ms 1 --layers 1 --width 16 --rounds 1",
+    "ray_tasks": "--help",  # Ray is not among what the tests install
     "rollout": f"{TINY_MODEL} --rounds 1 --threads 1",
     "scaling": "--help",  # it starts many processes; `make test-distributed` runs it
     "sandbox": "--programs 1 --workers 1 --repeats 1",

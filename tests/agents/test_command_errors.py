@@ -86,6 +86,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
         "train_args": ("size=2",),
         "evaluation_args": ("size=2",),
     },
+    "export": {"target": ("verl",), "env": ("Sort",), "folder": ("NEW",), "limit": ("1",)},
     "gradient-lab": {"batches": ("2",)},
     "demo": {"folder": ("NEW",)},
 }
