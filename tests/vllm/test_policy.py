@@ -616,7 +616,7 @@ def test_arguments_of_the_command_line_go_to_the_config_or_to_vllm(monkeypatch: 
     config: Any = sampler_for(learner(), world(1), "vllm", pairs)
     assert (config.python, config.sleep) == ("/other/bin/python", True)
     assert config.engine_args == {"max_model_len": 64, "quantization": "fp8"}
-    with pytest.raises(InvalidArgumentError, match="engine 'torch' has no arguments"):
+    with pytest.raises(InvalidArgumentError, match="engine 'torch' takes no arguments"):
         sampler_for(learner(), world(1), "torch", ["sleep=True"])
 
 
@@ -633,7 +633,7 @@ def test_settings_that_have_no_effect_or_no_meaning_are_refused() -> None:
         VLLMPolicy(policy, stop_tokens=[TOKENIZER.vocab_size], engine=engine)
     with pytest.raises(InvalidArgumentError, match="legal_tokens must have one entry for each"):
         VLLMPolicy(policy, stop_tokens=[EOS], legal_tokens=np.ones(3, dtype=np.int8), engine=engine)
-    with pytest.raises(InvalidArgumentError, match="begins with http"):
+    with pytest.raises(InvalidArgumentError, match="must begin with http"):
         VLLMPolicy(policy, VLLMConfig(server="localhost:8000"), stop_tokens=[EOS])
 
 

@@ -93,7 +93,7 @@ def guarded(key: str) -> Iterator[str]:
 def test_the_key_is_sent_from_the_argument_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
     with guarded("sk-1") as address:
-        with pytest.raises(EngineError, match=r"wants a key, and got none\. Set VLLM_API_KEY"):
+        with pytest.raises(EngineError, match=r"requires a key, and got none\. Set VLLM_API_KEY"):
             ServerEngine(address).rpc("request_limits")
         with pytest.raises(EngineError, match="wants a key, and got another"):
             ServerEngine(address, api_key="sk-2").rpc("request_limits")

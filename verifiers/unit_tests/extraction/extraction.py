@@ -23,7 +23,7 @@ _NAME_BEFORE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ExtractedProgram:
     """A program as extracted from a completion."""
 
     text: str
@@ -45,7 +45,7 @@ def is_path(text: str) -> bool:
     return re.fullmatch(_PATH, text) is not None and not text.startswith("./")
 
 
-def extract(completion: str, policy: str, main: str = "solution.py") -> Source | None:
+def extract(completion: str, policy: str, main: str = "solution.py") -> ExtractedProgram | None:
     """Find the program in a completion; None if there is none.
 
     Python blocks that are named (```` ```python utils.py ````, a first line `# utils.py`, or a line `**utils.py**` before the
@@ -61,18 +61,18 @@ def extract(completion: str, policy: str, main: str = "solution.py") -> Source |
         main: The path of the main file if it is named; it may also be a package of that name.
     """
     if policy == "raw":
-        return Source(completion) if completion.strip() else None
+        return ExtractedProgram(completion) if completion.strip() else None
     answer = answer_of(completion)
     usual = (main, f"{main.removesuffix('.py')}/__init__.py", "main.py")
     blocks = _candidates(code_blocks(answer), usual)
     if not blocks:
-        return Source(answer) if answer.strip() else None
+        return ExtractedProgram(answer) if answer.strip() else None
     picked = {"last_block": blocks[-1], "first_block": blocks[0], "longest_block": max(blocks, key=_length)}[policy]
     files = {path: block.content for block in blocks if (path := _path(block))}
     path = _path(picked)
     path = path and next((name for name in usual if name in files), path)
     text = files.pop(path) if path else picked.content
-    return Source(text, path, files) if text.strip() else None
+    return ExtractedProgram(text, path, files) if text.strip() else None
 
 
 def _path(block: Block) -> str:

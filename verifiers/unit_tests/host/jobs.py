@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from verifiers.errors import InvalidArgumentError
-from verifiers.unit_tests.extraction.extraction import Source, announced, continues
+from verifiers.unit_tests.extraction.extraction import ExtractedProgram, announced, continues
 from verifiers.unit_tests.host.pool import AnyWorker, WorkerDiedError
 from verifiers.unit_tests.host.portable import memory_file
 from verifiers.unit_tests.host.stdio import matches
@@ -55,7 +55,7 @@ class JobResult:
 class Job:
     """One program and its tests."""
 
-    program: Source
+    program: ExtractedProgram
     tests: Tests
     seed: str
     limits: Limits
