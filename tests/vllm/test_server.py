@@ -95,7 +95,7 @@ def test_the_key_is_sent_from_the_argument_or_the_environment(monkeypatch: pytes
     with guarded("sk-1") as address:
         with pytest.raises(EngineError, match=r"requires a key, and got none\. Set VLLM_API_KEY"):
             ServerEngine(address).rpc("request_limits")
-        with pytest.raises(EngineError, match="wants a key, and got another"):
+        with pytest.raises(EngineError, match="requires a key, and got another"):
             ServerEngine(address, api_key="sk-2").rpc("request_limits")
         assert ServerEngine(address, api_key="sk-1").rpc("request_limits") == [1]
         monkeypatch.setenv("VLLM_API_KEY", "sk-1")
