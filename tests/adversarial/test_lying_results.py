@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.sandbox import judge, load
+from tests.sandbox import Case, cases, judge, load
 from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier
 
 DATA = load("adversarial/lying_results")
@@ -133,3 +133,15 @@ def test_it():
     assert float(a) == 4 and str(a) == '4'
 """
     assert judge(verifier, program, FunctionTests(test)).score == 1
+
+
+@pytest.mark.parametrize("case", cases(DATA["negatives"]))
+def test_what_a_test_expects_to_fail_or_to_be_gone_is_asked_of_the_program(
+    verifier: UnitTestVerifier, case: Case
+) -> None:
+    case.check(verifier)
+
+
+@pytest.mark.parametrize("case", cases(DATA["drained"]))
+def test_an_object_may_be_emptied_by_what_reads_it(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier)

@@ -85,10 +85,8 @@ class Exceptions:
         """
         cls = self._class(error["class"])
         if issubclass(cls, BaseExceptionGroup):
-            cls, error = (
-                Exception,
-                {**error, "args": None},
-            )  # its members are not sent: what needs them is not supported
+            # Its members are not sent: what needs them is not supported.
+            cls, error = Exception if issubclass(cls, ExceptionGroup) else BaseException, {**error, "args": None}
         if cls is _STOPS.get(operation):
             made = self._class_raised(cls)(*(self._decode(error["args"]) if error["args"] else ()))
         elif any(base.__name__ in _STOPPING and _is_shared(base.__module__) for base in cls.__mro__):

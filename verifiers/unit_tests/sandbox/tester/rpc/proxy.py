@@ -231,25 +231,25 @@ class _Everything(Proxy):
         return size
 
     def __getitem__(self, key: object) -> object:
+        size = _known_size(self)
         if type(key) is not int:
             self._remote_session.changes += 1  # some mappings create missing items
         try:
             return self._remote_session.request("getitem", self, key)
         except IndexError as error:
-            if type(key) is int and 0 <= key < _known_size(self):
-                raise TypeError(f"a {self._remote_type_name} of {_known_size(self)} items has none at {key}") from error
+            if type(key) is int and 0 <= key < size:
+                raise TypeError(f"a {self._remote_type_name} of {size} items has none at {key}") from error
             raise
 
     def __next__(self) -> object:
+        size = _known_size(self)
         try:
-            item = self._remote_session.request("next", self)
+            return self._remote_session.request("next", self)
         except StopIteration:
-            if _known_size(self):
-                raise TypeError(f"a {self._remote_type_name} of {_known_size(self)} items yields none") from None
+            if size:
+                raise TypeError(f"a {self._remote_type_name} of {size} items yields none") from None
             object.__setattr__(self, "_remote_conversions", (self._remote_session.changes, {("len",): 0}))
             raise
-        self._remote_session.changes += 1
-        return item
 
     def __iter__(self) -> Iterator[object]:
         return _iterator(self, "iter")
@@ -305,19 +305,22 @@ def _iterator(remote: Proxy, operation: str) -> Iterator[object]:
 def _counted(remote: Proxy, iterator: Proxy) -> Iterator[object]:
     """Iterate over a result, whose length must match the number of items at the end.
 
-    Else one that claims the expected length, but yields no items to compare, would pass.
+    Else one that claims the expected length, but yields no items to compare, would pass. The length is that before the first
+    item: the items may be taken out of the object.
     """
     session = remote._remote_session
-    changes, count = session.changes, 0
+    size, count = len(remote), 0  # type: ignore[arg-type]  # its class has __len__
+    changes = session.changes
     while True:
+        changes += 1  # by the request itself
         try:
             item = session.request("next", iterator)
         except StopIteration:
             break
         yield item
         count += 1
-    if changes == session.changes and len(remote) != count:  # type: ignore[arg-type]  # its class has __len__
-        raise TypeError(f"a {remote._remote_type_name} of {_known_size(remote)} items yields {count}")
+    if changes == session.changes and size != count:
+        raise TypeError(f"a {remote._remote_type_name} of {size} items yields {count}")
 
 
 def _known_size(remote: Proxy) -> int:
@@ -342,6 +345,11 @@ def _leave(
     answer = remote._remote_session.request(
         operation, remote, error_type, error.args if own and error is not None else ()
     )
+    if answer is True and error is not None and not (own or isinstance(error, AssertionError)):
+        # Raised again, it could be what the test expects of a program that suppresses nothing.
+        raise unsupported(
+            UnsupportedTestError(f"a {remote._remote_type_name} suppresses what no statement of the test raised")
+        )
     return answer is True and own
 
 

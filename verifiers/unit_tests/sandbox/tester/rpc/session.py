@@ -29,11 +29,11 @@ from .proxy import Proxy, as_coroutine, make_proxy, proxy_class
 from .turn_lock import Turns
 
 _LOOKS = """
-len iter reversed next getitem contains getattr bool str repr hash eq ne isinstance import signature fields
+len reversed iter getitem bool str repr hash eq ne isinstance import signature fields
 int float complex bytes index trunc floor ceil round format abs neg pos invert dir
 """
 _LOOKING = frozenset(_LOOKS.split())
-"""Operations that change no object, except an iterator."""
+"""Operations that change no object. An attribute or the next item may: an object can be drained by them."""
 _LONGEST_TYPE_INFO = 8 << 10
 """Characters."""
 
@@ -280,16 +280,28 @@ class Session:
 
         return attribute
 
+    def _text(self, operation: str) -> Callable[..., str]:
+        """What gives a text of a value as its class in the program does."""
+
+        def text(value: object, *args: object) -> str:
+            said = self.request(operation, value, *args)
+            if type(said) is not str:
+                raise TypeError(f"{operation}() of a {type(value).__name__} is no text")
+            return said
+
+        return text
+
     def _member(self, wire: Wire) -> Any:
         """A member of an enumeration of numbers or texts: its content, of a class of its own, and its handle's attributes."""
         _, number, name, content = wire
         if number not in self._members:
             if type(number) is not int or type(content) not in (int, float, str):
                 raise TypeError("a member must have a number and plain content")
-            cls: Any = type(str(name), (type(content),), {"__getattr__": self._attribute()})
+            texts = {f"__{operation}__": self._text(operation) for operation in ("str", "repr", "format")}
+            cls: Any = type(str(name), (type(content),), {"__getattr__": self._attribute(), **texts})
             self._members[number] = cls(content)
             self._members[number].__dict__["_remote_number"] = number
-        # Its operators and texts are not sent.
+        # Its operators are not sent.
         self.unsupported_uses += 1
         return self._members[number]
 
