@@ -42,7 +42,7 @@ def check_is_saved(model: str) -> None:
     if model == "tiny" and not Path(model).exists():
         raise InvalidArgumentError(
             'the "tiny" model of rlvr train and rlvr sft is untrained: name a model that one of them saved, such as '
-            "--model runs/grpo-Addition"
+            "--model runs/grpo-Addition-v0"
         )
 
 

@@ -56,7 +56,8 @@ class DataStats:
                 missing = error
                 continue
             report = self._report(task, split, dataset, measure, unit)
-            reports[split] = {"published": task.sizes.get(split), "limit": self.limit, **report}
+            published = None if "dataset" in arguments else task.sizes.get(split)
+            reports[split] = {"published": published, "limit": self.limit, **report}
         if not reports and missing is not None:
             raise missing
         if self.json:

@@ -132,7 +132,7 @@ class TrainOptions:
     max_restarts: int = 0
     """Number of times that all processes are started again from the last checkpoint after one has died; with --nproc."""
     rank_timeout: float = 1800.0
-    """Seconds that the processes wait for one of them, which counts as hung afterwards; more than a checkpoint takes."""
+    """Seconds to wait for a process before it counts as hung; more than writing a checkpoint takes."""
 
     def __post_init__(self) -> None:
         at_least_one = (

@@ -41,7 +41,8 @@ def usage_error(command: type, arguments: Sequence[str], said: str) -> str:
         return _unknown(unknown, known)
     text = _without_box(said)
     if re.match(r"missing (?:from|required)|required options", text, re.IGNORECASE):
-        shown = [option.name for option in options if option.required and option.name in text.split()]
+        required = [option.name for option in options if option.required]
+        shown = [name for name in required if name in text.split()] or required
         return f"missing: {', '.join(shown)}"
     if match := re.match(r"Missing value for argument '(.*?)'", text):
         return f"{match[1]} needs a value"

@@ -6,7 +6,7 @@ import dataclasses
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from verifiers import (
     Problem,
     Verifier,
     check_types,
+    import_attribute,
     is_verifier_file,
     redacted,
     unknown_argument,
@@ -61,8 +62,9 @@ class Settings:
     legal_actions: LegalActions | None = None
     process_scorer: ProcessScorer | None = None
     end_condition: EndCondition | None = None
-    interaction: Interaction | None = None
-    """The other side of an episode of several turns; with tools, what answers turns that call none."""
+    interaction: Interaction | str | None = None
+    """The other side of an episode of several turns, a function of the turns and the problem, or its `module:attribute`; with
+    tools, what answers turns that call none."""
     tools: str | Sequence[ToolArgument] = ()
     """What the policy may call: names such as `"calculator"`, tools, or functions with type hints."""
     dialogue: DialogueArgument = "auto"
@@ -160,7 +162,10 @@ def _turn_rules(
 ) -> _Turns:
     """The rules of several turns, from the settings and the interaction of the id, which needs so much room as plain text."""
     tools = get_tools(settings.tools) if settings.tools else []
-    interaction = interaction if settings.interaction is None else settings.interaction
+    if isinstance(settings.interaction, str):
+        interaction = cast("Interaction", import_attribute(settings.interaction, "interaction"))
+    elif settings.interaction is not None:
+        interaction = settings.interaction
     if not tools and interaction is None:
         if settings.max_inserted_tokens or settings.max_turns is not None:
             raise InvalidArgumentError(

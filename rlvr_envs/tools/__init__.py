@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 from rlvr_envs.tools.calculator import Calculator
 from rlvr_envs.tools.calls import ToolInteraction
 from rlvr_envs.tools.python import PythonTool
 from rlvr_envs.tools.tool import FunctionTool, Tool, ToolUseError, from_function, tool_schema
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
 ToolArgument = str | Tool | Callable[..., object]
 
@@ -24,7 +24,7 @@ def get_tools(spec: str | Sequence[ToolArgument]) -> list[Tool]:
     """Find tools.
 
     Args:
-        spec: Names of `TOOLS`, tools and plain functions; a text holds names with commas between them.
+        spec: Names of `TOOLS` or `module:attribute`, tools and plain functions; a text holds names with commas between them.
 
     Raises:
         UnknownNameError: If there is no tool of a name.
@@ -35,9 +35,13 @@ def get_tools(spec: str | Sequence[ToolArgument]) -> list[Tool]:
 
 def _tool(spec: ToolArgument) -> Tool:
     if isinstance(spec, str):
-        if spec.strip() not in TOOLS:
-            raise unknown_name("tool", spec.strip(), list(TOOLS))
-        return TOOLS[spec.strip()]()
+        name = spec.strip()
+        if is_attribute_path(name):
+            named: Any = import_attribute(name, "tool")
+            return _tool(named() if isinstance(named, type) else named)
+        if name not in TOOLS:
+            raise unknown_name("tool", name, list(TOOLS))
+        return TOOLS[name]()
     if isinstance(spec, Tool):
         return spec
     if callable(spec):

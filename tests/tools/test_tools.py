@@ -16,7 +16,7 @@ import rlvr_envs
 from rlvr_envs import Reply, ToolCall, Turn
 from rlvr_envs.tools import FunctionTool, ToolInteraction, ToolUseError, from_function, get_tools, tool_schema
 from rlvr_envs.tools.calculator import Calculator
-from verifiers import InvalidArgumentError, Problem, ToolMessage, UnknownNameError
+from verifiers import InvalidArgumentError, Message, Problem, ToolMessage, UnknownNameError
 
 pytest.importorskip("jsonschema")
 
@@ -265,3 +265,17 @@ def test_any_environment_takes_tools() -> None:
 def test_rules_for_turns_need_turns() -> None:
     with pytest.raises(InvalidArgumentError, match="are for episodes of several turns: give tools= or interaction="):
         gymnasium.make("rlvr/Addition-v0", max_turns=3)
+
+
+def ask_once(turns: Sequence[Turn], problem: Problem) -> Reply | None:
+    return Reply((Message("user", "sure?"),)) if len(turns) == 1 else None
+
+
+def test_tools_and_interactions_are_named_where_they_stand() -> None:
+    assert [tool.name for tool in get_tools(f"{__name__}:add,calculator")] == ["add", "calculator"]
+    env: Any = gymnasium.make("rlvr/Addition-v0", interaction=f"{__name__}:ask_once").unwrapped
+    env.reset(seed=0)
+    *_, info = env.step(env.tokenizer.eos_token)
+    assert info["inserted"] == len("sure?")
+    with pytest.raises(UnknownNameError, match="no_such"):
+        get_tools(f"{__name__}:no_such")

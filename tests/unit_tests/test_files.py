@@ -18,7 +18,7 @@ from verifiers.unit_tests import (
     StdioTests,
     UnitTestVerifier,
 )
-from verifiers.unit_tests.extraction.extraction import Source, extract
+from verifiers.unit_tests.extraction.extraction import ExtractedProgram, extract
 
 pytestmark = pytest.mark.sandbox(memory_mib=1024)
 
@@ -87,7 +87,7 @@ def test_no_completion_takes_long_to_read(completion: str, unit: str) -> None:
 )
 def test_what_names_no_file(opening: str) -> None:
     source = extract(f"{opening}x = 1\n```\n\n```python\ny = 2\n```\n", "last_block")
-    assert source == Source("y = 2")
+    assert source == ExtractedProgram("y = 2")
 
 
 def test_of_equal_names_the_last_counts_and_the_main_file_is_found() -> None:
@@ -102,9 +102,9 @@ def test_of_equal_names_the_last_counts_and_the_main_file_is_found() -> None:
 3
 ```
 """
-    assert extract(completion, "last_block") == Source("2", "main.py", {"a.py": "3"})
-    assert extract(completion, "last_block", "a.py") == Source("3", "a.py", {"main.py": "2"})
-    assert extract(completion.replace("main.py", "b.py"), "first_block") == Source("3", "a.py", {"b.py": "2"})
+    assert extract(completion, "last_block") == ExtractedProgram("2", "main.py", {"a.py": "3"})
+    assert extract(completion, "last_block", "a.py") == ExtractedProgram("3", "a.py", {"main.py": "2"})
+    assert extract(completion.replace("main.py", "b.py"), "first_block") == ExtractedProgram("3", "a.py", {"b.py": "2"})
 
 
 PACKAGE = """The package:

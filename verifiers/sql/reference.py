@@ -55,6 +55,6 @@ def read_reference(reference: object) -> SQLReference:
         or reference.keys() - {"query", "scripts", "files"}
     ):
         raise InvalidArgumentError(
-            f"expected a SQLReference, or a mapping with 'query' and 'scripts' or 'files', got {reference!r}"[:300]
+            f"expected an SQLReference, or a mapping with 'query' and 'scripts' or 'files', got {reference!r}"[:300]
         )
     return SQLReference(**{str(name): value for name, value in reference.items()})

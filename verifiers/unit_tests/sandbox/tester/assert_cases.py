@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .report import MAX_TEXT, Report
+from .report import MAX_TEXT, Report, withheld
 from .rpc.session import Session
 
 
@@ -26,11 +26,14 @@ class AssertCases:
     @contextlib.contextmanager
     def __call__(self, number: int, name: str, repeats: bool) -> Iterator[None]:
         """Guard the assert of this number; if it repeats, it may be reached again."""
-        unsupported_uses, result = self._session.unsupported_uses, {"passed": True}
+        unsupported_uses, answers_withheld = self._session.unsupported_uses, self._session.withheld
+        result: dict[str, Any] = {"passed": True}
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             result = self._failed(error, unsupported_uses) or result
+        else:
+            result = result if self._session.withheld == answers_withheld else withheld()
         before = self._held.get(number, True)
         self._held[number] = before and result["passed"]
         if self._held[number] and repeats:

@@ -34,7 +34,18 @@ from .analysis.compilation import compile_prefix, compile_tests, leave_no_trace,
 from .assert_cases import AssertCases, SplitAsserts
 from .comparison import Equality
 from .outcomes import Skipped, UnsupportedTestError
-from .report import MAX_TEXT, TEST_FILE, UNSUPPORTED, JobEndedError, Report, absent, finding, is_unsupported, text_of
+from .report import (
+    MAX_TEXT,
+    TEST_FILE,
+    UNSUPPORTED,
+    JobEndedError,
+    Report,
+    absent,
+    finding,
+    is_unsupported,
+    text_of,
+    withheld,
+)
 from .rpc.session import Session
 
 CONTROL = 3
@@ -90,12 +101,12 @@ class Tester:
 
     def _run_case(self, run: Callable[[], object]) -> dict[str, Any] | None:
         """Run one case; return its line of the report, or None if it was skipped."""
-        unsupported_uses = self._session.unsupported_uses
+        unsupported_uses, answers_withheld = self._session.unsupported_uses, self._session.withheld
         try:
             run()
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             return self._failed_case(error, unsupported_uses)
-        return {"passed": True}
+        return {"passed": True} if self._session.withheld == answers_withheld else withheld()
 
     def _failed_case(self, error: BaseException, unsupported_uses: int) -> dict[str, Any] | None:
         """What the report says of a case that an exception ended, None if the case was skipped."""

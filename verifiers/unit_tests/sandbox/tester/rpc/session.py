@@ -66,6 +66,8 @@ class Session:
         """Whether the program has sent anything that could influence the tests, more than functions and classes."""
         self.unsupported_uses = 0
         """How often the program was not asked whether its object equals plain data, or for an array's memory."""
+        self.withheld = 0
+        """How often an exception came from here in place of the program's own answer."""
         self.changes = 0
         """Number of requests that may have changed the program's objects."""
         self._failed: BaseException | None = None
