@@ -41,7 +41,7 @@ napoleon_use_rtype = False
 # Types whose documentation is elsewhere.
 nitpick_ignore_regex = [
     (r"py:.*", r"(torch|numpy|jaxtyping|gymnasium)\..*"),
-    (r"py:.*", r"(collections\.abc|contextlib|fractions|pathlib|re)\..*"),  # Python's own
+    (r"py:.*", r"(collections\.abc|contextlib|fractions|pathlib|re|threading)\..*"),  # Python's own
     (r"py:class", r"Tensor"),  # torch's, in shapes: Float[Tensor, "b t"]
     (r"py:exc", r"ResetNeeded"),  # gymnasium.error's
     (r"py:class", r"Baseline|Scale"),  # texts of a Literal, which autodoc names without their module

@@ -18,8 +18,13 @@ from agents import AGENTS, Learner, load_policy, save_model, tiny_model
 from agents.commands.main import main
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer
 from rlvr_envs.tasks import CLASSES
+from tests.conftest import USABLE
 
-BENCHMARKS = [cls.__name__.removesuffix("Env") for cls in CLASSES if cls.task.data_options == ("data_dir",)]
+BENCHMARKS = [
+    cls.__name__.removesuffix("Env")
+    for cls in CLASSES
+    if cls.task.data_options == ("data_dir",) and f"rlvr/{cls.__name__.removesuffix('Env')}-v0" in USABLE
+]
 COMMANDS = ("envs", "check-dataset", "verify", "audit-verifier", "sft", "train", "eval", "gradient-lab", "demo")
 
 

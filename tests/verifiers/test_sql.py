@@ -133,8 +133,8 @@ def test_a_gold_query_that_never_ends_is_no_fault_of_the_completion() -> None:
         ({"query": "WITH s AS (SELECT 1) DELETE FROM singer", "scripts": [SINGERS]}, "not authorized"),
         ({"query": "SELECT 1"}, "needs at least one database"),
         ({"query": "SELECT 1", "scripts": SINGERS}, "scripts must be a list of texts"),
-        ({"query": "SELECT 1", "script": [SINGERS]}, "expected a SQLReference, or a mapping"),
-        ("SELECT 1", "expected a SQLReference, or a mapping"),
+        ({"query": "SELECT 1", "script": [SINGERS]}, "expected an SQLReference, or a mapping"),
+        ("SELECT 1", "expected an SQLReference, or a mapping"),
     ],
 )
 @pytest.mark.parametrize("completion", ["SELECT 1", "nothing"])
