@@ -217,7 +217,7 @@ test-pythons: $(PYTHONS:%=test-%)
 
 $(PYTHONS:%=test-%): test-%: .cache/%/.installed
 	env -u RLVR_DATA_DIR .cache/$*/bin/pytest $(TESTS) -n 2 --dist loadfile \
-		--ignore tests/agents --ignore tests/trl --ignore tests/vllm --ignore tests/audit --ignore tests/math/test_math_robust.py
+		--ignore tests/agents --ignore tests/distributed --ignore tests/trl --ignore tests/vllm --ignore tests/audit --ignore tests/math/test_math_robust.py
 	if .cache/$*/bin/python -c 'import torch' 2>/dev/null; then .cache/$*/bin/pytest tests/agents -n 2 --dist loadfile; \
 	else echo "tests/agents is left out on $*: torch is not installed in .cache/$*"; fi
 

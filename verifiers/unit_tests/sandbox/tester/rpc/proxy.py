@@ -432,7 +432,7 @@ def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: s
     # A dataclass's `==` accepts only its own class.
     content["__comparing__"] = "eq" in protocols.split() and not fields
     if fields:
-        content["__dataclass_fields__"] = _fields_of(type_name, fields.split())
+        content["__dataclass_fields__"] = _fields_of(fields.split())
     made = type(type_name, (Proxy,), content | {"__slots__": ()})
     for name, attribute in _FORWARDED.items():
         setattr(made, name, attribute)
@@ -447,14 +447,18 @@ def _shown_class(type_name: str, names: list[str]) -> type | None:
     return type(type_name, tuple(classes), {}) if classes else None
 
 
-def _fields_of(type_name: str, names: list[str]) -> object:
-    cls = dataclasses.make_dataclass(type_name, names, init=False, repr=False, eq=False)
-    return {field.name: field for field in dataclasses.fields(cls)}
+def _fields_of(names: list[str]) -> object:
+    # `make_dataclass` runs text as code in some versions of Python, which the tests' process may not.
+    fields: dict[str, Any] = {name: dataclasses.field() for name in names}
+    for name, field in fields.items():
+        field.name, field.type, field.kw_only = name, Any, False
+        field._field_type = vars(dataclasses)["_FIELD"]
+    return fields
 
 
 def _rebuilt_fields(remote: Proxy) -> object:
     names = remote._remote_session.request("fields", remote)
-    return _fields_of("dataclass", [str(name) for name in names])
+    return _fields_of([str(name) for name in names])
 
 
 def _rebuilt_signature(remote: Proxy) -> object:
