@@ -448,6 +448,8 @@ def _shown_class(type_name: str, names: list[str]) -> type | None:
 
 
 def _fields_of(names: list[str]) -> object:
+    if len(set(names)) < len(names) or not all(map(str.isidentifier, names)):
+        raise TypeError("the names of fields must be identifiers, each once")
     # `make_dataclass` runs text as code in some versions of Python, which the tests' process may not.
     fields: dict[str, Any] = {name: dataclasses.field() for name in names}
     for name, field in fields.items():
