@@ -26,7 +26,7 @@ WriteRows = Callable[..., Path]
 APPS: dict[str, object] = {
     "question": "Double it.",
     "solutions": "[]",
-    "input_output": json.dumps({"inputs": ["1\n", "-4\n"], "outputs": ["2\n", "-8\n"]}),
+    "input_output": json.dumps({"inputs": ["1\n", "-43827161\n"], "outputs": ["2\n", "-87654322\n"]}),
     "starter_code": "",
 }
 DOUBLE = "print(2 * int(input()))"
@@ -48,8 +48,8 @@ def test_tests_are_read_when_a_program_is_judged(
     write_rows("apps/train.jsonl", APPS, APPS | {"input_output": APPS["input_output"], "question": "Again"})
     problems = load(tmp_path)
     kept = pickle.dumps(problems[1])
-    assert b"-8" not in kept
-    assert [made_tests(problem).cases[1].expected for problem in problems] == ["-8\n", "-8\n"]
+    assert b"87654322" not in kept
+    assert [made_tests(problem).cases[1].expected for problem in problems] == ["-87654322\n", "-87654322\n"]
     verdicts = verifier.verify_batch([DOUBLE, "print(2)"], problems)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.CORRECT, Outcome.INCORRECT]
     assert verifier(DOUBLE, pickle.loads(kept)).outcome is Outcome.CORRECT
