@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from agents.kl import KLEstimator as KLEstimator
     from agents.losses import Aggregation as Aggregation
     from agents.policies.check import check_policy as check_policy
+    from agents.policies.mlp import MLPPolicy as MLPPolicy
     from agents.policies.torch_policy import TorchPolicy as TorchPolicy
     from agents.policies.trainable import TokenOutputs as TokenOutputs, TrainablePolicy as TrainablePolicy
     from agents.policies.transformers.config import PolicyConfig as PolicyConfig
@@ -84,6 +85,7 @@ _HOMES = {
     "kl": ("KLEstimator",),
     "losses": ("Aggregation",),
     "policies.check": ("check_policy",),
+    "policies.mlp": ("MLPPolicy",),
     "policies.torch_policy": ("TorchPolicy",),
     "policies.trainable": ("TokenOutputs", "TrainablePolicy"),
     "policies.transformers.loading": ("load_model", "load_policy", "save_model", "tiny_model"),

@@ -52,6 +52,20 @@ def returns_to_go(
     return gae(rewards, torch.zeros_like(rewards), mask, gamma=gamma, bootstrap=bootstrap)
 
 
+def whole_returns(returns: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t"]:
+    """The return of the whole episode at each of its tokens: G_0, as in Williams 1992, in place of G_t.
+
+    Args:
+        returns: f64[b t], those of `returns_to_go`.
+        mask: bool[b t], the policy's own tokens.
+
+    Returns:
+        f64; 0 outside the mask.
+    """
+    first = mask.to(torch.int8).argmax(dim=1, keepdim=True)
+    return torch.where(mask, returns.gather(1, first), 0.0)
+
+
 def batch_mean_baseline(scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"]) -> Float[Tensor, ""]:
     """The mean score of the batch, over the valid completions; 0 if there are none."""
     _check_finite(scores, valid)

@@ -51,6 +51,8 @@ class Batch:
     baselines."""
     legal: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """u8[b l ceil(v/8)], packed masks of the legal tokens."""
+    observations: Tensor | None = field(default=None, metadata=_PER_TOKEN)
+    """f32[b l d], what the environment showed after each token, where it shows vectors."""
     components: Tensor | None = None
     """f64[b k], components of a composed score; NaN where the verifier broke."""
     component_names: tuple[str, ...] = field(default=(), metadata=_PER_BATCH)
@@ -151,6 +153,7 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
         truncated=torch.tensor([trajectory.truncated for trajectory in trajectories]),
         baselines=_baselines(trajectories),
         legal=_legal_masks(trajectories),
+        observations=_observations(trajectories),
         **_components(trajectories),
     )
 
@@ -191,6 +194,15 @@ def _legal_masks(trajectories: Sequence[Trajectory]) -> Tensor | None:
         for trajectory, default in zip(trajectories, defaults, strict=True)
     ]
     return torch.from_numpy(_pad(masks))
+
+
+def _observations(trajectories: Sequence[Trajectory]) -> Tensor | None:
+    shown = [trajectory.observations for trajectory in trajectories if trajectory.observations is not None]
+    if len(shown) not in (0, len(trajectories)):
+        raise InvalidArgumentError(
+            f"{len(shown)} of {len(trajectories)} trajectories have observations: a batch must come from one environment"
+        )
+    return torch.from_numpy(_pad(shown)) if shown else None
 
 
 def _pad(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from agents.choices import choice
 from agents.importance import Correction
@@ -101,6 +102,24 @@ class AgentConfig:
     """Settings of the optimiser."""
     critic: CriticConfig | None = None
     """Settings of the critic; None for an agent without one."""
+
+    control: ClassVar[Mapping[str, Any]] = {}
+    """The defaults of `for_control` that are an agent's own."""
+
+    @classmethod
+    def for_control(cls, **settings: Any) -> Self:
+        """Settings with other defaults, for environments with vectors as observations, such as CartPole-v1.
+
+        Episodes there are long, returns large and models small: a step has 16 episodes, the learning rate is 1e-3 and the
+        gradient's norm at most 0.5. Where an agent can, it discounts by 0.99, has a separate critic, and continues the return
+        of an episode that reached the time limit with the critic's value, since a time limit is no termination.
+
+        Args:
+            settings: Settings that differ from these defaults.
+        """
+        learner = LearnerConfig(learning_rate=1e-3, max_grad_norm=0.5)
+        episodes = 16 if cls.group_size == 1 else 16 // cls.group_size
+        return cls(**{"problems_per_step": episodes, "learner": learner, **cls.control, **settings})
 
     def __post_init__(self) -> None:
         check_types(self)

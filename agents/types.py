@@ -104,6 +104,8 @@ class Trajectory:
     """i32[l], the version of the policy that produced each token."""
     action_masks: NDArray[np.uint8] | None = None
     """u8[l ceil(v/8)], the candidate tokens for each token, packed by `numpy.packbits`; None if every token was legal."""
+    observations: NDArray[np.float32] | None = None
+    """f32[l d], what an environment with vectors as observations showed after each token; None for an environment of tokens."""
     problem: int = -1
     """Index of the problem in the data set; -1 if the environment drew it itself."""
     seed: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any, cast
@@ -49,30 +50,33 @@ def environment_id(name: str) -> str:
     """Complete the name of an environment: `GSM8K` means `rlvr/GSM8K-v0`; any other name is returned unchanged.
 
     Raises:
-        UnknownNameError: If it is neither an id nor `module:attribute` nor an entry point of the group
+        UnknownNameError: If it is neither an id, such as CartPole-v1, nor `module:attribute` nor an entry point of the group
             `"rlvr_envs.environments"`; the message offers the nearest.
     """
     full = name if name in ENVIRONMENTS else f"rlvr/{name}-v0"
     if full in ENVIRONMENTS:
         return full
     points = plugged_in()
-    if name in points or is_attribute_path(name):
+    if name in points or is_attribute_path(name) or name in gymnasium.registry:
         return name
-    raise unknown_name("environment", full if "/" not in name else name, [*ENVIRONMENTS, *points])
+    others = [env_id for env_id in gymnasium.registry if "/" not in env_id]
+    raise unknown_name("environment", full if "/" not in name else name, [*ENVIRONMENTS, *points, *others])
 
 
 def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
     """Import the environment of a name: a subclass of `TaskEnv`, or a function or class that makes a Gymnasium environment.
 
     Args:
-        name: An id, `GSM8K` for short; `module:attribute`, where the module may also be in the current folder; or an entry
-            point of the group `"rlvr_envs.environments"`.
+        name: An id, `GSM8K` for short, or one of Gymnasium's own, such as CartPole-v1; `module:attribute`, where the module
+            may also be in the current folder; or an entry point of the group `"rlvr_envs.environments"`.
 
     Raises:
         UnknownNameError: If there is no such environment; the message offers the nearest.
         InvalidArgumentError: If a module can't be imported, or the attribute can't be called.
     """
     full = environment_id(name)
+    if full in gymnasium.registry and full not in ENVIRONMENTS and full not in plugged_in():
+        return functools.partial(_make, full)
     path = ENVIRONMENTS.get(full) or plugged_in().get(full, full)
     environment = import_attribute(path, "environment")
     if not callable(environment):
@@ -80,6 +84,20 @@ def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
             f"the environment {name!r} is {environment!r}; expected a class of environments or a function"
         )
     return cast("Callable[..., gymnasium.Env[Any, Any]]", environment)
+
+
+def _make(env_id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
+    """Make one of Gymnasium's own environments.
+
+    Raises:
+        InvalidArgumentError: If it can't be made, since a package is missing or an argument is unknown.
+    """
+    try:
+        return gymnasium.make(env_id, disable_env_checker=True, **arguments)
+    except (gymnasium.error.Error, TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"Gymnasium can't make {env_id!r} with the arguments {arguments}: {error}"
+        ) from error
 
 
 def environment_class(name: str) -> type[TaskEnv]:

@@ -12,14 +12,16 @@ Departures from the paper: Adam instead of RMSprop, whole episodes in each batch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from agents.advantages import n_step
 from agents.agent import Agent
 from agents.algorithms.config_checks import NO_RATIO, require_defaults, require_one_step, require_share
-from agents.algorithms.value_based import critic_advantages
+from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages
 from agents.batch import Batch
 from agents.config import AgentConfig
 from agents.losses import Aggregation, policy_gradient
@@ -42,6 +44,8 @@ class A2CConfig(AgentConfig):
     """Decay of generalised advantage estimation (lambda)."""
     steps_ahead: int | None = None
     """Number of steps n of n-step advantages, in place of `gae_lambda`; None uses generalised advantage estimation."""
+
+    control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "gae_lambda": 0.95}
 
     def __post_init__(self) -> None:
         super().__post_init__()

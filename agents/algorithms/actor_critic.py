@@ -17,13 +17,15 @@ values before the update, and the book's factor gamma^t is omitted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from agents.agent import Agent
 from agents.algorithms.config_checks import NO_RATIO, require_one_step, require_share
-from agents.algorithms.value_based import critic_advantages, lambda_returns
+from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
 from agents.config import AgentConfig
 from agents.losses import policy_gradient
@@ -42,6 +44,8 @@ class ActorCriticConfig(AgentConfig):
     """Discount factor from one token to the next."""
     trace_decay: float = 0.95
     """Decay of the eligibility traces (lambda); 0 uses one-step errors, which need an accurate critic."""
+
+    control: ClassVar[Mapping[str, Any]] = VALUE_CONTROL
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -30,15 +30,16 @@ on Addition; with four passes it went to 0.78 and 0.47 in three times the time, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
 from agents.advantages import whiten
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_clip, require_share
-from agents.algorithms.value_based import critic_advantages, lambda_returns
+from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
 from agents.config import AgentConfig
 from agents.kl import KLEstimator
@@ -72,6 +73,8 @@ class PPOConfig(AgentConfig):
     dual_clip: float | None = None
     """Largest ratio that counts where the advantage is negative (Ye et al. 2020, arXiv:1912.09729), such as 3; None sets no
     limit."""
+
+    control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "epochs": 10}
 
     def __post_init__(self) -> None:
         super().__post_init__()

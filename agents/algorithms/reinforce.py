@@ -1,8 +1,9 @@
 """REINFORCE (Williams 1992, "Simple statistical gradient-following algorithms for connectionist reinforcement learning").
 
 The gradient of the expected return is E[sum_t (G_t - b) grad log pi(y_t)], estimated from on-policy episodes, where G_t is
-the discounted reward from token t on (the causal form; the paper credits every decision with the whole return) and b a
-baseline that does not depend on the episode's own tokens from t on. Baselines: a constant, the mean score of the batch, the
+the discounted reward from token t on and b a baseline that does not depend on the episode's own tokens from t on. The paper
+credits every decision with the whole return G_0, which `credit="whole"` does: earlier rewards do not depend on later tokens, so
+that they only add variance. Baselines: a constant, the mean score of the batch, the
 moving average of earlier batches (the paper's reinforcement comparison), or a learned value of the state (Sutton et al. 2000).
 
 With a discount below 1 the factor gamma^t of that gradient is omitted, as is usual.
@@ -18,14 +19,16 @@ baseline includes the episode itself, which scales the gradient by (n - 1) / n a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from torch import Tensor
 
-from agents.advantages import batch_mean_baseline, moving_average, returns_to_go
+from agents.advantages import batch_mean_baseline, moving_average, returns_to_go, whole_returns
 from agents.agent import Agent
 from agents.algorithms.config_checks import NO_RATIO, require_choice, require_defaults, require_one_step, require_share
+from agents.algorithms.value_based import VALUE_CONTROL
 from agents.batch import Batch
 from agents.config import AgentConfig
 from agents.losses import Aggregation, policy_gradient
@@ -54,8 +57,14 @@ class ReinforceConfig(AgentConfig):
     decay: float = 0.9
     """Share of the moving average that is kept in each step."""
 
+    credit: Literal["reward-to-go", "whole"] = "reward-to-go"
+    """Return that weighs the log-probability of a token: the one from it on, or, for comparison, that of the whole episode,
+    which without a discount has the same expected gradient and more variance."""
+    control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "baseline": "value"}
+
     def __post_init__(self) -> None:
         require_choice("baseline", self.baseline, get_args(Baseline))
+        require_choice("credit", self.credit, ("reward-to-go", "whole"))
         if self.baseline == "value" and self.critic is None:
             object.__setattr__(self, "critic", CriticConfig())
         if self.baseline != "value" and self.critic is not None:
@@ -84,8 +93,11 @@ class Reinforce(Agent):
         """The moving average of the scores of earlier batches."""
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The return from each token on, minus the baseline."""
-        return self._returns(batch) - self._baseline(batch)
+        """The return from each token on, or with `credit="whole"` that of the episode, minus the baseline."""
+        returns = self._returns(batch)
+        if self.config.credit == "whole":
+            returns = whole_returns(returns, batch.loss_mask)
+        return returns - self._baseline(batch)
 
     def _returns(self, batch: Batch) -> Tensor:
         return returns_to_go(batch.rewards, batch.loss_mask, self.config.gamma, batch.bootstrap)

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor
 
 from agents.advantages import gae
 from agents.batch import Batch
+from agents.training.critic import CriticConfig
+
+VALUE_CONTROL: Mapping[str, Any] = {
+    "gamma": 0.99,
+    "truncation": "bootstrap",
+    "critic": CriticConfig("separate", critic_learning_rate=1e-3),
+}
+"""Defaults of agents with a critic for environments such as CartPole-v1; see `AgentConfig.for_control`."""
 
 
 def critic_advantages(batch: Batch, *, gamma: float, gae_lambda: float) -> Tensor:

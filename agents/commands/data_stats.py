@@ -146,8 +146,8 @@ def _print_line(console: Console, label: str, text: str) -> None:
 class DataCommands(dict[str, str]):
     """The commands below `rlvr data`, with their summaries."""
 
-    def load(self, name: str) -> type[DataStats]:
-        """Return the dataclass of a command's options.
+    def load(self, name: str, *arguments: str) -> type[DataStats]:
+        """Return the dataclass of a command's options, whatever its arguments.
 
         Raises:
             UnknownNameError: If there is no such command; the message suggests the nearest.

@@ -199,7 +199,7 @@ def _run(arguments: list[str]) -> int:
             return 0
         prog = f"{prog} {rest[0]}"
         try:
-            target, rest = target.load(rest[0]), rest[1:]
+            target, rest = target.load(*rest), rest[1:]
         except UnknownNameError as error:
             raise _RefusedError(str(error)) from error
     command = parse_command(target, rest, prog)

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.util
+import itertools
 import logging
 import math
 import os
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
@@ -22,6 +24,7 @@ from agents.commands.common import (
     check_at_least,
     env_arguments,
     folder_name,
+    make_any_vec,
     redacted_pairs,
     shown_warnings,
     verifier_spec,
@@ -37,12 +40,14 @@ from agents.files.json_files import differences, plain
 from agents.files.outputs import check_folder
 from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
+from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig, Precision
 from agents.policies.transformers.lora import add_lora
 from agents.policies.transformers.memory import Checkpointing
-from agents.policies.transformers.policy import CausalLMPolicy
 from agents.registry import AGENTS, agent_classes
 from agents.results.plots import TrainingCurve, bands, plot
+from agents.rollouts.action_tokens import shows_vectors
+from agents.rollouts.vector_adapter import with_token_info
 from agents.training.learning_rate import describe_choice
 from agents.training.loggers import check_loggers
 from agents.training.run import BEST_OVER, CONFIG, Run, read_config
@@ -79,7 +84,10 @@ class TrainOptions:
     token_budget: int | None = None
     """Number of sampled tokens after which training ends, at the end of the step that reaches it, even before --steps."""
     model: str = "tiny"
-    """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
+    """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or where observations
+    are vectors, as in CartPole-v1, a multilayer perceptron."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Width of each hidden layer of that multilayer perceptron."""
     run_folder: Path | None = None
     """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
     resume: bool = False
@@ -181,17 +189,19 @@ class AgentCommands(Mapping[str, str]):
     def __len__(self) -> int:
         return len(AGENTS)
 
-    def load(self, name: str) -> type[TrainOptions]:
+    def load(self, name: str, *arguments: str) -> type[TrainOptions]:
         """Return the dataclass of the common options and the agent's own settings.
 
         Args:
             name: As for `agent_classes`.
+            arguments: The rest of the command line, whose environment decides on the defaults: see `AgentConfig.for_control`.
 
         Raises:
             UnknownNameError: If there is no such agent; the message suggests the nearest.
             InvalidArgumentError: If a custom agent can't be imported.
         """
         cls, config_cls = agent_classes(name)
+        make_default = config_cls.for_control if _names_control(arguments) else config_cls
         summary = AGENTS[name].summary if name in AGENTS else f"the custom agent {name}"
 
         def run(self: Any, console: Console) -> int:
@@ -200,11 +210,23 @@ class AgentCommands(Mapping[str, str]):
 
         return dataclasses.make_dataclass(
             f"Train{cls.__name__}",
-            [("config", config_cls, field(default_factory=config_cls))],
+            [("config", config_cls, field(default_factory=make_default))],
             bases=(TrainOptions,),
             namespace={"run": run, "__doc__": f"Train with {cls.__name__}: {summary}."},
             frozen=True,
         )
+
+
+def _names_control(arguments: Sequence[str]) -> bool:
+    """Whether a command line names an environment whose observations are vectors."""
+    words = [word for argument in arguments for word in argument.split("=", 1)]
+    name = next((value for option, value in itertools.pairwise(words) if option == "--env"), None)
+    if name is None:
+        return False
+    try:
+        return shows_vectors(make_any_vec(name, 1, {}, {}))
+    except Exception:  # noqa: BLE001 - the environment is built again, with its arguments, where errors are reported
+        return False
 
 
 AGENT_COMMANDS = AgentCommands()
@@ -219,7 +241,7 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
     ranks.on_main(lambda: check_folder(folder))
     if is_restart() and ranks.from_main((folder / CONFIG).is_file()):
         options = dataclasses.replace(options, resume=True)
-    policy, env = ranks.together(lambda: _policy_and_env(options, name, config.seed))
+    policy, env = ranks.together(lambda: _policy_and_env(options, name, config))
     resolved = config.for_model(policy.model)
     rate = resolved.learner.learning_rate
     choice = None if rate is None or resolved == config else describe_choice(rate, policy.model)
@@ -315,19 +337,32 @@ def _finish(run: Run, agent: Agent, console: Console) -> None:
         )
 
 
-def _policy_and_env(options: TrainOptions, name: str, seed: int) -> tuple[CausalLMPolicy, VectorEnv[Any, Any, Any]]:
+def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tuple[Any, VectorEnv[Any, Any, Any]]:
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
     judged_by = {} if spec is None else {"verifier": spec}
+    arguments = with_options(judged_by, env_arguments(options.env_args))
+    if shows_vectors(make_any_vec(name, 1, arguments, {"split": options.split})):
+        if options.lora_rank is not None or options.model != "tiny":
+            raise InvalidArgumentError(
+                f"{name} shows vectors, which a multilayer perceptron reads and no language model: leave out --model and "
+                "--lora-rank"
+            )
+        torch.set_num_threads(1)  # matrices this small only wait for a second thread
+        # A row without an episode would be stepped too.
+        rows = min(options.num_envs, config.problems_per_step * config.group_size)
+        plain_env = with_token_info(make_any_vec(name, rows, arguments, {}))
+        hidden, temperature = options.hidden, options.temperature
+        return MLPPolicy.for_env(plain_env, hidden=hidden, temperature=temperature, seed=config.seed), plain_env
     policy, env = policy_for(
         options.model,
         name,
         num_envs=options.num_envs,
-        arguments=with_options(judged_by, env_arguments(options.env_args)),
+        arguments=arguments,
         task_arguments={"split": options.split},
         config=PolicyConfig(**{name: getattr(options, name) for name in _POLICY}),
     )
     if options.lora_rank is not None:
-        adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank, seed=seed)
+        adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank, seed=config.seed)
         policy = policy.with_model(adapted)
     return policy, env
 

@@ -7,8 +7,9 @@ the whole prefix again; for a `transformers` model use `CausalLMPolicy`, which h
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -57,7 +58,7 @@ class TorchPolicy:
     def _sizes(self) -> tuple[int, int]:
         """The sizes d and v, from one token."""
         with torch.no_grad():
-            states = self._tried("body", torch.zeros(1, 1, dtype=torch.int64, device=self.device))
+            states = self._tried("body", self._example().to(self.device))
             if not isinstance(states, Tensor) or states.dim() != 3 or states.shape[:2] != (1, 1):
                 said = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
                 raise InvalidArgumentError(
@@ -70,6 +71,10 @@ class TorchPolicy:
                 f"the head must map states f[b l d] to logits f[b l v], but it mapped one state to {said}"
             )
         return states.shape[2], logits.shape[2]
+
+    def _example(self) -> Tensor:
+        """One input of the body."""
+        return torch.zeros(1, 1, dtype=torch.int64)
 
     def _tried(self, name: str, value: Tensor) -> Any:
         try:
@@ -99,13 +104,20 @@ class TorchPolicy:
         """A null context: the policy samples with the trained weights themselves."""
         return contextlib.nullcontext({})
 
-    def at_temperature(self, temperature: float) -> TorchPolicy:
+    def at_temperature(self, temperature: float) -> Self:
         """Return a policy with the same weights at another temperature, such as 0 for greedy evaluation."""
-        return TorchPolicy(self.model["body"], self.model["head"], temperature=temperature, seed=self.seed)
+        return self._copy(self.model, temperature)
 
-    def with_model(self, model: Any) -> TorchPolicy:
+    def with_model(self, model: Any) -> Self:
         """Return a policy with the same settings on another model, such as a copy of this one's."""
-        return TorchPolicy(model["body"], model["head"], temperature=self.temperature, seed=self.seed)
+        return self._copy(model, self.temperature)
+
+    def _copy(self, model: Any, temperature: float) -> Self:
+        require_temperature(temperature)
+        other = copy.copy(self)
+        other.model, other.temperature = model, temperature
+        other.version, other._seeds = 0, np.zeros(0, dtype=np.uint64)
+        return other
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce new episodes in some rows, with their sampling seeds u64[r]."""
@@ -150,18 +162,23 @@ class TorchPolicy:
                     f"the action mask allows row {wanted[~legal.any(axis=1)][0]} no token at all: "
                     "legal_actions must allow at least one, such as a stop token"
                 )
-            chosen, logprobs = self._choose(tokens[wanted, : length[wanted].max()], length[wanted], wanted, legal)
+            chosen, logprobs = self._choose(self._last_states(observation, wanted), length[wanted], wanted, legal)
             action.tokens[wanted, 0], action.logprobs[wanted, 0], action.counts[wanted] = chosen, logprobs, 1
         if observation["tokens"].ndim == 1:
             return Action(action.tokens[0], action.counts[0], action.logprobs[0])
         return action
 
+    def _last_states(self, observation: Observation, rows: NDArray[np.int64]) -> Tensor:
+        """The states f[r d] from which some rows choose their next token."""
+        length = observation["length"].reshape(-1)[rows].astype(np.int64)
+        tokens = np.atleast_2d(observation["tokens"])[rows, : length.max()].astype(np.int64)
+        states: Tensor = self.model["body"](torch.from_numpy(tokens).to(self.device))
+        return states[torch.arange(len(rows), device=self.device), torch.from_numpy(length - 1).to(self.device)]
+
     def _choose(
-        self, tokens: NDArray[np.int32], length: NDArray[np.int64], rows: NDArray[np.int64], legal: Any
+        self, states: Tensor, length: NDArray[np.int64], rows: NDArray[np.int64], legal: Any
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        states = self.model["body"](torch.from_numpy(tokens.astype(np.int64)).to(self.device))
-        last = torch.from_numpy(length - 1).to(self.device)
-        logits = self.model["head"](states[torch.arange(len(last), device=self.device), last])
+        logits = self.model["head"](states)
         allowed = None if legal is None else torch.from_numpy(legal).to(self.device)
         logprobs = scaled_logprobs(logits, self.temperature or 1.0, allowed)
         if not bool(torch.isfinite(logprobs.amax(dim=-1)).all()):
@@ -173,6 +190,10 @@ class TorchPolicy:
         return chosen.cpu().numpy(), logprobs.gather(-1, chosen[:, None])[:, 0].cpu().numpy()
 
     # Learning
+
+    def inputs(self, micro_batch: Batch) -> Tensor:
+        """What the body reads of some episodes: i64[b l], the tokens."""
+        return micro_batch.tokens
 
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies from `micro_batch.first` on; see `TrainablePolicy.read`."""
@@ -187,7 +208,7 @@ class TorchPolicy:
 
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
         """The states before each token from `micro_batch.first` on, and after the last, with gradients."""
-        states: Tensor = self.model["body"](micro_batch.tokens)
+        states: Tensor = self.model["body"](self.inputs(micro_batch))
         return states[:, micro_batch.first - 1 :]
 
     def distributions(

@@ -129,6 +129,8 @@ class _Recorder:
         self.reward_scale = np.ones(rows)  # of the last reward, by what `step` returned
         self.versions = np.zeros((rows, width), dtype=np.int32)
         self.action_masks: NDArray[np.uint8] | None = None
+        vectors = env.single_observation_space.spaces.get("observation")  # type: ignore[attr-defined] # a Dict space
+        self.observations = None if vectors is None else np.zeros((rows, width, *vectors.shape), dtype=np.float32)
         self.starts: dict[tuple[int, int], bytes] = {}  # the prompt of each problem and seed of the environment
 
     def play(self) -> Iterator[tuple[int, Trajectory]]:
@@ -145,6 +147,7 @@ class _Recorder:
             self._correct_rewards(reward, terminated | truncated, info)
             self.length = observation["length"].reshape(-1).astype(np.int64)
             self._record_rewards(info)
+            self._record_observations(observation, info["consumed"] > 0)
             mask = info.get("action_mask")
             self.waiting = np.asarray(info.get("pending", np.zeros(self.env.num_envs, dtype=bool)))
             ended = (terminated | truncated) & (self.playing >= 0)
@@ -175,6 +178,7 @@ class _Recorder:
             buffer[rows] = 0
         if self.action_masks is not None:
             self.action_masks[rows] = _ALL_LEGAL
+        self._record_observations(observation, np.isin(np.arange(self.env.num_envs), rows))
         self._check_starts(rows, starting, observation)
         return observation, info.get("action_mask")
 
@@ -193,6 +197,8 @@ class _Recorder:
             if episode.env_seed is None:
                 continue
             prompt = observation["tokens"][row, : self.length[row]].tobytes()
+            if self.observations is not None:
+                prompt += observation["observation"][row].tobytes()
             if self.starts.setdefault((episode.problem, episode.env_seed), prompt) != prompt:
                 raise InvalidArgumentError(
                     f"{type(self.env.unwrapped).__name__} began differently when it was reset twice with seed "
@@ -278,6 +284,11 @@ class _Recorder:
         inserted = info["inserted"][rows] if "inserted" in info else 0
         self.rewards[rows, self.length[rows] - inserted - 1] += info["rewards"][rows, 0]
 
+    def _record_observations(self, observation: Any, shown: NDArray[np.bool_]) -> None:
+        """Record the vectors of the rows bool[b] that were reset or stepped, after their last token."""
+        if self.observations is not None:
+            self.observations[shown, self.length[shown] - 1] = observation["observation"][shown]
+
     def _credit(self, row: int, length: int, info: dict[str, Any]) -> None:
         """Move the parts of the last reward that belong to earlier tokens; the return does not change."""
         if "token_scores" in info and info["_token_scores"][row]:
@@ -310,6 +321,7 @@ class _Recorder:
             rewards=self.rewards[row, :length].copy(),
             policy_version=self.versions[row, :length].copy(),
             action_masks=masks,
+            observations=None if self.observations is None else self.observations[row, :length].copy(),
             problem=self.episodes[index].problem,
             seed=int(self.episodes[index].seed),
         )

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
+from agents.rollouts.action_tokens import ActionTokens, shows_vectors
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError
 
@@ -37,6 +38,10 @@ def with_token_info(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
         )
     if isinstance(env.unwrapped, TokenVectorEnv):
         return env
+    if isinstance(env, TokenInfo):
+        return env
+    if shows_vectors(env):
+        return TokenInfo(ActionTokens(env))
     _check_spaces(env)
     return TokenInfo(env)
 

@@ -69,18 +69,16 @@ def state_values(policy: TrainablePolicy, critic: Critic, batch: Batch, micro_ba
     """Values f64[b l] of the states before each token, 0 outside the loss mask, and f64[b] after the last of each row."""
 
     def read(micro_batch: Batch, first: int) -> Tensor:
-        return critic_values(policy, critic, micro_batch, first)
+        return critic_values(policy, critic, micro_batch)
 
     values = _fill(policy, batch, micro_batch_size, read, extra=1).double()
     last = values.gather(1, batch.lengths[:, None].to(values.device)).squeeze(1)
     return torch.where(batch.loss_mask, values[:, :-1], 0.0), last
 
 
-def critic_values(policy: TrainablePolicy, critic: Critic, micro_batch: Batch, first: int) -> Tensor:
+def critic_values(policy: TrainablePolicy, critic: Critic, micro_batch: Batch) -> Tensor:
     """The critic's values f32[b t+1] of one micro-batch, with a pass of the policy if the critic reads its states."""
-    if not critic.reads_policy:
-        return critic.values(micro_batch.tokens, first, None)
-    return critic.values(micro_batch.tokens, first, policy.read_states(micro_batch))
+    return critic.values(micro_batch, policy.read_states(micro_batch) if critic.reads_policy else None)
 
 
 def _fill(

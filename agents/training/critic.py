@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
+from agents.batch import Batch
+from agents.policies.torch_policy import TorchPolicy
 from agents.policies.trainable import TrainablePolicy
 from agents.policies.transformers.lora import merged
 from agents.policies.transformers.memory import checkpointed
@@ -76,14 +78,11 @@ class Critic(torch.nn.Module, abc.ABC):
         torch.nn.init.zeros_(self.layer.bias)
 
     @abc.abstractmethod
-    def values(
-        self, tokens: Int[Tensor, "b l"], first: int, states: Float[Tensor, "b t+1 d"] | None
-    ) -> Float[Tensor, "b t+1"]:
-        """The values f32 of the states before tokens `first` to l - 1, and after the last of them.
+    def values(self, micro_batch: Batch, states: Float[Tensor, "b t+1 d"] | None) -> Float[Tensor, "b t+1"]:
+        """The values f32 of the states before the tokens from `micro_batch.first` on, and after the last of them.
 
         Args:
-            tokens: Right-padded tokens; values of padding are meaningless.
-            first: First position, at least 1.
+            micro_batch: Episodes; values of padding are meaningless.
             states: The policy's states, if `reads_policy`.
         """
 
@@ -97,7 +96,7 @@ class ValueHead(Critic):
 
     reads_policy = True
 
-    def values(self, tokens: Tensor, first: int, states: Tensor | None) -> Tensor:
+    def values(self, micro_batch: Batch, states: Tensor | None) -> Tensor:
         """See `Critic.values`."""
         if states is None:
             raise InvalidArgumentError("a value head needs the policy's states: call the policy with with_states=True")
@@ -116,24 +115,42 @@ class ValueModel(Critic):
         self._precision = policy.autocast
         self._recomputes = policy.recomputes
 
-    def values(self, tokens: Tensor, first: int, states: Tensor | None) -> Tensor:
+    def values(self, micro_batch: Batch, states: Tensor | None) -> Tensor:
         """See `Critic.values`."""
-        again = torch.is_grad_enabled() and self._recomputes(tokens)
+        again = torch.is_grad_enabled() and self._recomputes(micro_batch.tokens)
         with self._precision(), checkpointed(self.body, again):
-            states = self.body(input_ids=tokens, use_cache=False).last_hidden_state
-        return self._read(states[:, first - 1 :])
+            states = self.body(input_ids=micro_batch.tokens, use_cache=False).last_hidden_state
+        return self._read(states[:, micro_batch.first - 1 :])
+
+
+class ValueBody(Critic):
+    """A copy of the body of a `TorchPolicy`, such as an `MLPPolicy`, with a value layer of its own."""
+
+    reads_policy = False
+
+    def __init__(self, policy: TorchPolicy) -> None:
+        super().__init__(policy.state_size, policy.device)
+        self.body = copy.deepcopy(policy.model["body"])
+        self._inputs = policy.inputs
+
+    def values(self, micro_batch: Batch, states: Tensor | None) -> Tensor:
+        """See `Critic.values`."""
+        return self._read(self.body(self._inputs(micro_batch))[:, micro_batch.first - 1 :])
 
 
 def make_critic(policy: TrainablePolicy, config: CriticConfig) -> Critic:
     """Build the kind of critic that a config names.
 
     Raises:
-        InvalidArgumentError: If `"separate"` is set for a policy whose model is not from `transformers`.
+        InvalidArgumentError: If `"separate"` is set for a policy that is neither a `CausalLMPolicy` nor a `TorchPolicy`.
     """
     if config.critic == "head":
         return ValueHead(policy.state_size, policy.device)
-    if not isinstance(policy, CausalLMPolicy):
-        raise InvalidArgumentError(
-            f"critic='separate' needs a transformers model, but the policy is a {type(policy).__name__}: set critic='head'"
-        )
-    return ValueModel(policy)
+    if isinstance(policy, CausalLMPolicy):
+        return ValueModel(policy)
+    if isinstance(policy, TorchPolicy):
+        return ValueBody(policy)
+    raise InvalidArgumentError(
+        "critic='separate' needs a CausalLMPolicy or a TorchPolicy, whose model it copies, but the policy is a "
+        f"{type(policy).__name__}: set critic='head'"
+    )

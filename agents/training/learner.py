@@ -265,7 +265,7 @@ class Learner:
         fits = self.critic is not None and tail.value_targets is not None
         sums = {f"loss/{name}": float(term.detach()) for name, term in terms.items()} if fits or len(terms) > 1 else {}
         if self.critic is not None and tail.value_targets is not None:
-            values = self.critic.values(micro_batch.tokens, first, outputs.states)[:, :-1]
+            values = self.critic.values(micro_batch, outputs.states)[:, :-1]
             error = self._value_error(tail, values)
             total = total + self.critic_config.value_coefficient * error.sum() / num_tokens
             sums["loss/value"] = float(error.detach().sum()) / num_tokens
@@ -302,7 +302,7 @@ class Learner:
                 if self.critic.reads_policy:
                     with torch.no_grad():
                         states = self.policy.read_states(micro_batch)
-                values = self.critic.values(micro_batch.tokens, first, states)[:, :-1]
+                values = self.critic.values(micro_batch, states)[:, :-1]
                 error = self._value_error(micro_batch.positions_from(first), values).sum() / num_tokens
                 error.backward()
                 total += float(error.detach())

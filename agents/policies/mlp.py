@@ -1,0 +1,124 @@
+"""`MLPPolicy`: a small network from the vector that an environment shows to the logits of its actions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.batch import Batch
+from agents.policies.torch_policy import TorchPolicy
+from agents.rollouts.vector_adapter import with_token_info
+from rlvr_envs import Observation
+from verifiers import InvalidArgumentError
+
+
+class MLPPolicy(TorchPolicy):
+    """A policy for environments with vectors as observations and discrete actions, such as CartPole-v1.
+
+    The body is a multilayer perceptron with tanh; weights are orthogonal, and those of the last layer small, so that it begins
+    close to uniform (Andrychowicz et al. 2021, arXiv:2006.05990, section 3.2).
+
+    Args:
+        observation_size: Number d of numbers in an observation, once flattened.
+        actions: Number of actions.
+        hidden: Width of each hidden layer.
+        temperature: Temperature that divides the logits in sampling and training; 0 chooses the likeliest action.
+        seed: Seed of the weights, and for sampling episodes that were not announced by `begin`.
+
+    Raises:
+        InvalidArgumentError: If a size is less than 1, or the temperature is negative.
+    """
+
+    fast = True
+
+    def __init__(
+        self,
+        observation_size: int,
+        actions: int,
+        *,
+        hidden: Sequence[int] = (64, 64),
+        temperature: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        if min(observation_size, actions, *hidden, 1) < 1 or not hidden:
+            raise InvalidArgumentError(
+                f"sizes must be at least 1, and there must be a hidden layer; got observation_size={observation_size}, "
+                f"actions={actions}, hidden={tuple(hidden)}"
+            )
+        self.observation_size = observation_size
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            body, head = mlp(observation_size, hidden), _linear(hidden[-1], actions, gain=0.01)
+        super().__init__(body, head, temperature=temperature, seed=seed)
+
+    @classmethod
+    def for_env(
+        cls,
+        env: VectorEnv[Any, Any, Any],
+        *,
+        hidden: Sequence[int] = (64, 64),
+        temperature: float = 1.0,
+        seed: int = 0,
+    ) -> Self:
+        """A policy with the sizes of a vector environment.
+
+        Raises:
+            InvalidArgumentError: If the environment shows tokens, or has actions that are not discrete.
+        """
+        shown = with_token_info(env).single_observation_space.spaces.get("observation")  # type: ignore[attr-defined]
+        if shown is None:
+            raise InvalidArgumentError(
+                "an MLPPolicy reads vectors, and this environment shows tokens: use a CausalLMPolicy, or a TorchPolicy"
+            )
+        actions = int(env.single_action_space.n)  # type: ignore[attr-defined] # `with_token_info` has checked
+        return cls(shown.shape[0], actions, hidden=hidden, temperature=temperature, seed=seed)
+
+    def _example(self) -> Tensor:
+        return torch.zeros(1, 1, self.observation_size)
+
+    def _last_states(self, observation: Observation, rows: NDArray[np.int64]) -> Tensor:
+        vectors: Any = np.atleast_2d(observation["observation"])[rows]
+        states: Tensor = self.model["body"](torch.from_numpy(vectors).to(self.device))
+        return states
+
+    def inputs(self, micro_batch: Batch) -> Tensor:
+        """What the body reads of some episodes: f32[b l d], the observations."""
+        if micro_batch.observations is None:
+            raise InvalidArgumentError(
+                "an MLPPolicy learns from trajectories with observations, and these have none: they are of another environment"
+            )
+        return micro_batch.observations
+
+    def distributions(
+        self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
+    ) -> Float[Tensor, "b t v"]:
+        """Not known from tokens alone.
+
+        Raises:
+            InvalidArgumentError: Always.
+        """
+        raise InvalidArgumentError(
+            "npg and trpo read tokens alone, which an MLPPolicy can't: choose another agent, such as ppo"
+        )
+
+
+def mlp(size: int, hidden: Sequence[int]) -> torch.nn.Sequential:
+    """Hidden layers with tanh, from f32[... size] to f32[... hidden[-1]]; weights from torch's global generator."""
+    layers: list[torch.nn.Module] = []
+    for before, after in zip((size, *hidden), hidden, strict=False):
+        layers += [_linear(before, after, gain=2**0.5), torch.nn.Tanh()]
+    return torch.nn.Sequential(*layers)
+
+
+def _linear(before: int, after: int, gain: float) -> torch.nn.Linear:
+    layer = torch.nn.Linear(before, after)
+    torch.nn.init.orthogonal_(layer.weight, gain)
+    torch.nn.init.zeros_(layer.bias)
+    return layer
