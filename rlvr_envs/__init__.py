@@ -10,10 +10,11 @@ require_own("agents")
 
 import verifiers  # noqa: E402
 from rlvr_envs import exact, tasks, worlds  # noqa: E402 - after the check above
-from rlvr_envs.envs import PromptRenderer, Settings, TaskEnv, TaskSpec  # noqa: E402
+from rlvr_envs.envs import PromptRenderer, Settings, StateEnv, TaskEnv, TaskSpec  # noqa: E402
 from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
 from rlvr_envs.registration import (  # noqa: E402
     ENVIRONMENTS,
+    STATE_ENVIRONMENTS,
     environment_class,
     environment_id,
     find_environment,
@@ -53,6 +54,7 @@ register_environments()
 __all__ = [
     "ENVIRONMENTS",
     "PRESETS",
+    "STATE_ENVIRONMENTS",
     "ByteTokenizer",
     "CharTokenizer",
     "ChatPrompt",
@@ -71,6 +73,7 @@ __all__ = [
     "Reply",
     "Rules",
     "Settings",
+    "StateEnv",
     "StreamState",
     "TaskEnv",
     "TaskSpec",

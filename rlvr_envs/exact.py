@@ -33,6 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rlvr_envs.envs.state_env import StateEnv
 from rlvr_envs.procedural.base import require_whole
 from rlvr_envs.token_env import TokenEnv
 from rlvr_envs.vector_env import TokenVectorEnv
@@ -105,6 +106,26 @@ def world_mdp(world: World) -> FiniteMDP:
     return FiniteMDP(transition, reward, start)
 
 
+def state_mdp(env: StateEnv) -> FiniteMDP:
+    """The decision process of a plain environment: states and actions are numbered as in its spaces.
+
+    States at which an episode is over are worth 0. The start is that of problems drawn uniformly. The episode goes on until
+    it ends by itself: for values within the environment's budget give `horizon=env.max_steps`.
+    """
+    process = env.process
+    states, actions = len(process.states), len(process.actions)
+    transition, reward, start = np.zeros((states, actions, states)), np.zeros((states, actions)), np.zeros(states)
+    for state, row in enumerate(process.branches):
+        for action, branches in enumerate(row):
+            for branch in branches:
+                reward[state, action] += branch.probability * branch.reward
+                if not process.ends_at(branch.state):
+                    transition[state, action, branch.state] += branch.probability
+    for state, probability in env.dataset.starts.items():
+        start[state] += probability
+    return FiniteMDP(transition, reward, start)
+
+
 def policy_values(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, horizon: int | None = None) -> Values:
     """v_π and q_π of a given policy: backward induction with a horizon, else the solution of v = r_π + γ P_π v.
 
@@ -153,6 +174,34 @@ def optimal_values(mdp: FiniteMDP, *, gamma: float = 1.0, horizon: int | None = 
         f"value iteration has not settled after {_MAX_SWEEPS} sweeps with discount {gamma}: some state's best return "
         "grows without bound, or shrinks since it never reaches an end; give a horizon or a discount below 1"
     )
+
+
+def policy_iteration(mdp: FiniteMDP, *, gamma: float) -> tuple[Array, Values]:
+    """An optimal deterministic policy f64[s a] and its values, by policy iteration (section 4.3) from the first actions.
+
+    It evaluates a policy exactly and then improves it, until no action is better. Its values are those of `optimal_values`,
+    which sweeps instead.
+
+    Args:
+        mdp: The process.
+        gamma: γ, in [0, 1). Without a discount the first policy, or one on the way, may never end the episode.
+
+    Raises:
+        InvalidArgumentError: If the discount is not below 1.
+    """
+    if not 0 <= gamma < 1:
+        raise InvalidArgumentError(f"policy iteration needs a discount in [0, 1), got {gamma!r}: see optimal_values")
+    actions = np.zeros(len(mdp.start), dtype=np.int64)
+    every = np.arange(len(actions))
+    while True:
+        policy = np.eye(mdp.reward.shape[1])[actions]
+        values = policy_values(mdp, policy, gamma=gamma)
+        best = values.action.argmax(axis=1)
+        gain = values.action[every, best] - values.action[every, actions]
+        better = gain > _TOLERANCE * np.maximum(1.0, np.abs(values.action).max())
+        if not better.any():
+            return policy, values
+        actions = np.where(better, best, actions)
 
 
 def greedy_policy(values: Values) -> Array:

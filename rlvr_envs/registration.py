@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from typing import Any, cast
 
 import gymnasium
 
 from rlvr_envs.envs import TaskEnv
-from rlvr_envs.tasks import CLASSES
+from rlvr_envs.tasks import CLASSES, STATE_CLASSES
 from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
 ENTRY_POINT_GROUP = "rlvr_envs.environments"
 
-ENVIRONMENTS = {f"rlvr/{cls.__name__.removesuffix('Env')}-v0": f"{cls.__module__}:{cls.__name__}" for cls in CLASSES}
-"""Every id, with the location of its class."""
+
+def _locations(classes: Iterable[type[gymnasium.Env[Any, Any]]]) -> dict[str, str]:
+    return {f"rlvr/{cls.__name__.removesuffix('Env')}-v0": f"{cls.__module__}:{cls.__name__}" for cls in classes}
+
+
+ENVIRONMENTS = _locations(CLASSES)
+"""Every id of a token environment, with the location of its class."""
+
+STATE_ENVIRONMENTS = _locations(STATE_CLASSES)
+"""Every id of a plain environment with numbered states, with the location of its class."""
 
 
 def plugged_in() -> dict[str, str]:
@@ -29,6 +37,9 @@ def register_environments() -> None:
     """Register every id, and those of installed packages; doing it again changes nothing."""
     for env_id, path in ENVIRONMENTS.items():
         _register(env_id, path, path.partition(":")[2])
+    for env_id, path in STATE_ENVIRONMENTS.items():
+        if env_id not in gymnasium.registry:
+            gymnasium.register(env_id, entry_point=path)
     for name, path in plugged_in().items():
         with contextlib.suppress(gymnasium.error.Error):  # a name that is no id there is still one here
             _register(name, path, name)
@@ -53,14 +64,15 @@ def environment_id(name: str) -> str:
         UnknownNameError: If it is neither an id, such as CartPole-v1, nor `module:attribute` nor an entry point of the group
             `"rlvr_envs.environments"`; the message offers the nearest.
     """
-    full = name if name in ENVIRONMENTS else f"rlvr/{name}-v0"
-    if full in ENVIRONMENTS:
+    own = ENVIRONMENTS | STATE_ENVIRONMENTS
+    full = name if name in own else f"rlvr/{name}-v0"
+    if full in own:
         return full
     points = plugged_in()
     if name in points or is_attribute_path(name) or name in gymnasium.registry:
         return name
     others = [env_id for env_id in gymnasium.registry if "/" not in env_id]
-    raise unknown_name("environment", full if "/" not in name else name, [*ENVIRONMENTS, *points, *others])
+    raise unknown_name("environment", full if "/" not in name else name, [*own, *points, *others])
 
 
 def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
@@ -75,9 +87,10 @@ def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
         InvalidArgumentError: If a module can't be imported, or the attribute can't be called.
     """
     full = environment_id(name)
-    if full in gymnasium.registry and full not in ENVIRONMENTS and full not in plugged_in():
+    path = (ENVIRONMENTS | STATE_ENVIRONMENTS).get(full) or plugged_in().get(full)
+    if path is None and full in gymnasium.registry:
         return functools.partial(_make, full)
-    path = ENVIRONMENTS.get(full) or plugged_in().get(full, full)
+    path = path or full
     environment = import_attribute(path, "environment")
     if not callable(environment):
         raise InvalidArgumentError(

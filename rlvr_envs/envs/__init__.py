@@ -5,6 +5,17 @@ The registered ids are in `rlvr_envs.tasks`.
 
 from rlvr_envs.envs.build import PromptRenderer, Settings
 from rlvr_envs.envs.spec import TaskSpec, benchmark_task, procedural_task, world_task
+from rlvr_envs.envs.state_env import StateDataset, StateEnv
 from rlvr_envs.envs.task_env import TaskEnv
 
-__all__ = ["PromptRenderer", "Settings", "TaskEnv", "TaskSpec", "benchmark_task", "procedural_task", "world_task"]
+__all__ = [
+    "PromptRenderer",
+    "Settings",
+    "StateDataset",
+    "StateEnv",
+    "TaskEnv",
+    "TaskSpec",
+    "benchmark_task",
+    "procedural_task",
+    "world_task",
+]

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rlvr_envs.data import ProblemDataset, Source
-from rlvr_envs.envs import TaskEnv
+from rlvr_envs.envs import StateEnv, TaskEnv
 from rlvr_envs.procedural import ProceduralDataset
 from rlvr_envs.tasks import (
     aime24,
@@ -49,11 +49,11 @@ from rlvr_envs.tasks.addition import Addition, AdditionEnv
 from rlvr_envs.tasks.arithmetic import Arithmetic, ArithmeticEnv
 from rlvr_envs.tasks.countdown import Countdown, CountdownEnv
 from rlvr_envs.tasks.function import Function, FunctionEnv
-from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv
+from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv, GridWorldStateEnv
 from rlvr_envs.tasks.guess_number import GuessNumber, GuessNumberEnv
 from rlvr_envs.tasks.linear_equation import LinearEquation, LinearEquationEnv
 from rlvr_envs.tasks.mastermind import Mastermind, MastermindEnv
-from rlvr_envs.tasks.maze import Maze, MazeEnv
+from rlvr_envs.tasks.maze import Maze, MazeEnv, MazeStateEnv
 from rlvr_envs.tasks.polynomial import Polynomial, PolynomialEnv
 from rlvr_envs.tasks.reverse import Reverse, ReverseEnv
 from rlvr_envs.tasks.sort import Sort, SortEnv
@@ -105,6 +105,9 @@ CLASSES: tuple[type[TaskEnv], ...] = (
 )
 """The class of every id: that of `rlvr/GSM8K-v0` is `GSM8KEnv`."""
 
+STATE_CLASSES: tuple[type[StateEnv], ...] = (GridWorldStateEnv, MazeStateEnv)
+"""The class of every id of a plain Gymnasium environment: that of `rlvr/MazeState-v0` is `MazeStateEnv`."""
+
 _COMPETITIONS = (gsm8k, math, math500, aime24, aime25, aime26, amc23, hmmt25, omni_math, olympiadbench)
 _MATH = (*_COMPETITIONS, dapo_math_17k, deepscaler, polaris, numina_math)
 _PROGRAMS = (humaneval, mbpp, livecodebench, apps, taco, codecontests, deepcoder)
@@ -137,6 +140,7 @@ __all__ = [
     "CLASSES",
     "FAMILIES",
     "SOURCES",
+    "STATE_CLASSES",
     "Addition",
     "Arithmetic",
     "Countdown",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import ClassVar
 
-from rlvr_envs.envs import TaskEnv, TaskSpec, world_task
+from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, world_task
 from rlvr_envs.procedural.base import SPLITS, require_whole
+from rlvr_envs.worlds.process import Process, world_process
 from rlvr_envs.worlds.rules import alphabet, coordinates
 from rlvr_envs.worlds.world import MAX_SIDE, Cell, World, require_reward
 from verifiers import Problem, unknown_name
@@ -74,6 +76,29 @@ class GridWorld:
         return self.n**2
 
     @functools.cached_property
+    def process(self) -> Process:
+        """The process of all problems: state `goal * n**2 + cell`, cells and goals numbered row by row."""
+        cells = [(row, column) for row in range(self.n) for column in range(self.n)]
+        # Any other cell will do as the start: the states of a process are all cells.
+        worlds = [self._world(cells[goal == cells[0]], goal) for goal in cells]
+        return world_process(worlds, (_written(cell, goal) for goal in cells for cell in cells))
+
+    @property
+    def starts(self) -> Mapping[int, float]:
+        """The probability to start in each state: the same for each problem."""
+        return {self.start(index): 1 / len(self) for index in range(len(self))}
+
+    def start(self, index: int) -> int:
+        """The state in which a problem starts."""
+        start, goal = self._pairs[index]
+        cell, aim = (row * self.n + column for row, column in (start, goal))
+        return aim * self.n**2 + cell
+
+    def luck(self, index: int) -> int:
+        """Nothing is left to chance."""
+        return 0
+
+    @functools.cached_property
     def _problems(self) -> dict[int, Problem]:
         # Kept since streams ask for a row's problem with every token, and a world works out its neighbours once.
         return {}
@@ -89,15 +114,22 @@ class GridWorld:
         return blake2b(f"gridworld:{self.n}:{pair}".encode(), digest_size=16).digest()
 
     def _problem(self, start: Cell, goal: Cell) -> Problem:
-        text = f"{coordinates(start)}>{coordinates(goal)}"
+        text = _written(start, goal)
         down, right = goal[0] - start[0], goal[1] - start[1]
         path = ("D" * down or "U" * -down) + ("R" * right or "L" * -right)
         return Problem(
             id=f"gridworld/{self.n}x{self.n}/{text}",
             prompt=f"{text}:",
-            reference=World(self.n, self.n, start, (goal,), step_reward=self.step_reward),
+            reference=self._world(start, goal),
             metadata={"gold_completion": path},
         )
+
+    def _world(self, start: Cell, goal: Cell) -> World:
+        return World(self.n, self.n, start, (goal,), step_reward=self.step_reward)
+
+
+def _written(cell: Cell, goal: Cell) -> str:
+    return f"{coordinates(cell)}>{coordinates(goal)}"
 
 
 class GridWorldEnv(TaskEnv):
@@ -133,3 +165,22 @@ class GridWorldEnv(TaskEnv):
     """
 
     task: ClassVar[TaskSpec] = world_task(GridWorld, sizes={"train": 192, "test": 48})
+
+
+class GridWorldStateEnv(StateEnv):
+    """`rlvr/GridWorld-v0` with the cell and the goal as the number of a state.
+
+    Spaces, information and version history are those of `rlvr_envs.StateEnv`.
+
+    ## Description
+    The problems, rewards and ends of `rlvr/GridWorld-v0`. State `goal * n**2 + cell`, with goals and cells numbered row by
+    row: 256 states where n is 4, of which 16 are goals reached.
+
+    ## Action Space
+    0 to 3: left, down, right and up.
+
+    ## Arguments
+    `split` (`"train"`), `n` (4; from 2 to 10), `step_reward` (-0.01) and `max_steps` (n**2).
+    """
+
+    problems: ClassVar[type[GridWorld]] = GridWorld

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rlvr_envs.envs import TaskEnv, TaskSpec, world_task
+from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, world_task
 from rlvr_envs.procedural.base import SPLITS
 from rlvr_envs.worlds.drawing import read_drawing
+from rlvr_envs.worlds.process import Process, world_process
 from rlvr_envs.worlds.rules import alphabet, coordinates
 from rlvr_envs.worlds.world import World, require_reward
 from verifiers import Problem, check_types, unknown_name
@@ -84,6 +86,24 @@ class Maze:
         return 2 * world.rows * world.columns
 
     @functools.cached_property
+    def process(self) -> Process:
+        """The process of the maze: its cells, row by row."""
+        return world_process([self.world], map(coordinates, self.world.cells))
+
+    @property
+    def starts(self) -> Mapping[int, float]:
+        """The one state to start in."""
+        return {self.start(0): 1.0}
+
+    def start(self, index: int) -> int:
+        """The state in which the problem starts."""
+        return self.world.cells.index(self.world.start)
+
+    def luck(self, index: int) -> int:
+        """Nothing is left to chance."""
+        return 0
+
+    @functools.cached_property
     def _problem(self) -> Problem:
         world = self.world
         return Problem(
@@ -130,3 +150,21 @@ class MazeEnv(TaskEnv):
     """
 
     task: ClassVar[TaskSpec] = world_task(Maze, sizes={"train": 1, "test": 1})
+
+
+class MazeStateEnv(StateEnv):
+    """`rlvr/Maze-v0` with the cell as the number of a state.
+
+    Spaces, information and version history are those of `rlvr_envs.StateEnv`.
+
+    ## Description
+    The maze, rewards and ends of `rlvr/Maze-v0`. The states are the cells, row by row.
+
+    ## Action Space
+    0 to 3: left, down, right and up.
+
+    ## Arguments
+    `split` (`"train"`), `layout` and `step_reward` (0) as for `rlvr/Maze-v0`, and `max_steps` (twice the number of cells).
+    """
+
+    problems: ClassVar[type[Maze]] = Maze

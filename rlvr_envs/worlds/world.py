@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from verifiers import InvalidArgumentError
@@ -77,15 +77,17 @@ class World:
         """The cell to which each move leads, for each cell at which a walk continues."""
         blocked = {*self.walls, *((other, one) for one, other in self.walls)}
         table = {}
-        for cell in self._every_cell():
+        for cell in self.cells:
             targets = ((cell[0] + down, cell[1] + right) for down, right in _OFFSETS)
             table[cell] = tuple(
                 target if self._inside(target) and (cell, target) not in blocked else cell for target in targets
             )
         return {cell: targets for cell, targets in table.items() if not self.ends_at(cell)}
 
-    def _every_cell(self) -> Iterator[Cell]:
-        return ((row, column) for row in range(self.rows) for column in range(self.columns))
+    @functools.cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell, row by row."""
+        return tuple((row, column) for row in range(self.rows) for column in range(self.columns))
 
     def ends_at(self, cell: Cell) -> bool:
         """Whether a walk is over at this cell."""

@@ -1,0 +1,119 @@
+"""`Process`: a finite decision process whose outcomes can be drawn, or summed over.
+
+Token environments, plain Gymnasium environments and `rlvr_envs.exact` all read the same table of branches.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+from rlvr_envs.worlds.world import MOVES, World
+from verifiers import InvalidArgumentError
+
+_ROUNDING = 1e-12
+_NORMAL = statistics.NormalDist()
+
+
+class Branch(NamedTuple):
+    """One way in which an action can turn out."""
+
+    probability: float
+    state: int
+    """The next state."""
+    reward: float = 0.0
+    """The reward; with noise its mean."""
+    noise: float = 0.0
+    """Standard deviation of normally distributed noise on the reward."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """States and actions by number, with their names, and how each action can turn out.
+
+    Raises:
+        InvalidArgumentError: If the table does not fit, or the probabilities of an action's branches do not sum to 1.
+    """
+
+    states: tuple[str, ...]
+    """How each state is written."""
+    actions: str
+    """The character of each action."""
+    branches: tuple[tuple[tuple[Branch, ...], ...], ...]
+    """For each state and action its branches; nothing for a state at which an episode is over."""
+
+    def __post_init__(self) -> None:
+        if len(self.branches) != len(self.states):
+            raise InvalidArgumentError(
+                f"expected the branches of {len(self.states)} states, got those of {len(self.branches)}"
+            )
+        for name, actions in zip(self.states, self.branches, strict=True):
+            if actions and len(actions) != len(self.actions):
+                raise InvalidArgumentError(
+                    f"state {name!r} must have the {len(self.actions)} actions {self.actions!r} or none, got {len(actions)}"
+                )
+            for action, branches in zip(self.actions, actions, strict=False):
+                total = sum(branch.probability for branch in branches)
+                if abs(total - 1) > _ROUNDING or min(branch.probability for branch in branches) < 0:
+                    raise InvalidArgumentError(
+                        f"the probabilities of action {action!r} in state {name!r} must sum to 1, got {total!r}"
+                    )
+
+    def ends_at(self, state: int) -> bool:
+        """Whether an episode is over at this state."""
+        return not self.branches[state]
+
+    def draw(self, state: int, action: int, luck: int, step: int) -> tuple[int, float]:
+        """Draw the next state and the reward of an action.
+
+        Args:
+            state: The state.
+            action: The action, as an index of `actions`.
+            luck: Seed of the episode's outcomes.
+            step: Number of actions before this one; outcomes of different steps and actions are independent.
+        """
+        branches = self.branches[state][action]
+        if len(branches) == 1 and not branches[0].noise:
+            return branches[0].state, branches[0].reward
+        chance, other = _uniforms(luck, step, action)
+        chosen = branches[-1]
+        for branch in branches:
+            if chance < branch.probability:
+                chosen = branch
+                break
+            chance -= branch.probability
+        noise = chosen.noise * _NORMAL.inv_cdf(other) if chosen.noise else 0.0
+        return chosen.state, chosen.reward + noise
+
+
+def _uniforms(luck: int, step: int, action: int) -> tuple[float, float]:
+    """Two numbers in (0, 1), a pure function of the arguments, alike on every machine."""
+    digest = blake2b(f"{luck}:{step}:{action}".encode(), digest_size=16).digest()
+    halves = (int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
+    # 52 bits and a half: exact in float64, and never 0 or 1.
+    one, other = (((half >> 12) + 0.5) / 2**52 for half in halves)
+    return one, other
+
+
+def world_process(worlds: Sequence[World], names: Iterable[str]) -> Process:
+    """The process of worlds side by side, between which no move leads: the states of each are its cells, row by row.
+
+    Args:
+        worlds: The worlds; their starts do not matter.
+        names: How the cells of all of them are written, in the order of the states.
+    """
+    table: list[tuple[tuple[Branch, ...], ...]] = []
+    for world in worlds:
+        first = len(table)
+        for cell in world.cells:
+            targets = () if world.ends_at(cell) else (world.after(cell, move) for move in range(len(MOVES)))
+            table.append(
+                tuple(
+                    (Branch(1.0, first + world.cells.index(target), world.step_reward + world.end_reward(target)),)
+                    for target in targets
+                )
+            )
+    return Process(tuple(names), MOVES, tuple(table))
