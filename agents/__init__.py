@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import rlvr_envs  # noqa: F401 - registers the ids, and checks whose `verifiers` and `agents` these are
 import verifiers
-from agents.registry import AGENTS, agent_classes
+from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, tabular_classes
 from verifiers import missing_dependency
 
 if TYPE_CHECKING:
@@ -19,15 +19,35 @@ if TYPE_CHECKING:
     from agents.algorithms.actor_critic import ActorCritic as ActorCritic, ActorCriticConfig as ActorCriticConfig
     from agents.algorithms.cispo import CISPO as CISPO, CISPOConfig as CISPOConfig
     from agents.algorithms.dapo import DAPO as DAPO, DAPOConfig as DAPOConfig
+    from agents.algorithms.double_q_learning import (
+        DoubleQLearning as DoubleQLearning,
+        DoubleQLearningConfig as DoubleQLearningConfig,
+    )
+    from agents.algorithms.dqn import DQN as DQN, DQNConfig as DQNConfig
     from agents.algorithms.dr_grpo import DrGRPO as DrGRPO, DrGRPOConfig as DrGRPOConfig
+    from agents.algorithms.epsilon_greedy import (
+        EpsilonGreedy as EpsilonGreedy,
+        EpsilonGreedyConfig as EpsilonGreedyConfig,
+    )
+    from agents.algorithms.expected_sarsa import (
+        ExpectedSARSA as ExpectedSARSA,
+        ExpectedSARSAConfig as ExpectedSARSAConfig,
+    )
     from agents.algorithms.gdpo import GDPO as GDPO, GDPOConfig as GDPOConfig
+    from agents.algorithms.gradient_bandit import (
+        GradientBandit as GradientBandit,
+        GradientBanditConfig as GradientBanditConfig,
+    )
     from agents.algorithms.grpo import GRPO as GRPO, GRPOConfig as GRPOConfig
     from agents.algorithms.gspo import GSPO as GSPO, GSPOConfig as GSPOConfig
+    from agents.algorithms.linucb import LinUCB as LinUCB, LinUCBConfig as LinUCBConfig
     from agents.algorithms.maxrl import MaxRL as MaxRL, MaxRLConfig as MaxRLConfig
+    from agents.algorithms.monte_carlo import MonteCarlo as MonteCarlo, MonteCarloConfig as MonteCarloConfig
     from agents.algorithms.npg import NPG as NPG, NPGConfig as NPGConfig
     from agents.algorithms.opo import OPO as OPO, OPOConfig as OPOConfig
     from agents.algorithms.pass_at_k import PassAtK as PassAtK, PassAtKConfig as PassAtKConfig
     from agents.algorithms.ppo import PPO as PPO, PPOConfig as PPOConfig
+    from agents.algorithms.q_learning import QLearning as QLearning, QLearningConfig as QLearningConfig
     from agents.algorithms.reinforce import Reinforce as Reinforce, ReinforceConfig as ReinforceConfig
     from agents.algorithms.reinforce_plus_plus import (
         ReinforcePlusPlus as ReinforcePlusPlus,
@@ -35,7 +55,10 @@ if TYPE_CHECKING:
     )
     from agents.algorithms.remax import ReMax as ReMax, ReMaxConfig as ReMaxConfig
     from agents.algorithms.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
+    from agents.algorithms.sarsa import SARSA as SARSA, SARSAConfig as SARSAConfig
+    from agents.algorithms.thompson import Thompson as Thompson, ThompsonConfig as ThompsonConfig
     from agents.algorithms.trpo import TRPO as TRPO, TRPOConfig as TRPOConfig
+    from agents.algorithms.ucb1 import UCB1 as UCB1, UCB1Config as UCB1Config
     from agents.batch import Batch as Batch, make_batch as make_batch
     from agents.config import AgentConfig as AgentConfig
     from agents.endpoint.client import Endpoint as Endpoint, EndpointConfig as EndpointConfig
@@ -60,6 +83,11 @@ if TYPE_CHECKING:
     from agents.policies.vllm.policy import VLLMConfig as VLLMConfig, VLLMPolicy as VLLMPolicy
     from agents.results.evaluation_record import EvaluationRecord as EvaluationRecord
     from agents.rollouts.loop import Episode as Episode, rollout as rollout
+    from agents.tabular import (
+        TabularAgent as TabularAgent,
+        TabularConfig as TabularConfig,
+        Transition as Transition,
+    )
     from agents.testing import check_agent as check_agent
     from agents.training.critic import Critic as Critic, CriticConfig as CriticConfig
     from agents.training.learner import Learner as Learner, LearnerConfig as LearnerConfig
@@ -94,6 +122,7 @@ _HOMES = {
     "policies.transformers.policy": ("CausalLMPolicy",),
     "policies.vllm.policy": ("VLLMConfig", "VLLMPolicy"),
     "rollouts.loop": ("Episode", "rollout"),
+    "tabular": ("TabularAgent", "TabularConfig", "Transition"),
     "testing": ("check_agent",),
     "training.critic": ("Critic", "CriticConfig"),
     "training.learner": ("Learner", "LearnerConfig"),
@@ -106,10 +135,12 @@ _HOMES = {
 }
 """The public names of each module; those of the agents are in `agents.registry`."""
 _MODULES = {name: module for module, names in _HOMES.items() for name in names} | {
-    name: f"algorithms.{entry.module}" for entry in AGENTS.values() for name in (entry.class_name, entry.config_name)
+    name: f"algorithms.{entry.module}"
+    for entry in (*AGENTS.values(), *VALUE_AGENTS.values(), *TABULAR_AGENTS.values())
+    for name in (entry.class_name, entry.config_name)
 }
 
-__all__ = ["AGENTS", "agent_classes", *sorted(_MODULES)]
+__all__ = ["AGENTS", "TABULAR_AGENTS", "VALUE_AGENTS", "agent_classes", "tabular_classes", *sorted(_MODULES)]
 
 
 def __getattr__(name: str) -> Any:

@@ -106,6 +106,9 @@ class AgentConfig:
     control: ClassVar[Mapping[str, Any]] = {}
     """The defaults of `for_control` that are an agent's own."""
 
+    learns_values: ClassVar[bool] = False
+    """Whether the policy's own outputs are values, so that a truncated episode can go on without a critic."""
+
     @classmethod
     def for_control(cls, **settings: Any) -> Self:
         """Settings with other defaults, for environments with vectors as observations, such as CartPole-v1.
@@ -166,7 +169,7 @@ class AgentConfig:
         self.entropy_schedule()  # raises if the settings are inconsistent
 
     def _check_truncation(self) -> None:
-        if self.truncation is Truncation.BOOTSTRAP and self.critic is None:
+        if self.truncation is Truncation.BOOTSTRAP and self.critic is None and not self.learns_values:
             raise InvalidArgumentError(
                 f"truncation 'bootstrap' needs a critic's value, and this {type(self).__name__} has no critic: choose an agent "
                 "with a critic (actor-critic, a2c, npg, trpo, ppo, reinforce with baseline='value', or your own with "

@@ -1,4 +1,4 @@
-"""All agents by name: the single table from which `agents`, `rlvr train` and the tests are derived."""
+"""All agents by name: the tables from which `agents`, `rlvr train` and the tests are derived."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import inspect
 import sys
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from verifiers import InvalidArgumentError, import_attribute, unknown_name
 
 if TYPE_CHECKING:
     from agents.agent import Agent
     from agents.config import AgentConfig
+    from agents.tabular import TabularAgent, TabularConfig
 
 ENTRY_POINT_GROUP = "rlvr_envs.agents"
 
@@ -33,7 +34,7 @@ class AgentEntry:
         """Name of the agent's config class."""
         return f"{self.class_name}Config"
 
-    def load(self) -> tuple[type[Agent], type[AgentConfig]]:
+    def load(self) -> tuple[type[Any], type[Any]]:
         """Import the agent's class and its config class."""
         module = importlib.import_module(f"agents.algorithms.{self.module}")
         return getattr(module, self.class_name), getattr(module, self.config_name)
@@ -63,7 +64,42 @@ AGENTS = {
     "maxrl": AgentEntry("maxrl", "MaxRL", "GRPO that maximises the likelihood of correct completions"),
     "pass-at-k": AgentEntry("pass_at_k", "PassAtK", "maximises the expected best score of k completions"),
 }
-"""All agents, in the order in which they are best read."""
+"""All agents that train a policy on tokens, in the order in which they are best read."""
+
+VALUE_AGENTS = {
+    "dqn": AgentEntry("dqn", "DQN", "Q-learning with a network, a replay buffer and a target network"),
+}
+"""The agents that train the same policies, on tokens or on vectors, but as action values, from a replay buffer."""
+
+TABULAR_AGENTS = {
+    "epsilon-greedy": AgentEntry("epsilon_greedy", "EpsilonGreedy", "the highest mean reward, or at times any action"),
+    "gradient-bandit": AgentEntry(
+        "gradient_bandit", "GradientBandit", "gradient ascent on a softmax over preferences, with a mean baseline"
+    ),
+    "ucb1": AgentEntry("ucb1", "UCB1", "the highest upper confidence bound of the mean reward"),
+    "thompson": AgentEntry("thompson", "Thompson", "each action with the probability that it is the best"),
+    "linucb": AgentEntry("linucb", "LinUCB", "the highest upper confidence bound of a linear model of the reward"),
+    "monte-carlo": AgentEntry("monte_carlo", "MonteCarlo", "action values by the returns of whole episodes"),
+    "sarsa": AgentEntry("sarsa", "SARSA", "action values by the next n rewards and the value of the action after them"),
+    "expected-sarsa": AgentEntry("expected_sarsa", "ExpectedSARSA", "SARSA with the mean over the next actions"),
+    "q-learning": AgentEntry("q_learning", "QLearning", "action values of the best policy, learned from any"),
+    "double-q-learning": AgentEntry(
+        "double_q_learning", "DoubleQLearning", "two tables, of which one chooses and the other tells the value"
+    ),
+}
+"""The agents that learn a table and need no model, in the order in which they are best read."""
+
+
+def tabular_classes(name: str) -> tuple[type[TabularAgent], type[TabularConfig]]:
+    """Return the class of an agent of `TABULAR_AGENTS` and its config class.
+
+    Raises:
+        UnknownNameError: If there is no such agent; the message suggests the nearest.
+    """
+    if name not in TABULAR_AGENTS:
+        raise unknown_name("agent that learns a table", name, TABULAR_AGENTS)
+    cls, config = TABULAR_AGENTS[name].load()
+    return cast("tuple[type[TabularAgent], type[TabularConfig]]", (cls, config))
 
 
 def agent_classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
@@ -77,10 +113,14 @@ def agent_classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
 
     Raises:
         UnknownNameError: If there is no such agent, module or attribute; the message suggests the nearest.
-        InvalidArgumentError: If the module can't be imported, or the attribute is not an agent.
+        InvalidArgumentError: If the module can't be imported, the attribute is not an agent, or the agent trains no model.
     """
-    if name in AGENTS:
-        return AGENTS[name].load()
+    if name in AGENTS | VALUE_AGENTS:
+        return (AGENTS | VALUE_AGENTS)[name].load()
+    if name in TABULAR_AGENTS:
+        raise InvalidArgumentError(
+            f"the agent {name!r} learns a table and trains no model: see agents.tabular_classes, and rlvr train {name}"
+        )
     points = {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
     path = points.get(name, name)
     if ":" not in path:

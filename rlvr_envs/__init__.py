@@ -19,6 +19,7 @@ from rlvr_envs.registration import (  # noqa: E402
     environment_id,
     find_environment,
     register_environments,
+    state_environment,
 )
 from rlvr_envs.streams import Rules, StreamState, TokenStreams  # noqa: E402
 from rlvr_envs.text_actions import TextActions  # noqa: E402
@@ -93,6 +94,7 @@ __all__ = [
     "get_prompt",
     "get_tokenizer",
     "register_environments",
+    "state_environment",
     "tasks",
     "worlds",
 ]

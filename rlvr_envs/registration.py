@@ -12,6 +12,7 @@ import gymnasium
 
 from rlvr_envs.envs import TaskEnv
 from rlvr_envs.tasks import CLASSES, STATE_CLASSES
+from rlvr_envs.token_env import TokenEnv
 from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
 ENTRY_POINT_GROUP = "rlvr_envs.environments"
@@ -111,6 +112,29 @@ def _make(env_id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
         raise InvalidArgumentError(
             f"Gymnasium can't make {env_id!r} with the arguments {arguments}: {error}"
         ) from error
+
+
+def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
+    """Import the plain environment of a name: that with numbered states for a token environment, such as `Maze`.
+
+    Args:
+        name: As for `find_environment`.
+
+    Raises:
+        UnknownNameError: If there is no such environment; the message offers the nearest.
+        InvalidArgumentError: If a token environment has no numbered states, or as for `find_environment`.
+    """
+    found = find_environment(name)
+    cls: object = found
+    if not (isinstance(cls, type) and issubclass(cls, TokenEnv)):
+        return found
+    for state_class in STATE_CLASSES:
+        if state_class.__name__ == f"{cls.__name__.removesuffix('Env')}StateEnv":
+            return state_class
+    raise InvalidArgumentError(
+        f"the environment {name!r} has tokens, and no numbered states for a table: choose one of "
+        f"{', '.join(cls.__name__.removesuffix('StateEnv') for cls in STATE_CLASSES)}, or an agent that trains a model"
+    )
 
 
 def environment_class(name: str) -> type[TaskEnv]:

@@ -78,6 +78,8 @@ class Rules:
     not even that fits."""
     max_turns: int | None = None
     """The turns of the policy, after which an episode that would go on is truncated; None for any number."""
+    turn_tokens: int | None = None
+    """The policy's tokens in a turn, after which it is answered without a stop; None for any number."""
     dialogue: Dialogue | None = None
     """How replies become tokens and tool calls are read; by default as plain text."""
     opening: Callable[[Problem], tuple[Message, ...]] | None = None
@@ -96,7 +98,7 @@ class Rules:
             ("max_inserted_tokens", 0),
             ("verification_workers", 1),
             ("interaction_workers", 1),
-            *((("max_turns", 1),) if self.max_turns is not None else ()),
+            *((name, 1) for name in ("max_turns", "turn_tokens") if getattr(self, name) is not None),
         )
         for name, least in limits:
             value = getattr(self, name)
@@ -262,7 +264,7 @@ class TokenStreams:
         self._dialogue = rules.dialogue or PlainDialogue(rules.tokenizer)
         self._all_rows = np.arange(num_streams)
         asked = (rules.legal_actions, rules.process_scorer, rules.end_condition)
-        self._only_appends = all(rule is None for rule in (*asked, self._stop_strings))
+        self._only_appends = all(rule is None for rule in (*asked, self._stop_strings, rules.turn_tokens))
         # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
         self._may_raise = any(rule is not None for rule in (*asked, rules.interaction))
         per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
@@ -442,6 +444,8 @@ class TokenStreams:
             states = self._stop_strings.advance(self._stop_state[at], tokens)
             self._stop_state[at] = states
             stopped |= states == self._stop_strings.matched
+        if self.rules.turn_tokens is not None:
+            stopped |= length - self._turn_start[at] >= self.rules.turn_tokens
         over = None
         if self.rules.end_condition is not None:
             over = self._are_over(self.rules.end_condition, rows)

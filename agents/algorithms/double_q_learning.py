@@ -54,10 +54,8 @@ class DoubleQLearning(ActionValueAgent):
         learning, judging = (self.values, self.other_values) if coin else (self.other_values, self.values)
         self.update_table(learning, transition.state, transition.action, self.target(transition, learning, judging))
 
-    def target(
-        self, transition: Transition, learning: NDArray[np.float64], judging: NDArray[np.float64]
-    ) -> float:
-        """r + γ Q2(s', argmax_b Q1(s', b)), without the latter where the episode terminated."""
+    def target(self, transition: Transition, learning: NDArray[np.float64], judging: NDArray[np.float64]) -> float:
+        """R + γ Q2(s', argmax_b Q1(s', b)), without the latter where the episode terminated."""
         if transition.terminated:
             return transition.reward
         best = int(learning[transition.next_state].argmax())

@@ -11,8 +11,8 @@ before a value (7.4),
 
 and without a limit (None) all of them, which is Monte Carlo; see `monte_carlo.py`.
 
-A terminal state has value 0. An episode that reached its time limit did not end: its last targets have the value Σ_b π(b|s) Q(s, b)
-of the state it was cut off in, the mean over the action that was not chosen any more.
+A terminal state has value 0. An episode that reached its time limit did not end: its last targets have the value
+Σ_b π(b|s) Q(s, b) of the state it was cut off in, the mean over the action that was not chosen any more.
 """
 
 from __future__ import annotations

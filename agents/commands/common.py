@@ -159,14 +159,14 @@ def make_any_vec(
     if isinstance(environment, type) and issubclass(environment, TaskEnv):
         return make_vec(name, num_envs, with_options(task_arguments, arguments))
     return SyncVectorEnv(
-        [functools.partial(_make_one, name, environment, arguments)] * num_envs, autoreset_mode=DISABLED
+        [functools.partial(make_one, name, environment, arguments)] * num_envs, autoreset_mode=DISABLED
     )
 
 
 DISABLED = AutoresetMode.DISABLED
 
 
-def _make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+def make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     """Build one environment of the user's own.
 
     Raises:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from gymnasium.vector import VectorEnv
@@ -44,15 +44,19 @@ from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig, Precision
 from agents.policies.transformers.lora import add_lora
 from agents.policies.transformers.memory import Checkpointing
-from agents.registry import AGENTS, agent_classes
+from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes
 from agents.results.plots import TrainingCurve, bands, plot
 from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
+from agents.tabular import TabularAgent
 from agents.training.learning_rate import describe_choice
 from agents.training.loggers import check_loggers
 from agents.training.run import BEST_OVER, CONFIG, Run, read_config
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import CheckpointError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from agents.commands.train_tabular import TabularOptions
 
 _FREE_TO_CHANGE = {
     "steps",
@@ -177,19 +181,22 @@ class TrainOptions:
 _PROCESSES_FOR_A_CPU = 8
 
 
+_NAMED = AGENTS | VALUE_AGENTS | TABULAR_AGENTS
+
+
 class AgentCommands(Mapping[str, str]):
     """The agents with their summaries, and the options of the command that trains each."""
 
     def __getitem__(self, name: str) -> str:
-        return AGENTS[name].summary
+        return _NAMED[name].summary
 
     def __iter__(self) -> Iterator[str]:
-        return iter(AGENTS)
+        return iter(_NAMED)
 
     def __len__(self) -> int:
-        return len(AGENTS)
+        return len(_NAMED)
 
-    def load(self, name: str, *arguments: str) -> type[TrainOptions]:
+    def load(self, name: str, *arguments: str) -> type[TrainOptions] | type[TabularOptions]:
         """Return the dataclass of the common options and the agent's own settings.
 
         Args:
@@ -200,9 +207,13 @@ class AgentCommands(Mapping[str, str]):
             UnknownNameError: If there is no such agent; the message suggests the nearest.
             InvalidArgumentError: If a custom agent can't be imported.
         """
+        if name in TABULAR_AGENTS:
+            from agents.commands.train_tabular import tabular_command
+
+            return tabular_command(name)
         cls, config_cls = agent_classes(name)
         make_default = config_cls.for_control if _names_control(arguments) else config_cls
-        summary = AGENTS[name].summary if name in AGENTS else f"the custom agent {name}"
+        summary = _NAMED[name].summary if name in _NAMED else f"the custom agent {name}"
 
         def run(self: Any, console: Console) -> int:
             """Train, and print the folder of the results."""
@@ -254,12 +265,12 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
     }
     ranks.require_same("the environment", plain(manifest))
     if options.resume:
-        ranks.on_main(lambda: _check_same(folder, record))
+        ranks.on_main(lambda: check_same(folder, record))
     with sampler_for(policy, env, options.engine, options.engine_args) as sampler:
         agent = cls(policy, resolved, sampler=sampler)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
-        return _train_in(folder, agent, env, options, record, console)
+        return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)
 
 
 def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console) -> Console:
@@ -277,13 +288,15 @@ def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console)
     return TerminalConsole(quiet=True)
 
 
-def _train_in(
+def train_in(
     folder: Path,
-    agent: Agent,
-    env: VectorEnv[Any, Any, Any],
-    options: TrainOptions,
+    agent: Agent | TabularAgent,
+    env: Any,
+    options: TrainOptions | TabularOptions,
     record: Mapping[str, Any],
     console: Console,
+    *,
+    log_rollouts: int = 0,
 ) -> int:
     """Start or resume the run in a folder."""
     ranks = agent.ranks
@@ -295,7 +308,7 @@ def _train_in(
             resume=options.resume,
             loggers=options.loggers,
             keep=options.keep,
-            log_rollouts=options.log_rollouts,
+            log_rollouts=log_rollouts,
         )
 
     with shown_warnings(quiet=not ranks.is_main), sigterm_interrupts(), contextlib.ExitStack() as opened:
@@ -325,7 +338,7 @@ def _train_in(
     return 0
 
 
-def _finish(run: Run, agent: Agent, console: Console) -> None:
+def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
     """Draw the curve of a run that is done, and say where its results are."""
     if any(run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
@@ -367,7 +380,7 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
     return policy, env
 
 
-def _learn(agent: Agent, env: VectorEnv[Any, Any, Any], options: TrainOptions, run: Run | None) -> None:
+def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | TabularOptions, run: Run | None) -> None:
     budget = options.token_budget
     total = options.steps if budget is None else budget
     with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
@@ -393,7 +406,7 @@ def _plain(options: TrainOptions) -> dict[str, Any]:
     return settings
 
 
-def _check_same(folder: Path, record: Mapping[str, Any]) -> None:
+def check_same(folder: Path, record: Mapping[str, Any]) -> None:
     """Check that a run is resumed with the same settings.
 
     Raises:

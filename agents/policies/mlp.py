@@ -29,6 +29,7 @@ class MLPPolicy(TorchPolicy):
         observation_size: Number d of numbers in an observation, once flattened.
         actions: Number of actions.
         hidden: Width of each hidden layer.
+        dueling: Whether the last layer is V + A - mean A, for `agents.DQN` (Wang et al. 2016, arXiv:1511.06581).
         temperature: Temperature that divides the logits in sampling and training; 0 chooses the likeliest action.
         seed: Seed of the weights, and for sampling episodes that were not announced by `begin`.
 
@@ -44,6 +45,7 @@ class MLPPolicy(TorchPolicy):
         actions: int,
         *,
         hidden: Sequence[int] = (64, 64),
+        dueling: bool = False,
         temperature: float = 1.0,
         seed: int = 0,
     ) -> None:
@@ -55,7 +57,8 @@ class MLPPolicy(TorchPolicy):
         self.observation_size = observation_size
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            body, head = mlp(observation_size, hidden), _linear(hidden[-1], actions, gain=0.01)
+            body = mlp(observation_size, hidden)
+            head = Dueling(hidden[-1], actions) if dueling else _linear(hidden[-1], actions, gain=0.01)
         super().__init__(body, head, temperature=temperature, seed=seed)
 
     @classmethod
@@ -64,6 +67,7 @@ class MLPPolicy(TorchPolicy):
         env: VectorEnv[Any, Any, Any],
         *,
         hidden: Sequence[int] = (64, 64),
+        dueling: bool = False,
         temperature: float = 1.0,
         seed: int = 0,
     ) -> Self:
@@ -78,7 +82,7 @@ class MLPPolicy(TorchPolicy):
                 "an MLPPolicy reads vectors, and this environment shows tokens: use a CausalLMPolicy, or a TorchPolicy"
             )
         actions = int(env.single_action_space.n)  # type: ignore[attr-defined] # `with_token_info` has checked
-        return cls(shown.shape[0], actions, hidden=hidden, temperature=temperature, seed=seed)
+        return cls(shown.shape[0], actions, hidden=hidden, dueling=dueling, temperature=temperature, seed=seed)
 
     def _example(self) -> Tensor:
         return torch.zeros(1, 1, self.observation_size)
@@ -107,6 +111,20 @@ class MLPPolicy(TorchPolicy):
         raise InvalidArgumentError(
             "npg and trpo read tokens alone, which an MLPPolicy can't: choose another agent, such as ppo"
         )
+
+
+class Dueling(torch.nn.Module):
+    """A last layer of action values, as a value of the state and advantages with mean 0: Q = V + A - mean_b A(b)."""
+
+    def __init__(self, size: int, actions: int) -> None:
+        super().__init__()
+        self.value, self.advantage = _linear(size, 1, gain=0.01), _linear(size, actions, gain=0.01)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """States f[... d] -> action values f[... v]."""
+        advantage = self.advantage(states)
+        values: Tensor = self.value(states) + advantage - advantage.mean(dim=-1, keepdim=True)
+        return values
 
 
 def mlp(size: int, hidden: Sequence[int]) -> torch.nn.Sequential:

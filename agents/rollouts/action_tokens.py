@@ -16,6 +16,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
+from rlvr_envs import StateEnv
 from verifiers import InvalidArgumentError
 
 
@@ -86,6 +87,8 @@ def _time_limit(env: VectorEnv[Any, Any, Any]) -> int:
     if hasattr(env, "get_attr"):
         specs += env.get_attr("spec")
     limits = [spec.max_episode_steps for spec in specs if spec is not None and spec.max_episode_steps is not None]
+    rows = [row.unwrapped for row in getattr(env.unwrapped, "envs", ())]
+    limits += [row.max_steps for row in rows if isinstance(row, StateEnv)]
     if not limits:
         raise InvalidArgumentError(
             "whole episodes are played, so that they must end, and this environment has no time limit: register it with "

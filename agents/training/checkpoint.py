@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from agents.files.integrity import check_checksums, write_checksums
+from agents.files.checkpoint_folder import recover, replacing
+from agents.files.integrity import check_checksums
 from agents.policies.transformers.loading import is_pretrained, save_model, saved_weights, writing_to
 from agents.policies.transformers.lora import adapted_model, adapter_weights, has_adapter, merged, set_adapter_weights
 from rlvr_envs import Tokenizer
-from verifiers import CheckpointError, InvalidArgumentError
+from verifiers import CheckpointError
 
 _STATE = "state.pt"
 _MODEL = "model"
@@ -27,38 +26,15 @@ def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: 
 
     A model with an adapter is merged before it is written; the adapter itself is saved with the state.
 
-    Everything is first written to a temporary folder, with checksums, flushed to disk and then renamed. An existing
-    checkpoint is renamed to `.NAME.previous` in between and removed in the end; after a crash between the two renames,
-    `load_checkpoint` restores it.
+    The folder is replaced as a whole; see `agents.files.checkpoint_folder`.
 
     Raises:
         InvalidArgumentError: If the folder contains anything but a checkpoint.
     """
-    if folder.exists() and not (folder / _STATE).is_file() and any(folder.iterdir()):
-        raise InvalidArgumentError(f"{folder} contains something other than a checkpoint: choose another folder")
-    partial, previous = folder.with_name(f".{folder.name}.partial"), _previous(folder)
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
+    with replacing(folder, _STATE) as partial:
         save_model(partial / _MODEL, merged(model, device="cpu"), tokenizer)
         with writing_to(folder):
             torch.save({**state, "adapter": adapter_weights(model), "adapted": adapted_model(model)}, partial / _STATE)
-        write_checksums(partial)
-        for path in (*partial.rglob("*"), partial):
-            _flush(path)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)  # frees space if the disk is full
-        raise
-    if folder.exists():
-        shutil.rmtree(previous, ignore_errors=True)
-        os.replace(folder, previous)
-    os.replace(partial, folder)
-    _flush(folder.parent)
-    shutil.rmtree(previous, ignore_errors=True)
-
-
-def _previous(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.previous")
 
 
 def load_checkpoint(
@@ -75,8 +51,7 @@ def load_checkpoint(
     Raises:
         CheckpointError: If there is no checkpoint, it is damaged, or it is of another agent, component or model.
     """
-    if not folder.exists() and _previous(folder).is_dir():
-        os.replace(_previous(folder), folder)  # a save was interrupted between its two renames
+    recover(folder)
     state = _read_state(folder)
     if state["agent"] != agent:
         raise CheckpointError(f"the checkpoint at {folder} is of agent {state['agent']!r}, not of {agent!r}")
@@ -153,11 +128,3 @@ def _check_model_type(folder: Path, model: Any) -> None:
         raise CheckpointError(
             f"the checkpoint at {folder} is of another model: a {model_type}, and this is a {model.config.model_type}"
         )
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

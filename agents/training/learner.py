@@ -196,7 +196,7 @@ class Learner:
             return {"skipped": 1.0, "nonfinite_gradients": 0.0}
         sums = self.backward(batch, advantages, loss)
         with self._no_gradient_after_errors(), interrupts_deferred():
-            return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums), **self._update()}
+            return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums), **self.update()}
 
     @contextmanager
     def _no_gradient_after_errors(self) -> Iterator[None]:
@@ -318,7 +318,8 @@ class Learner:
             "nonfinite_gradients": float(not math.isfinite(norm)),
         }
 
-    def _update(self) -> dict[str, float]:
+    def update(self) -> dict[str, float]:
+        """Make the optimiser step of the gradients that the weights have; see `step`, which computes them first."""
         rate = self.config.learning_rate_at(self.steps, self.run_steps)
         for group, full in zip(self.optimizer.param_groups, self._full_rates, strict=True):
             group["lr"] = full * rate / self._full_rates[0]

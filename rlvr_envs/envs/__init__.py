@@ -4,7 +4,7 @@ The registered ids are in `rlvr_envs.tasks`.
 """
 
 from rlvr_envs.envs.build import PromptRenderer, Settings
-from rlvr_envs.envs.spec import TaskSpec, benchmark_task, procedural_task, world_task
+from rlvr_envs.envs.spec import TaskSpec, benchmark_task, procedural_task, process_task, world_task
 from rlvr_envs.envs.state_env import StateDataset, StateEnv
 from rlvr_envs.envs.task_env import TaskEnv
 
@@ -17,5 +17,6 @@ __all__ = [
     "TaskSpec",
     "benchmark_task",
     "procedural_task",
+    "process_task",
     "world_task",
 ]

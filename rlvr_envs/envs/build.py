@@ -103,7 +103,9 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     renderer = PromptRenderer(prompt, tokenizer)
     verifier_spec = task.verifier_of(dataset) if settings.verifier is None else settings.verifier
     own = _task_rules(task, settings, dataset, tokenizer)
-    turns = _turn_rules(settings, own.pop("interaction", None), own.pop("max_inserted_tokens", 0), tokenizer, renderer)
+    room = own.pop("max_inserted_tokens", 0)
+    enough = room(own["max_new_tokens"]) if callable(room) else room
+    turns = _turn_rules(settings, own.pop("interaction", None), enough, tokenizer, renderer)
     stops = prompt.stop if settings.stop is None else _stops(settings.stop)
     rules = Rules(
         tokenizer=tokenizer,

@@ -13,6 +13,8 @@ from rlvr_envs.prompts import Prompt
 from rlvr_envs.tokenizers import Tokenizer
 from rlvr_envs.types import Dataset
 from rlvr_envs.worlds import world_rules
+from rlvr_envs.worlds.process_data import ProcessDataset
+from rlvr_envs.worlds.process_rules import process_rules
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class TaskSpec:
     max_new_tokens: int = 512
     tokenizer: str = "byte"
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None
-    """Gives, for a data set and a tokenizer, further defaults of `Rules` by name, `max_new_tokens` included."""
+    """Gives, for a data set and a tokenizer, further defaults of `Rules` by name, `max_new_tokens` included;
+    `max_inserted_tokens` may be a function of that budget."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -96,4 +99,17 @@ def world_task(dataset: type[Any], *, sizes: Mapping[str, int]) -> TaskSpec:
         verifier=("rlvr_envs.worlds.rules:WalkVerifier", {}),
         tokenizer="char",
         rules=world_rules,
+    )
+
+
+def process_task(dataset: type[ProcessDataset]) -> TaskSpec:
+    """Describe the task of episodes of a finite decision process."""
+    return TaskSpec(
+        load=dataset,
+        sizes=dataset.sizes,
+        source="generated",
+        data_options=tuple(field.name for field in dataclasses.fields(dataset) if field.name != "split"),
+        verifier=("rlvr_envs.worlds.process_rules:ProcessVerifier", {}),
+        tokenizer="char",
+        rules=process_rules,
     )

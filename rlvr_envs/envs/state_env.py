@@ -66,7 +66,8 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
     Termination: as in the token environment. Truncation: `max_steps` actions were made without that.
 
     ## Information
-    `reset` gives `problem_id` and `problem_index`.
+    `reset` gives `problem_id` and `problem_index`. Where every action ends its episode, `step` gives `regret`: how much more
+    the best action earns in expectation.
 
     ## Arguments
     `split`, `max_steps` (the `max_new_tokens` of the token environment), and the arguments of the data set.
@@ -103,6 +104,17 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
     def num_problems(self) -> int:
         """Number of problems in the data set."""
         return len(self.dataset)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What determines an episode, as plain data, for the records of a run."""
+        return {
+            "dataset": str(self.dataset),
+            "problems": len(self.dataset),
+            "states": len(self.process.states),
+            "actions": self.process.actions,
+            "max_steps": self.max_steps,
+        }
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.int64, Info]:
         """Start an episode.
@@ -148,7 +160,8 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
         truncated = not terminated and self._steps >= self.max_steps
         self._over = terminated or truncated
         self._drawn += f" {self.process.actions[move]} {self.process.states[self._state]}"
-        return np.int64(self._state), float(reward), terminated, truncated, {}
+        info = {"regret": self.process.regret(before, move)} if self.process.is_bandit else {}
+        return np.int64(self._state), float(reward), terminated, truncated, info
 
     def render(self) -> str | None:
         """Return the states and actions of the episode so far."""

@@ -47,6 +47,7 @@ from rlvr_envs.tasks import (
 )
 from rlvr_envs.tasks.addition import Addition, AdditionEnv
 from rlvr_envs.tasks.arithmetic import Arithmetic, ArithmeticEnv
+from rlvr_envs.tasks.bandit import Bandit, BanditEnv, BanditStateEnv
 from rlvr_envs.tasks.countdown import Countdown, CountdownEnv
 from rlvr_envs.tasks.function import Function, FunctionEnv
 from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv, GridWorldStateEnv
@@ -101,11 +102,12 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     FunctionEnv,
     GridWorldEnv,
     MazeEnv,
+    BanditEnv,
     TextEnv,
 )
 """The class of every id: that of `rlvr/GSM8K-v0` is `GSM8KEnv`."""
 
-STATE_CLASSES: tuple[type[StateEnv], ...] = (GridWorldStateEnv, MazeStateEnv)
+STATE_CLASSES: tuple[type[StateEnv], ...] = (GridWorldStateEnv, MazeStateEnv, BanditStateEnv)
 """The class of every id of a plain Gymnasium environment: that of `rlvr/MazeState-v0` is `MazeStateEnv`."""
 
 _COMPETITIONS = (gsm8k, math, math500, aime24, aime25, aime26, amc23, hmmt25, omni_math, olympiadbench)
@@ -143,6 +145,7 @@ __all__ = [
     "STATE_CLASSES",
     "Addition",
     "Arithmetic",
+    "Bandit",
     "Countdown",
     "Function",
     "GridWorld",

@@ -5,13 +5,14 @@ Token environments, plain Gymnasium environments and `rlvr_envs.exact` all read 
 
 from __future__ import annotations
 
+import functools
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
-from rlvr_envs.worlds.world import MOVES, World
+from rlvr_envs.worlds.world import MOVES, Cell, World
 from verifiers import InvalidArgumentError
 
 _ROUNDING = 1e-12
@@ -44,6 +45,8 @@ class Process:
     """The character of each action."""
     branches: tuple[tuple[tuple[Branch, ...], ...], ...]
     """For each state and action its branches; nothing for a state at which an episode is over."""
+    goals: frozenset[int] = frozenset()
+    """Those of the states at which an episode is over that one would want to reach."""
 
     def __post_init__(self) -> None:
         if len(self.branches) != len(self.states):
@@ -66,6 +69,25 @@ class Process:
         """Whether an episode is over at this state."""
         return not self.branches[state]
 
+    @functools.cached_property
+    def index(self) -> dict[str, int]:
+        """The number of each state, by how it is written."""
+        return {name: state for state, name in enumerate(self.states)}
+
+    @functools.cached_property
+    def is_bandit(self) -> bool:
+        """Whether every action ends its episode."""
+        ways = (branch for actions in self.branches for branches in actions for branch in branches)
+        return all(self.ends_at(branch.state) for branch in ways)
+
+    def mean(self, state: int, action: int) -> float:
+        """The expected reward of an action."""
+        return sum(branch.probability * branch.reward for branch in self.branches[state][action])
+
+    def regret(self, state: int, action: int) -> float:
+        """How much more the action with the highest expected reward earns at once."""
+        return max(self.mean(state, other) for other in range(len(self.actions))) - self.mean(state, action)
+
     def draw(self, state: int, action: int, luck: int, step: int) -> tuple[int, float]:
         """Draw the next state and the reward of an action.
 
@@ -78,7 +100,7 @@ class Process:
         branches = self.branches[state][action]
         if len(branches) == 1 and not branches[0].noise:
             return branches[0].state, branches[0].reward
-        chance, other = _uniforms(luck, step, action)
+        chance, other = uniforms(luck, step, action)
         chosen = branches[-1]
         for branch in branches:
             if chance < branch.probability:
@@ -89,7 +111,7 @@ class Process:
         return chosen.state, chosen.reward + noise
 
 
-def _uniforms(luck: int, step: int, action: int) -> tuple[float, float]:
+def uniforms(luck: int, step: int, action: int) -> tuple[float, float]:
     """Two numbers in (0, 1), a pure function of the arguments, alike on every machine."""
     digest = blake2b(f"{luck}:{step}:{action}".encode(), digest_size=16).digest()
     halves = (int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
@@ -98,22 +120,36 @@ def _uniforms(luck: int, step: int, action: int) -> tuple[float, float]:
     return one, other
 
 
-def world_process(worlds: Sequence[World], names: Iterable[str]) -> Process:
+def world_process(worlds: Sequence[World], names: Iterable[str], *, slip: float = 0.0) -> Process:
     """The process of worlds side by side, between which no move leads: the states of each are its cells, row by row.
 
     Args:
         worlds: The worlds; their starts do not matter.
         names: How the cells of all of them are written, in the order of the states.
+        slip: Probability that a move leads to one of its two sides instead, half of it to each.
     """
     table: list[tuple[tuple[Branch, ...], ...]] = []
+    goals: set[int] = set()
     for world in worlds:
-        first = len(table)
+        first, number = len(table), {cell: at for at, cell in enumerate(world.cells)}
+        goals |= {first + number[cell] for cell in world.goals}
         for cell in world.cells:
-            targets = () if world.ends_at(cell) else (world.after(cell, move) for move in range(len(MOVES)))
-            table.append(
-                tuple(
-                    (Branch(1.0, first + world.cells.index(target), world.step_reward + world.end_reward(target)),)
-                    for target in targets
-                )
-            )
-    return Process(tuple(names), MOVES, tuple(table))
+            moves = range(0 if world.ends_at(cell) else len(MOVES))
+            table.append(tuple(_move(world, cell, move, slip, first, number) for move in moves))
+    return Process(tuple(names), MOVES, tuple(table), frozenset(goals))
+
+
+def _move(
+    world: World, cell: Cell, move: int, slip: float, first: int, number: Mapping[Cell, int]
+) -> tuple[Branch, ...]:
+    """The branches of a move; moves next to each other in `MOVES` are at right angles."""
+    ways = ((move, 1 - slip), ((move - 1) % len(MOVES), slip / 2), ((move + 1) % len(MOVES), slip / 2))
+    reached: dict[Cell, float] = {}
+    for way, probability in ways:
+        target = world.after(cell, way)
+        reached[target] = reached.get(target, 0.0) + probability
+    return tuple(
+        Branch(probability, first + number[target], world.step_reward + world.end_reward(target))
+        for target, probability in reached.items()
+        if probability
+    )

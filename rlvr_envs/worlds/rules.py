@@ -61,21 +61,26 @@ class Walk:
 
 
 def move_tokens(tokenizer: Tokenizer) -> NDArray[np.int32]:
-    """The token of each of the four `MOVES`, i32[4].
+    """The token of each of the four `MOVES`, i32[4]; see `action_tokens`."""
+    return action_tokens(tokenizer, MOVES)
+
+
+def action_tokens(tokenizer: Tokenizer, actions: str) -> NDArray[np.int32]:
+    """The token of each action i32[a], given their characters.
 
     Raises:
-        InvalidArgumentError: If a move is not a single token.
+        InvalidArgumentError: If an action is not a single token.
     """
     token_of: dict[bytes, int] = {}
     for token in range(tokenizer.vocab_size):
         token_of.setdefault(tokenizer.token_bytes(token), token)
-    missing = [move for move in MOVES if move.encode() not in token_of]
+    missing = [action for action in actions if action.encode() not in token_of]
     if missing:
         raise InvalidArgumentError(
-            f"every move of {MOVES!r} must be a token of its own, but this tokenizer has none for {missing}: use "
+            f"every move of {actions!r} must be a token of its own, but this tokenizer has none for {missing}: use "
             "tokenizer='char' or 'byte'"
         )
-    return np.array([token_of[move.encode()] for move in MOVES], dtype=np.int32)
+    return np.array([token_of[action.encode()] for action in actions], dtype=np.int32)
 
 
 def step_reward(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:

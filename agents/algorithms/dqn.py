@@ -1,0 +1,251 @@
+"""DQN: deep Q-networks (Mnih et al. 2015, "Human-level control through deep reinforcement learning", algorithm 1).
+
+Q-learning with a network: the outputs of a policy's last layer are read as action values Q(s, a), the policy acts ε-greedily by
+them, and what it saw goes into a replay buffer. Each update draws transitions (s, a, r, s') from the buffer and moves Q(s, a)
+towards
+
+    y = r + γ max_b Q'(s', b),   or y = r where the episode ended
+
+by a step on the Huber loss of Q(s, a) - y, which is the square near 0 and whose slope is at most 1: the error clipping of the
+paper. Q' is the target network, a copy of Q that is renewed only every `target_every` updates, so that targets do not chase
+the network that is fitted to them; the buffer makes transitions of one batch nearly independent.
+
+* `double`: y = r + γ Q'(s', argmax_b Q(s', b)), so that one network chooses the action and another tells its value, which
+  makes values less too high (van Hasselt, Guez and Silver 2016, arXiv:1509.06461).
+* Dueling (Wang et al. 2016, arXiv:1511.06581): Q = V(s) + A(s, a) - mean_b A(s, b); a matter of the network,
+  `MLPPolicy(dueling=True)`.
+
+The state is what the policy reads: the prefix of tokens, by any `transformers` model, or the vector that an environment shows,
+by an `MLPPolicy`. Where the environment limits tokens, maxima are over the legal ones.
+
+Departures from the paper: whole episodes are played between updates, of which there is one for every `tokens_per_update`
+tokens as if they alternated; Adam in place of RMSprop; no frames, and no episode ends with a lost life. A truncated episode
+ends with its last reward, or with `truncation="bootstrap"`, for time limits that are not part of the task, goes on.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from agents.agent import Agent
+from agents.algorithms.config_checks import require_defaults, require_on_policy, require_one_step, require_share
+from agents.batch import Batch
+from agents.config import AgentConfig
+from agents.evaluation import Evaluation
+from agents.policies.epsilon_greedy import EpsilonGreedyPolicy
+from agents.policies.torch_policy import TorchPolicy
+from agents.policies.trainable import TrainablePolicy
+from agents.results.evaluation_record import EvaluationRecord
+from agents.seeding import episode_seeds
+from agents.training.metrics import merge
+from agents.training.replay import ReplayBuffer
+from agents.truncation import Truncation
+from agents.types import Sampler, Trajectory
+from verifiers import InvalidArgumentError
+
+_NO_POLICY_GRADIENT = "dqn learns action values from a buffer, and has no policy gradient"
+
+
+@dataclass(frozen=True)
+class DQNConfig(AgentConfig):
+    """Settings of DQN; those of `AgentConfig` that belong to policy gradients must be left as they are."""
+
+    problems_per_step: int = 16
+    group_size: int = 1
+    gamma: float = 1.0
+    """Discount factor from one token to the next."""
+    double: bool = False
+    """Whether the network that learns chooses the next action whose value the target network tells (double DQN)."""
+    buffer_size: int = 50_000
+    """Number of transitions in the replay buffer; the oldest are dropped."""
+    learn_from: int = 500
+    """Number of transitions in the buffer before the first update."""
+    batch_size: int = 64
+    """Number of transitions of one update."""
+    tokens_per_update: float = 4.0
+    """Number of sampled tokens for each update; the paper has 4."""
+    target_every: int = 100
+    """Number of updates between two copies of the network to the target network."""
+    epsilon: float = 1.0
+    """Probability to explore at the start, by a token drawn uniformly."""
+    epsilon_end: float = 0.05
+    """Probability to explore after `epsilon_tokens` tokens, reached linearly."""
+    epsilon_tokens: int = 10_000
+    """Number of sampled tokens over which the probability to explore falls."""
+    control: ClassVar[Mapping[str, Any]] = {"gamma": 0.99, "truncation": "bootstrap", "double": True}
+    learns_values: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_share(gamma=self.gamma, epsilon=self.epsilon, epsilon_end=self.epsilon_end)
+        for name in ("buffer_size", "learn_from", "batch_size", "target_every", "epsilon_tokens"):
+            if getattr(self, name) < 1:
+                raise InvalidArgumentError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 < self.tokens_per_update < math.inf:
+            raise InvalidArgumentError(
+                f"tokens_per_update must be finite and greater than 0, got {self.tokens_per_update}"
+            )
+        if self.learn_from > self.buffer_size:
+            raise InvalidArgumentError(
+                f"learn_from must be at most buffer_size={self.buffer_size}, got {self.learn_from}"
+            )
+        if self.truncation not in (Truncation.SCORE, Truncation.BOOTSTRAP):
+            raise InvalidArgumentError(
+                f"dqn has the truncation rules 'score' and 'bootstrap', got {self.truncation.value!r}"
+            )
+        if self.critic is not None:
+            raise InvalidArgumentError("dqn has no critic, since its policy tells values: leave critic out")
+        require_one_step(self, _NO_POLICY_GRADIENT)
+        require_on_policy(self, "dqn samples with its current weights")
+        others = (
+            "aggregation",
+            "kl_coefficient",
+            "kl_coefficient_end",
+            "entropy_coefficient",
+            "entropy_coefficient_end",
+        )
+        require_defaults(self, others, _NO_POLICY_GRADIENT)
+
+
+class DQN(Agent):
+    """Q-learning with a network, a replay buffer and a target network."""
+
+    name = "dqn"
+    config: DQNConfig
+
+    def __init__(self, policy: TrainablePolicy, config: DQNConfig, *, sampler: Sampler | None = None) -> None:
+        super().__init__(policy, config, sampler=sampler)
+        if self.sampler is not policy or self.ranks.size > 1:
+            raise InvalidArgumentError(
+                "dqn samples with its own policy, in one process: leave out other engines and ranks"
+            )
+        self.target = policy.with_model(copy.deepcopy(policy.model).requires_grad_(False))
+        """The target network, as a policy."""
+        self.buffer = ReplayBuffer(config.buffer_size, policy.vocab_size)
+        self.updates = 0
+        """Number of updates so far."""
+
+    # Acting
+
+    def epsilon(self) -> float:
+        """The probability to explore now."""
+        share = min(1.0, self.tokens / self.config.epsilon_tokens)
+        return (1 - share) * self.config.epsilon + share * self.config.epsilon_end
+
+    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+        """Play the episodes of one step ε-greedily."""
+        acting = EpsilonGreedyPolicy(self.policy.at_temperature(0.0), self.policy.vocab_size, self.epsilon())
+        return self.play(env, self.episodes(env, first_round), acting), 1
+
+    def evaluate(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        *,
+        problems: int | None = None,
+        samples: int = 1,
+        greedy: bool = True,
+        record: EvaluationRecord | None = None,
+    ) -> Evaluation:
+        """Evaluate the greedy policy; see `evaluate`. Its logits are values, so that it is not sampled from."""
+        if not greedy:
+            raise InvalidArgumentError("dqn is evaluated greedily: its outputs are values, not log-probabilities")
+        return super().evaluate(env, problems=problems, samples=samples, greedy=True, record=record)
+
+    # Learning
+
+    def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
+        """Add episodes to the buffer, make the updates that their tokens pay for, and return the metrics."""
+        config = self.config
+        metrics = {"epsilon": self.epsilon()}
+        self.policy.release_cache()
+        self.buffer.add(trajectories, bootstraps=config.truncation is Truncation.BOOTSTRAP)
+        due = 0
+        if len(self.buffer) >= config.learn_from:
+            due = round(sum(int(one.policy_mask.sum()) for one in trajectories) / config.tokens_per_update)
+        steps = [self._one_update() for _ in range(due)]
+        self.steps += 1
+        return {**metrics, **merge(steps), "buffer": float(len(self.buffer)), "updates": float(self.updates)}
+
+    def _one_update(self) -> dict[str, float]:
+        config = self.config
+        # A pure function of the seed and the number of updates, so that a resumed run draws the same.
+        generator = np.random.default_rng(int(episode_seeds(config.seed, _REPLAY + self.updates, 1)[0]))
+        batch, legal = self.buffer.sample(generator.integers(len(self.buffer), size=config.batch_size))
+        batch, legal = batch.to(self.policy.device), legal.to(self.policy.device)
+        self.learner.optimizer.zero_grad(set_to_none=True)
+        values, targets = self.values_and_targets(batch, legal)
+        loss = torch.nn.functional.huber_loss(values, targets)
+        loss.backward()
+        metrics = self.learner.update()
+        self.updates += 1
+        if self.updates % config.target_every == 0:
+            self.target.model.load_state_dict(self.policy.model.state_dict())
+            self.target.weights_changed()
+        return {"loss": float(loss.detach()), "value": float(values.detach().mean()), **metrics}
+
+    def values_and_targets(self, batch: Batch, legal: Tensor) -> tuple[Tensor, Tensor]:
+        """Q(s, a) f32[b], with a gradient, and y f32[b], without, of transitions from a `ReplayBuffer`.
+
+        Args:
+            batch: b transitions; see `ReplayBuffer.sample`.
+            legal: bool[b v], the legal next actions.
+        """
+        before, after = action_values(self.policy, batch)
+        taken = batch.tokens[batch.loss_mask]
+        values = before.gather(1, taken[:, None]).squeeze(1)
+        with torch.no_grad():
+            judged = action_values(self.target, batch)[1]
+            chosen = (after.detach() if self.config.double else judged).masked_fill(~legal, -math.inf).argmax(dim=1)
+            follows = judged.gather(1, chosen[:, None]).squeeze(1)
+            targets = batch.scores.float() + self.config.gamma * torch.where(batch.truncated, follows, 0.0)
+        return values, targets
+
+    # State
+
+    def own_state(self) -> dict[str, Any]:
+        """The target network, the buffer and the number of updates."""
+        return {"target": self.target.model.state_dict(), "buffer": self.buffer.state_dict(), "updates": self.updates}
+
+    def load_own_state(self, state: dict[str, Any]) -> None:
+        """Restore the state returned by `own_state`."""
+        self.target.model.load_state_dict(state["target"])
+        self.buffer.load_state_dict(state["buffer"])
+        self.updates = state["updates"]
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """Not defined.
+
+        Raises:
+            InvalidArgumentError: Always.
+        """
+        raise InvalidArgumentError(_NO_POLICY_GRADIENT)
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """Not defined.
+
+        Raises:
+            InvalidArgumentError: Always.
+        """
+        raise InvalidArgumentError(_NO_POLICY_GRADIENT)
+
+
+_REPLAY = 2**60
+"""The first stream for draws from the buffer."""
+
+
+def action_values(policy: TrainablePolicy, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Q of every action f32[b v] in the states before and after the one token on the loss mask of each row."""
+    head = policy.model["head"] if isinstance(policy, TorchPolicy) else policy.model.get_output_embeddings()
+    states = policy.read_states(batch)
+    rows, first = torch.arange(len(batch), device=states.device), batch.first
+    before, after = batch.loss_mask.int().argmax(dim=1) - first, batch.lengths - first
+    return head(states[rows, before]).float(), head(states[rows, after]).float()

@@ -1,0 +1,86 @@
+"""`rlvr train` for agents that learn a table and need no model."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from agents.commands.common import check_at_least, env_arguments, folder_name, make_one, redacted_pairs
+from agents.commands.train import check_same, train_in
+from agents.files.json_files import plain
+from agents.files.outputs import check_folder
+from agents.registry import TABULAR_AGENTS, tabular_classes
+from agents.tabular import TabularAgent, TabularConfig
+from agents.training.loggers import check_loggers
+from rlvr_envs import environment_id, state_environment
+
+
+@dataclass(frozen=True)
+class TabularOptions:
+    """Options shared by the training of all agents that learn a table."""
+
+    env: str
+    """Environment with numbered states, such as Bandit, Maze, rlvr/MazeState-v0, or one of your own, my_envs:MyEnv."""
+    steps: int = 100
+    """Total number of training steps, each of episodes_per_step episodes."""
+    token_budget: int | None = None
+    """Number of actions after which training ends, at the end of the step that reaches it, even before --steps."""
+    run_folder: Path | None = None
+    """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
+    resume: bool = False
+    """Continue from the last intact checkpoint in the run's folder, or from the beginning if there is none yet; the other
+    options must be those that the run was started with."""
+    checkpoint_every: int = 50
+    """Number of steps between checkpoints."""
+    keep: int | None = 2
+    """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    loggers: tuple[str, ...] = ("tensorboard",)
+    """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb, trackio, or none if nothing follows."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as arms=5 or split=test."""
+
+    def __post_init__(self) -> None:
+        at_least_one = ("steps", "token_budget", "checkpoint_every", "keep")
+        check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
+        check_loggers(self.loggers)
+
+    def launcher(self) -> None:
+        """What runs the command in several processes: nothing, one is enough."""
+
+
+def tabular_command(name: str) -> type[TabularOptions]:
+    """Return the dataclass of the common options and the settings of an agent that learns a table."""
+    cls, config_cls = tabular_classes(name)
+
+    def run(self: Any, console: Console) -> int:
+        """Train, and print the folder of the results."""
+        return _train_table(cls, self, self.config, console)
+
+    return dataclasses.make_dataclass(
+        f"Train{cls.__name__}",
+        [("config", config_cls, field(default_factory=config_cls))],
+        bases=(TabularOptions,),
+        namespace={"run": run, "__doc__": f"Train with {cls.__name__}: {TABULAR_AGENTS[name].summary}."},
+        frozen=True,
+    )
+
+
+def _train_table(cls: type[TabularAgent], options: TabularOptions, config: TabularConfig, console: Console) -> int:
+    name = environment_id(options.env)
+    folder = options.run_folder or Path("runs") / f"{cls.name}-{folder_name(name)}"
+    check_folder(folder)
+    env = make_one(name, state_environment(name), env_arguments(options.env_args))
+    agent = cls(env, config)
+    record = {
+        "agent": cls.name,
+        **plain({**dataclasses.asdict(options), "env_args": redacted_pairs(options.env_args)}),
+        "config": plain(dataclasses.asdict(config)),
+        "environment": getattr(env.unwrapped, "manifest", {"class": type(env).__name__}),
+    }
+    if options.resume:
+        check_same(folder, record)
+    return train_in(folder, agent, env, options, record, console)

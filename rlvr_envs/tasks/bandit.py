@@ -1,0 +1,166 @@
+"""`Bandit`: choose one of several arms."""
+
+from __future__ import annotations
+
+import functools
+import math
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import ClassVar, Literal, get_args
+
+from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
+from rlvr_envs.procedural.base import require_whole
+from rlvr_envs.worlds.process import Branch, Process, uniforms
+from rlvr_envs.worlds.process_data import ProcessDataset
+from verifiers import InvalidArgumentError, check_types, unknown_name
+
+Rewards = Literal["bernoulli", "normal"]
+MOST_ARMS = len(string.ascii_lowercase)
+BEST, OTHER = "best", "other"
+
+
+def pull(mean: float, rewards: Rewards, noise: float, end: int) -> tuple[Branch, ...]:
+    """The branches of an arm with a mean reward, after which the episode is in the state `end`."""
+    if rewards == "normal":
+        return (Branch(1.0, end, mean, noise),)
+    return (Branch(mean, end, 1.0), Branch(1 - mean, end, 0.0))
+
+
+def check_rewards(rewards: str, noise: float) -> None:
+    """Check the distribution of rewards.
+
+    Raises:
+        UnknownNameError: If there is no such distribution.
+        InvalidArgumentError: If the noise is not a finite number of at least 0.
+    """
+    if rewards not in get_args(Rewards):
+        raise unknown_name("rewards", str(rewards), get_args(Rewards))
+    if not 0 <= noise < math.inf:
+        raise InvalidArgumentError(f"noise must be a finite number of at least 0, got {noise!r}")
+
+
+@dataclass(frozen=True)
+class Bandit(ProcessDataset):
+    """Pulls of one bandit; a problem is one pull, with luck of its own.
+
+    Args:
+        split: `"train"` or `"test"`: the same bandit, other luck.
+        seed: Seed of the luck.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        arms: Number of arms, 2 to 26.
+        instance: Which bandit: its means are drawn from this number.
+        means: The mean of each arm, instead.
+        rewards: `"bernoulli"` for rewards 1 and 0, with means drawn uniformly from [0, 1], or `"normal"` for normally
+            distributed rewards, with means drawn from N(0, 1) (the testbed of Sutton & Barto 2018, section 2.3).
+        noise: Standard deviation of normal rewards.
+    """
+
+    name: ClassVar[str] = "bandit"
+
+    arms: int = 5
+    instance: int = 0
+    means: tuple[float, ...] | None = None
+    rewards: Rewards = "bernoulli"
+    noise: float = 1.0
+
+    @functools.cached_property
+    def process(self) -> Process:
+        """One state, and two at which the pull is made: of a best arm, or of another."""
+        means = self.arm_means
+        ends = (1 if mean == max(means) else 2 for mean in means)
+        arms = tuple(pull(mean, self.rewards, self.noise, end) for mean, end in zip(means, ends, strict=True))
+        return Process(("", BEST, OTHER), string.ascii_lowercase[: len(means)], (arms, (), ()), frozenset({1}))
+
+    @functools.cached_property
+    def arm_means(self) -> tuple[float, ...]:
+        """The mean reward of each arm."""
+        check_types(self)
+        check_rewards(self.rewards, self.noise)
+        require_whole("arms", self.arms, 2, MOST_ARMS)
+        require_whole("instance", self.instance, 0)
+        if self.means is None:
+            drawn = (uniforms(self.instance, 0, arm)[0] for arm in range(self.arms))
+            return tuple(NormalDist().inv_cdf(number) if self.rewards == "normal" else number for number in drawn)
+        if not 2 <= len(self.means) <= MOST_ARMS or not all(map(math.isfinite, self.means)):
+            raise InvalidArgumentError(f"means must be 2 to {MOST_ARMS} finite numbers, got {self.means}")
+        if self.rewards == "bernoulli" and not all(0 <= mean <= 1 for mean in self.means):
+            raise InvalidArgumentError(
+                f"means of rewards 0 and 1 must be from 0 to 1, got {self.means}: or set rewards='normal'"
+            )
+        return tuple(map(float, self.means))
+
+    @property
+    def starts(self) -> Mapping[int, float]:
+        """The one state."""
+        return {0: 1.0}
+
+    @property
+    def max_new_tokens(self) -> int:
+        """One pull."""
+        return 1
+
+    def gold(self, state: int) -> str:
+        """The best arm; of several the first."""
+        means = self.arm_means
+        return self.process.actions[means.index(max(means))]
+
+
+class BanditEnv(TaskEnv):
+    """One pull of a bandit with several arms.
+
+    Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Choose an arm. A problem is one pull; all problems are pulls of the same bandit, so that what is learned from one helps
+    with the next. `gymnasium.make("rlvr/Bandit-v0").unwrapped.streams.dataset.arm_means` are the arms' means; the best
+    expected return is the highest of them.
+
+    ## Action Space
+    The tokens of the arms `a`, `b`, `c` and so on; no other is legal. With the default tokenizer `"char"` these are the tokens
+    from 1 on.
+
+    ## Starting State
+    `:`, always: the arms differ in nothing that could be seen.
+
+    ## Reward
+    That of the arm: 1 with the probability that is its mean, else 0; or normally distributed around its mean. It is drawn
+    from the problem's seed, independently for each arm. The verdict is `CORRECT` when the arm is one of the best, whatever
+    it earned.
+
+    ## Episode End
+    Termination: an arm was pulled.
+
+    ## Information
+    `info["verdict"].detail["regret"]` is the best arm's mean less that of the arm pulled.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `arms` (5), `instance` (0: which means are drawn), `means` (such as `(0.2, 0.8)`, in place of
+    drawn ones), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of normal rewards), `seed` (of the luck) and `size` of the
+    data set. Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens=1`.
+    """
+
+    task: ClassVar[TaskSpec] = process_task(Bandit)
+
+
+class BanditStateEnv(StateEnv):
+    """`rlvr/Bandit-v0` with numbers in place of tokens.
+
+    Spaces, information and version history are those of `rlvr_envs.StateEnv`.
+
+    ## Description
+    The problems and rewards of `rlvr/Bandit-v0`. State 0 is the only one in which an arm is pulled; 1 and 2 say afterwards
+    whether it was a best arm.
+
+    ## Action Space
+    0 to `arms` - 1.
+
+    ## Information
+    `step` gives `regret`: the best arm's mean less that of the arm pulled.
+
+    ## Arguments
+    Those of the data set of `rlvr/Bandit-v0`, and `split`.
+    """
+
+    problems: ClassVar[type[Bandit]] = Bandit

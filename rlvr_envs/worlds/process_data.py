@@ -1,0 +1,140 @@
+"""`ProcessDataset`: problems that are episodes of one finite decision process, each with chance events of its own."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import ClassVar
+
+from rlvr_envs.procedural.base import DEFAULT_SIZES, SPLITS, characters, require_whole
+from rlvr_envs.worlds.process import Process, uniforms
+from verifiers import InvalidArgumentError, Problem, unknown_name
+
+_BEFORE = -1
+"""The step before the first, at which the start is drawn."""
+
+
+@dataclass(frozen=True)
+class ProcessStart:
+    """The reference of a problem: where its episode starts, and the seed of what is left to chance."""
+
+    process: Process = field(repr=False)
+    state: int
+    luck: int
+
+
+def start_of(problem: Problem) -> ProcessStart:
+    """The start of a problem, which is its reference.
+
+    Raises:
+        InvalidArgumentError: If it is none.
+    """
+    if not isinstance(problem.reference, ProcessStart):
+        raise InvalidArgumentError(
+            f"the reference of problem {problem.id!r} is {type(problem.reference).__name__}; expected a ProcessStart, as in "
+            "rlvr/Bandit-v0 and rlvr/FrozenLake-v0"
+        )
+    return problem.reference
+
+
+@dataclass(frozen=True)
+class ProcessDataset(abc.ABC):
+    """Episodes of one process: a problem is a start and a seed of chance events, which no observation shows.
+
+    Whoever plays a problem again meets the same chance events, as long as the actions are the same: two hands with the same
+    cards, as in duplicate bridge. Over all problems chance events have the probabilities of the process.
+
+    A family defines its name, `process`, `starts` and `max_new_tokens`.
+
+    Args:
+        split: `"train"` or `"test"`, which differ in the chance events only.
+        seed: Seed of the chance events of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test, or 1 where nothing is left to chance.
+
+    Raises:
+        UnknownNameError: If the split is unknown.
+        InvalidArgumentError: If another argument is out of range.
+    """
+
+    name: ClassVar[str]
+    """The family's name, first part of its problems' ids."""
+    sizes: ClassVar[Mapping[str, int]] = DEFAULT_SIZES
+
+    split: str = "train"
+    seed: int = 0
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise unknown_name("split", str(self.split), SPLITS)
+        require_whole("seed", self.seed, 0)
+        if self.size is not None:
+            require_whole("size", self.size, 1)
+        self.process  # noqa: B018 - what is wrong with other arguments is named here, before an environment is built
+
+    @functools.cached_property
+    @abc.abstractmethod
+    def process(self) -> Process:
+        """The process of all problems."""
+
+    @property
+    @abc.abstractmethod
+    def starts(self) -> Mapping[int, float]:
+        """The probability to start in each state."""
+
+    @property
+    @abc.abstractmethod
+    def max_new_tokens(self) -> int:
+        """The default number of actions after which an episode is truncated."""
+
+    def gold(self, state: int) -> str | None:
+        """The actions of a right answer from a state, where it does not depend on chance."""
+        return None
+
+    def __len__(self) -> int:
+        return self.sizes[self.split] if self.size is None else self.size
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> Problem:
+        """Build problem `index`.
+
+        Raises:
+            IndexError: If the index is negative or too large.
+        """
+        index = operator.index(index)
+        if not 0 <= index < len(self):
+            raise IndexError(f"{self.name} ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
+        state = self.start(index)
+        gold = self.gold(state)
+        return Problem(
+            id=f"{self.name}/{self.split}/{self.seed}/{index}",
+            prompt=f"{self.process.states[state]}:",
+            reference=ProcessStart(self.process, state, self.luck(index)),
+            metadata={} if gold is None else {"gold_completion": gold},
+        )
+
+    def start(self, index: int) -> int:
+        """The state in which a problem starts."""
+        chance, _ = uniforms(self.luck(index), _BEFORE, 0)
+        for state, probability in self.starts.items():
+            if chance < probability:
+                return state
+            chance -= probability
+        return state
+
+    def luck(self, index: int) -> int:
+        """The seed of a problem's chance events."""
+        digest = blake2b(f"{self.name}:{self.split}:{self.seed}:{index}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big")
+
+    @property
+    def alphabet(self) -> str:
+        """Every character of prompts and answers, the actions first, so that they are the first tokens."""
+        actions = self.process.actions
+        return actions + "".join(sorted(set(characters(*self.process.states, ":")) - set(actions)))

@@ -1,0 +1,86 @@
+"""A finite decision process as a token environment: an action is one token, which is answered with the state it led to.
+
+The return of an episode is exactly that of the process, and each part of it is paid in one place: the verdict pays for the
+action that ends the episode, and the answers pay for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvr_envs.tokenizers import Tokenizer
+from rlvr_envs.types import FixedActions, Reply, Turn
+from rlvr_envs.worlds.process_data import ProcessDataset, ProcessStart, start_of
+from rlvr_envs.worlds.rules import action_tokens
+from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
+
+
+def answer_action(turns: Sequence[Turn], problem: Problem) -> Reply | None:
+    """An `Interaction`: write the state that the last action led to, or end the episode there."""
+    start = start_of(problem)
+    process, made = start.process, len(turns) - 1
+    state = process.index[turns[-2].reply[0].content[:-1]] if made else start.state
+    state, reward = process.draw(state, process.actions.index(turns[-1].text), start.luck, made)
+    if process.ends_at(state):
+        return None
+    return Reply((Message("user", f"{process.states[state]}:"),), reward)
+
+
+def is_over(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
+    """An `EndCondition` where every action ends its episode."""
+    return len(tokens) > prompt_length
+
+
+class ProcessVerifier:
+    """Judges a completion by how its episode ends.
+
+    The score is the reward of the action that ended the episode, and 0 where it did not end. `CORRECT` where it ended as one
+    would want, `INCORRECT` otherwise, and `NO_ANSWER` without an action. The answer is the actions, up to the end;
+    `detail["state"]` is the state they led to, and for bandits `detail["regret"]` how much better the best action is in
+    expectation.
+    """
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion."""
+        start = start_of(problem)
+        process, state, made, reward = start.process, start.state, "", 0.0
+        for character in _said(completion):
+            if character in process.actions and not process.ends_at(state):
+                state, reward = process.draw(state, process.actions.index(character), start.luck, len(made))
+                made += character
+        if not made:
+            return Verdict.of(Outcome.NO_ANSWER)
+        outcome = Outcome.CORRECT if state in process.goals else Outcome.INCORRECT
+        detail = {"state": process.states[state], **_regret(start, made)}
+        return Verdict(reward if process.ends_at(state) else 0.0, outcome, made, detail)
+
+
+def _said(completion: str) -> str:
+    """The policy's own text of all its turns."""
+    return "".join(message.content for message in dialogue_of(completion) if message.role == "assistant")
+
+
+def _regret(start: ProcessStart, made: str) -> dict[str, float]:
+    process = start.process
+    return {"regret": process.regret(start.state, process.actions.index(made[0]))} if process.is_bandit else {}
+
+
+def process_rules(dataset: ProcessDataset, tokenizer: Tokenizer) -> Mapping[str, Any]:
+    """The fields of `Rules` that make a data set of episodes an environment."""
+    process = dataset.process
+    legal = np.zeros(tokenizer.vocab_size, dtype=np.int8)
+    legal[action_tokens(tokenizer, process.actions)] = 1
+    shared = {"legal_actions": FixedActions(legal), "max_new_tokens": dataset.max_new_tokens}
+    if process.is_bandit:
+        return {**shared, "end_condition": is_over}
+    return {**shared, "interaction": answer_action, "turn_tokens": 1, "max_inserted_tokens": _room(dataset, tokenizer)}
+
+
+def _room(dataset: ProcessDataset, tokenizer: Tokenizer) -> Callable[[int], int]:
+    """The tokens of the answers to so many actions: all but the last are answered."""
+    longest = max(len(tokenizer.encode(f"{state}:")) for state in dataset.process.states)
+    return lambda actions: max(actions - 1, 1) * longest
