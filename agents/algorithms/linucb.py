@@ -55,10 +55,9 @@ class LinUCB(BanditAgent):
         self.features = _features(env, self.num_states)
         """x of each state, f64[s d]."""
         width = self.features.shape[1]
-        self.gram: NDArray[np.float64] = np.stack(
-            [np.diag(np.full(width, float(self.config.ridge)))] * self.num_actions
-        )
+        self.gram: NDArray[np.float64] = np.zeros((self.num_actions, width, width))
         """A of each action, f64[a d d]."""
+        np.einsum("add->ad", self.gram)[...] = self.config.ridge  # the diagonals
         self.moments: NDArray[np.float64] = np.zeros((self.num_actions, width))
         """b of each action, f64[a d]."""
 

@@ -48,7 +48,11 @@ from rlvr_envs.tasks import (
 from rlvr_envs.tasks.addition import Addition, AdditionEnv
 from rlvr_envs.tasks.arithmetic import Arithmetic, ArithmeticEnv
 from rlvr_envs.tasks.bandit import Bandit, BanditEnv, BanditStateEnv
+from rlvr_envs.tasks.blackjack_hand import BlackjackHand, BlackjackHandEnv, BlackjackHandStateEnv
+from rlvr_envs.tasks.cliff_walk import CliffWalk, CliffWalkEnv, CliffWalkStateEnv
+from rlvr_envs.tasks.contextual_bandit import ContextualBandit, ContextualBanditEnv, ContextualBanditStateEnv
 from rlvr_envs.tasks.countdown import Countdown, CountdownEnv
+from rlvr_envs.tasks.frozen_lake import FrozenLake, FrozenLakeEnv, FrozenLakeStateEnv
 from rlvr_envs.tasks.function import Function, FunctionEnv
 from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv, GridWorldStateEnv
 from rlvr_envs.tasks.guess_number import GuessNumber, GuessNumberEnv
@@ -103,11 +107,23 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     GridWorldEnv,
     MazeEnv,
     BanditEnv,
+    ContextualBanditEnv,
+    CliffWalkEnv,
+    FrozenLakeEnv,
+    BlackjackHandEnv,
     TextEnv,
 )
 """The class of every id: that of `rlvr/GSM8K-v0` is `GSM8KEnv`."""
 
-STATE_CLASSES: tuple[type[StateEnv], ...] = (GridWorldStateEnv, MazeStateEnv, BanditStateEnv)
+STATE_CLASSES: tuple[type[StateEnv], ...] = (
+    GridWorldStateEnv,
+    MazeStateEnv,
+    BanditStateEnv,
+    ContextualBanditStateEnv,
+    CliffWalkStateEnv,
+    FrozenLakeStateEnv,
+    BlackjackHandStateEnv,
+)
 """The class of every id of a plain Gymnasium environment: that of `rlvr/MazeState-v0` is `MazeStateEnv`."""
 
 _COMPETITIONS = (gsm8k, math, math500, aime24, aime25, aime26, amc23, hmmt25, omni_math, olympiadbench)
@@ -146,7 +162,11 @@ __all__ = [
     "Addition",
     "Arithmetic",
     "Bandit",
+    "BlackjackHand",
+    "CliffWalk",
+    "ContextualBandit",
     "Countdown",
+    "FrozenLake",
     "Function",
     "GridWorld",
     "GuessNumber",

@@ -136,5 +136,6 @@ class ProcessDataset(abc.ABC):
     @property
     def alphabet(self) -> str:
         """Every character of prompts and answers, the actions first, so that they are the first tokens."""
-        actions = self.process.actions
-        return actions + "".join(sorted(set(characters(*self.process.states, ":")) - set(actions)))
+        process = self.process
+        shown = (name for state, name in enumerate(process.states) if not process.ends_at(state))
+        return process.actions + "".join(sorted(set(characters(*shown, ":")) - set(process.actions)))

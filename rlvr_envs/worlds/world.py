@@ -15,7 +15,8 @@ Cell = tuple[int, int]
 
 MOVES = "LDRU"
 """Left, down, right, up: the characters of the four moves, in the order of Gymnasium's FrozenLake."""
-_OFFSETS = ((0, -1), (1, 0), (0, 1), (-1, 0))
+OFFSETS = ((0, -1), (1, 0), (0, 1), (-1, 0))
+"""What each move adds to row and column."""
 
 MAX_SIDE = 10
 """Maximum number of rows and columns, so that a coordinate is one digit."""
@@ -78,7 +79,7 @@ class World:
         blocked = {*self.walls, *((other, one) for one, other in self.walls)}
         table = {}
         for cell in self.cells:
-            targets = ((cell[0] + down, cell[1] + right) for down, right in _OFFSETS)
+            targets = ((cell[0] + down, cell[1] + right) for down, right in OFFSETS)
             table[cell] = tuple(
                 target if self._inside(target) and (cell, target) not in blocked else cell for target in targets
             )

@@ -1,0 +1,135 @@
+"""`FrozenLake`: across slippery ice to the goal."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
+from rlvr_envs.worlds.drawing import read_drawing
+from rlvr_envs.worlds.process import Process, world_process
+from rlvr_envs.worlds.process_data import ProcessDataset
+from rlvr_envs.worlds.rules import coordinates
+from rlvr_envs.worlds.world import World
+from verifiers import InvalidArgumentError, check_types
+
+LAYOUT = """
++---+---+---+---+
+| S             |
++   +   +   +   +
+|     T       T |
++   +   +   +   +
+|             T |
++   +   +   +   +
+| T           G |
++---+---+---+---+
+"""
+"""The default: the map of 4 x 4 cells of Gymnasium's FrozenLake, with its holes as traps."""
+
+
+@dataclass(frozen=True)
+class FrozenLake(ProcessDataset):
+    """Walks over one lake; a problem is a walk with luck of its own.
+
+    Args:
+        split: `"train"` or `"test"`: the same lake, other luck.
+        seed: Seed of the luck.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        layout: The lake as a drawing, see `rlvr_envs.worlds.drawing`, with its holes as traps; at most 10 x 10 cells.
+        slip: Probability that a move leads to one of its two sides instead, half of it to each.
+
+    Raises:
+        InvalidArgumentError: If the layout is no drawing of a world, or the probability is out of range.
+    """
+
+    name: ClassVar[str] = "frozen_lake"
+
+    layout: str = LAYOUT
+    slip: float = 2 / 3
+
+    @functools.cached_property
+    def process(self) -> Process:
+        """The cells, row by row."""
+        check_types(self)
+        if not 0 <= self.slip <= 1:
+            raise InvalidArgumentError(f"slip must be from 0 to 1, got {self.slip!r}")
+        return world_process([self.world], map(coordinates, self.world.cells), slip=self.slip)
+
+    @functools.cached_property
+    def world(self) -> World:
+        """The lake where nobody slips."""
+        return read_drawing(self.layout)
+
+    @property
+    def starts(self) -> Mapping[int, float]:
+        """The one start."""
+        return {self.world.cells.index(self.world.start): 1.0}
+
+    @property
+    def max_new_tokens(self) -> int:
+        """The default budget: 100 moves."""
+        return 100
+
+
+class FrozenLakeEnv(TaskEnv):
+    """Across slippery ice to the goal, past the holes.
+
+    Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Walk from the start to the goal over ice: with probability `slip` = 2/3 a move leads to one of its two sides instead of
+    where it was meant to. Each move is answered with the cell it led to. The table of transitions is that of Gymnasium's
+    `FrozenLake-v1` with 4 x 4 cells. The optimal values, and those of any policy, are known: `rlvr_envs.exact`.
+
+        +---+---+---+---+
+        | S             |
+        +   +   +   +   +
+        |     T       T |
+        +   +   +   +   +
+        |             T |
+        +   +   +   +   +
+        | T           G |
+        +---+---+---+---+
+
+    ## Action Space
+    The tokens of the four moves `L`, `D`, `R` and `U`; no other is legal. With the default tokenizer `"char"` these are
+    the tokens 1 to 4. A move against the border leaves the walk where it is.
+
+    ## Starting State
+    `00:`: row 0 from the top and column 0 from the left. After some moves it may read `00:R10:R11:`. Problems differ in
+    their luck alone, which is drawn from the problem's seed, independently for each step and move, and seen by nobody: whoever
+    plays a problem again with the same moves walks the same way.
+
+    ## Reward
+    1 for reaching the goal, 0 for anything else. The verdict is `CORRECT` when the goal is reached.
+
+    ## Episode End
+    Termination: the goal or a hole is reached. Truncation: `max_new_tokens` moves were made without reaching either.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `layout` (a drawing such as the one above, see `rlvr_envs.worlds.drawing`), `slip` (2/3),
+    `seed` (of the luck) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens=100`,
+    `max_inserted_tokens` as many as the answers need.
+    """
+
+    task: ClassVar[TaskSpec] = process_task(FrozenLake)
+
+
+class FrozenLakeStateEnv(StateEnv):
+    """`rlvr/FrozenLake-v0` with the cell as the number of a state.
+
+    Spaces, information and version history are those of `rlvr_envs.StateEnv`.
+
+    ## Description
+    The lake, luck, rewards and ends of `rlvr/FrozenLake-v0`. The states are the cells, row by row.
+
+    ## Action Space
+    0 to 3: left, down, right and up.
+
+    ## Arguments
+    `split` (`"train"`), `layout`, `slip` (2/3), `seed` and `size` as for `rlvr/FrozenLake-v0`, and `max_steps` (100).
+    """
+
+    problems: ClassVar[type[FrozenLake]] = FrozenLake
