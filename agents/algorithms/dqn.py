@@ -46,6 +46,7 @@ from agents.policies.torch_policy import TorchPolicy
 from agents.policies.trainable import TrainablePolicy
 from agents.results.evaluation_record import EvaluationRecord
 from agents.seeding import episode_seeds
+from agents.training.learner import LearnerConfig
 from agents.training.metrics import merge
 from agents.training.replay import ReplayBuffer
 from agents.truncation import Truncation
@@ -81,7 +82,15 @@ class DQNConfig(AgentConfig):
     """Probability to explore after `epsilon_tokens` tokens, reached linearly."""
     epsilon_tokens: int = 10_000
     """Number of sampled tokens over which the probability to explore falls."""
-    control: ClassVar[Mapping[str, Any]] = {"gamma": 0.99, "truncation": "bootstrap", "double": True}
+    control: ClassVar[Mapping[str, Any]] = {
+        "gamma": 0.99,
+        "truncation": "bootstrap",
+        "double": True,
+        "batch_size": 128,
+        "tokens_per_update": 8.0,
+        "target_every": 500,
+        "learner": LearnerConfig(learning_rate=5e-4, max_grad_norm=10.0),
+    }
     learns_values: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -7,13 +7,16 @@ vectors, such as `agents.MLPPolicy`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatten, flatten_space
 from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import iterate
+from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
 from rlvr_envs import StateEnv
@@ -83,15 +86,22 @@ def _time_limit(env: VectorEnv[Any, Any, Any]) -> int:
     Raises:
         InvalidArgumentError: If there is none.
     """
-    specs = [env.spec]
-    if hasattr(env, "get_attr"):
-        specs += env.get_attr("spec")
+    specs = [env.spec, *(env.get_attr("spec") if hasattr(env, "get_attr") else ())]
     limits = [spec.max_episode_steps for spec in specs if spec is not None and spec.max_episode_steps is not None]
-    rows = [row.unwrapped for row in getattr(env.unwrapped, "envs", ())]
-    limits += [row.max_steps for row in rows if isinstance(row, StateEnv)]
+    for row in getattr(env.unwrapped, "envs", ()):
+        limits += [layer._max_episode_steps for layer in _layers(row) if isinstance(layer, TimeLimit)]
+        limits += [row.unwrapped.max_steps] if isinstance(row.unwrapped, StateEnv) else []
     if not limits:
         raise InvalidArgumentError(
             "whole episodes are played, so that they must end, and this environment has no time limit: register it with "
             "max_episode_steps, or wrap it in gymnasium.wrappers.TimeLimit"
         )
     return int(max(limits))
+
+
+def _layers(env: gymnasium.Env[Any, Any]) -> Iterator[gymnasium.Env[Any, Any]]:
+    """An environment's wrappers, the outermost first, and the environment itself."""
+    while isinstance(env, gymnasium.Wrapper):
+        yield env
+        env = env.env
+    yield env

@@ -1,0 +1,254 @@
+"""Environments with vectors as observations: how they are shown, what agents record, and what a time limit means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+
+from agents import (
+    A2C,
+    PPO,
+    TRPO,
+    A2CConfig,
+    ActorCriticConfig,
+    Agent,
+    DQNConfig,
+    Episode,
+    GRPOConfig,
+    MLPPolicy,
+    PPOConfig,
+    Reinforce,
+    ReinforceConfig,
+    TRPOConfig,
+    agent_classes,
+    make_batch,
+    rollout,
+)
+from agents.advantages import returns_to_go, whole_returns
+from agents.training.batch_passes import state_values, token_logprobs
+from tests.agents.trajectories import trajectory
+from verifiers import InvalidArgumentError
+
+
+class Signs(gymnasium.Env[Any, Any]):
+    """Shows a sign; the action that repeats it, 4 or 5, earns 1."""
+
+    def __init__(self) -> None:
+        self.observation_space: Any = spaces.Dict({"sign": spaces.Discrete(2), "noise": spaces.Box(-1, 1, (2,))})
+        self.action_space: Any = spaces.Discrete(2, start=4)
+
+    def _show(self) -> Any:
+        self.sign = int(self.np_random.integers(2))
+        return {"sign": self.sign, "noise": self.np_random.uniform(-1, 1, 2).astype(np.float32)}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return self._show(), {}
+
+    def step(self, action: Any) -> Any:
+        reward = float(action == 4 + self.sign)
+        return self._show(), reward, False, False, {}
+
+
+def vector(make: Any, num_envs: int = 3) -> Any:
+    return SyncVectorEnv([make] * num_envs, autoreset_mode=AutoresetMode.DISABLED)
+
+
+def cartpole(num_envs: int = 3, **options: Any) -> Any:
+    return vector(lambda: gymnasium.make("CartPole-v1", **options), num_envs)
+
+
+def signs() -> Any:
+    return vector(lambda: TimeLimit(Signs(), 5), 8)
+
+
+# What is shown and recorded
+
+
+def test_episodes_are_those_of_the_environment_itself() -> None:
+    """More episodes than rows, of different lengths: each step's observation stands behind the action that led to it."""
+    env = cartpole()
+    trajectories = rollout(env, MLPPolicy.for_env(env), [Episode(-1, index, index, 100 + index) for index in range(7)])
+    single = gymnasium.make("CartPole-v1")
+    assert len({len(one.tokens) for one in trajectories}) > 1
+    for index, one in enumerate(trajectories):
+        observation, _ = single.reset(seed=100 + index)
+        assert one.observations is not None
+        np.testing.assert_array_equal(one.observations[0], observation)
+        assert one.prompt_length == 1
+        assert one.policy_mask.tolist() == [False] + [True] * (len(one.tokens) - 1)
+        for position in range(1, len(one.tokens)):
+            observation, reward, terminated, truncated, _ = single.step(int(one.tokens[position]))
+            np.testing.assert_array_equal(one.observations[position], observation)
+            assert one.rewards[position] == reward
+        assert (terminated, truncated) == (one.terminated, one.truncated)
+    batch = make_batch(trajectories)
+    assert batch.observations is not None
+    assert batch.observations.shape == (*batch.tokens.shape, 4)
+
+
+def test_choices_and_structures_become_vectors() -> None:
+    env = signs()
+    (one,) = rollout(env, MLPPolicy.for_env(env), [Episode(-1, 0, 0, 0)])
+    assert one.observations is not None
+    assert one.observations.shape == (6, 4)  # two numbers, and two for the sign, of which one is 1
+    signs_shown = one.observations[:-1, 2:].argmax(axis=1)
+    assert one.rewards[1:].tolist() == (one.tokens[1:] == signs_shown).tolist()
+    assert one.truncated
+
+
+def test_log_probabilities_are_those_that_it_sampled_with() -> None:
+    env = cartpole()
+    policy = MLPPolicy.for_env(env, hidden=(16, 8), seed=3)
+    batch = make_batch(rollout(env, policy, [Episode(-1, index, index, index) for index in range(5)]))
+    torch.testing.assert_close(token_logprobs(policy, batch, 2), batch.logprobs, rtol=0, atol=1e-6)
+
+
+def test_an_environment_needs_a_time_limit() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"no time limit.*TimeLimit"):
+        MLPPolicy.for_env(vector(Signs))
+
+
+def test_what_an_mlp_policy_can_not_do() -> None:
+    words = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1)
+    with pytest.raises(InvalidArgumentError, match="this environment shows tokens"):
+        MLPPolicy.for_env(words)
+    with pytest.raises(InvalidArgumentError, match="sizes must be at least 1"):
+        MLPPolicy(4, 2, hidden=())
+    env = cartpole()
+    policy = MLPPolicy.for_env(env)
+    with pytest.raises(InvalidArgumentError, match="choose another agent, such as ppo"):
+        TRPO(policy, TRPOConfig(problems_per_step=2)).learn(env, steps=1)
+
+
+def test_a_batch_of_two_kinds_of_environments() -> None:
+    env = cartpole()
+    (one,) = rollout(env, MLPPolicy.for_env(env), [Episode(-1, 0, 0, 0)])
+    with pytest.raises(InvalidArgumentError, match="1 of 2 trajectories have observations"):
+        make_batch([one, trajectory([0, 1])])
+
+
+# Time limits
+
+
+@pytest.mark.parametrize("name", ["ppo", "a2c", "actor-critic", "reinforce"])
+def test_a_time_limit_is_no_termination(name: str) -> None:
+    """The value target of the last action is its reward, and after a time limit also γ times the value of the state there."""
+    env = cartpole(max_episode_steps=20)
+    cls, config = agent_classes(name)
+    agent: Agent = cls(MLPPolicy.for_env(env), config.for_control(problems_per_step=32))
+    assert agent.critic is not None
+    torch.nn.init.constant_(agent.critic.layer.bias, 2.0)
+    torch.nn.init.normal_(agent.critic.layer.weight, generator=torch.Generator().manual_seed(0))
+    trajectories, _ = agent.collect(env, 0)
+    ends = [one.truncated for one in trajectories]
+    assert len(set(ends)) == 2
+    batch, _ = agent.compute_advantages(trajectories)
+    _, last = state_values(agent.policy, agent.critic, batch, 16)
+    assert batch.value_targets is not None
+    for row, truncated in enumerate(ends):
+        target = float(batch.value_targets[row, batch.lengths[row] - 1])
+        assert target == pytest.approx(1 + truncated * 0.99 * float(last[row]), abs=1e-6)
+
+
+def test_defaults_for_control() -> None:
+    assert (
+        PPOConfig.for_control().gamma == A2CConfig.for_control().gamma == ActorCriticConfig.for_control().gamma == 0.99
+    )
+    assert PPOConfig.for_control(gamma=0.5).gamma == 0.5
+    assert ReinforceConfig.for_control().baseline == "value"
+    assert DQNConfig.for_control().truncation == "bootstrap"
+    assert GRPOConfig.for_control().problems_per_step * GRPOConfig().group_size == 16
+    assert PPOConfig().gamma == 1  # those of language models stay
+
+
+# Whole returns
+
+
+def test_the_whole_return_by_hand() -> None:
+    rewards = torch.tensor([[5.0, 1.0, 0.0, 2.0, 4.0]], dtype=torch.float64)
+    mask = torch.tensor([[False, True, False, True, True]])
+    returns = returns_to_go(rewards, mask, 0.5)
+    assert whole_returns(returns, mask).tolist() == [[0.0, 3.0, 0.0, 3.0, 3.0]]
+
+
+def test_the_whole_return_has_the_same_expected_gradient() -> None:
+    """By enumeration of every episode of two actions with three choices each, at random logits and rewards."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(
+        4, 3, generator=generator, dtype=torch.float64
+    )  # of the first action, and after each first action
+    rewards = torch.randn(3, 3, 2, generator=generator, dtype=torch.float64)
+    rewards[:, :, 0] = rewards[:, :1, 0].clone()  # the first reward knows nothing of the second action
+    probabilities, choices = logits.softmax(dim=1), torch.eye(3, dtype=torch.float64)
+    gradients = torch.zeros(2, 9, 4, 3, dtype=torch.float64)
+    chances = torch.zeros(9, dtype=torch.float64)
+    for episode, (first, second) in enumerate(np.ndindex(3, 3)):
+        mask = torch.ones(1, 2, dtype=torch.bool)
+        returns = returns_to_go(rewards[first, second][None], mask)
+        for credit, weight in enumerate((returns, whole_returns(returns, mask))):
+            gradients[credit, episode, 0] = weight[0, 0] * (choices[first] - probabilities[0])
+            gradients[credit, episode, 1 + first] = weight[0, 1] * (choices[second] - probabilities[1 + first])
+        chances[episode] = probabilities[0, first] * probabilities[1 + first, second]
+    to_go, whole = torch.einsum("e,cesa->csa", chances, gradients)
+    torch.testing.assert_close(whole, to_go, rtol=0, atol=1e-12)
+    assert (gradients[0] - gradients[1]).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("credit", ["reward-to-go", "whole"])
+def test_reinforce_weighs_by_its_credit(credit: Any) -> None:
+    env = signs()
+    agent = Reinforce(MLPPolicy.for_env(env), ReinforceConfig(problems_per_step=4, baseline="none", credit=credit))
+    trajectories, _ = agent.collect(env, 0)
+    batch, advantages = agent.compute_advantages(trajectories)
+    for row, one in enumerate(trajectories):
+        to_go = np.cumsum(one.rewards[::-1])[::-1]
+        expected = to_go if credit == "reward-to-go" else np.full_like(to_go, one.score)
+        np.testing.assert_allclose(advantages[row, 1:].numpy(), expected[1:])
+    assert batch.observations is not None
+
+
+# Learning
+
+
+@pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo", "grpo", "dqn"])
+def test_agents_learn_to_repeat_a_sign(name: str) -> None:
+    """At random half of five actions are right; 0 of 5 would be an error of sign, and 5 of 5 is perfect."""
+    env = signs()
+    cls, config_cls = agent_classes(name)
+    exploring = {"learn_from": 40, "epsilon_tokens": 400, "tokens_per_update": 2.0} if name == "dqn" else {}
+    steps = {"ppo": 4, "dqn": 8}.get(name, 20)
+    agent = cls(MLPPolicy.for_env(env), config_cls.for_control(**exploring))
+    agent.learn(env, steps=steps)
+    assert agent.evaluate(env, problems=20, greedy=True).score > 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_ppo_balances_the_pole(seed: int) -> None:
+    env = cartpole(16)
+    agent = PPO(MLPPolicy.for_env(env, seed=seed), PPOConfig.for_control(seed=seed))
+    agent.learn(env, steps=20)
+    assert agent.evaluate(env, problems=50, greedy=True).score > 450
+
+
+def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Any) -> None:
+    def make() -> A2C:
+        return A2C(MLPPolicy.for_env(env), A2CConfig.for_control())
+
+    env = signs()
+    whole, first, second = make(), make(), make()
+    whole.learn(env, steps=3)
+    first.learn(env, steps=2)
+    first.save(tmp_path / "saved")
+    second.load(tmp_path / "saved")
+    second.learn(env, steps=3)
+    for weight, other in zip(whole.policy.parameters(), second.policy.parameters(), strict=True):
+        assert torch.equal(weight, other)

@@ -1,0 +1,345 @@
+"""DQN: its transitions, targets and gradient by hand, and what it learns where the best policy is known."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+from agents import (
+    DQN,
+    Batch,
+    CriticConfig,
+    DQNConfig,
+    LearnerConfig,
+    MLPPolicy,
+    TorchPolicy,
+    agent_classes,
+    make_batch,
+)
+from agents.algorithms.dqn import action_values
+from agents.commands.common import make_any_vec
+from agents.policies.epsilon_greedy import EpsilonGreedyPolicy
+from agents.training.replay import ReplayBuffer
+from rlvr_envs import exact
+from tests.agents import corridor
+from tests.agents.agent_cases import playing_policy, sort_env
+from tests.agents.trajectories import trajectory
+from verifiers import InvalidArgumentError
+
+V = 4
+
+
+def shown(length: int) -> np.ndarray:
+    return np.arange(length * 2, dtype=np.float32).reshape(length, 2)
+
+
+# The buffer
+
+
+def test_transitions_of_tokens_end_before_the_next_own_token() -> None:
+    """Two prompt tokens, an action, a token of the environment with a reward of its own, and another action."""
+    one = trajectory([0, 0, 1, 0, 1], tokens=[1, 2, 3, 1, 2], rewards=[0, 0, 0.5, 0.25, 2])
+    buffer = ReplayBuffer(8, V)
+    buffer.add([one], bootstraps=False)
+    batch, legal = buffer.sample(np.arange(2))
+    assert batch.tokens.tolist() == [[1, 2, 3, 1, 0], [1, 2, 3, 1, 2]]
+    assert batch.lengths.tolist() == [4, 5]
+    assert batch.loss_mask.tolist() == [[False, False, True, False, False], [False, False, False, False, True]]
+    assert batch.scores.tolist() == [0.75, 2.0]
+    assert batch.rewards.sum(dim=1).tolist() == [0.75, 2.0]
+    assert batch.truncated.tolist() == [True, False]
+    assert legal.all()
+
+
+def test_transitions_of_vectors_are_pairs_of_states() -> None:
+    one = trajectory([0, 1, 1], tokens=[0, 3, 1], rewards=[0, 1, 2], observations=shown(3))
+    buffer = ReplayBuffer(8, V)
+    buffer.add([one], bootstraps=False)
+    batch, _ = buffer.sample(np.arange(2))
+    assert batch.tokens.tolist() == [[0, 3], [3, 1]]
+    assert batch.loss_mask.tolist() == [[False, True]] * 2
+    assert batch.observations is not None
+    np.testing.assert_array_equal(batch.observations, [shown(3)[:2], shown(3)[1:]])
+
+
+@pytest.mark.parametrize(("ending", "bootstraps", "goes_on"), [
+    ({"terminated": True, "truncated": False}, True, False),
+    ({"terminated": False, "truncated": True}, True, True),
+    ({"terminated": False, "truncated": True}, False, False),
+])  # fmt: skip
+def test_a_time_limit_goes_on_if_asked(ending: Any, bootstraps: bool, goes_on: bool) -> None:
+    buffer = ReplayBuffer(8, V)
+    buffer.add([trajectory([0, 1], **ending)], bootstraps=bootstraps)
+    assert buffer.sample(np.zeros(1, dtype=np.int64))[0].truncated.tolist() == [goes_on]
+
+
+def test_the_oldest_transitions_are_dropped_and_a_copy_holds_the_same() -> None:
+    buffer = ReplayBuffer(3, V)
+    for score in range(5):
+        buffer.add([trajectory([0, 1] + [0] * score, rewards=[0, score] + [0] * score)], bootstraps=False)
+    rows = np.arange(3)
+    assert len(buffer) == 3
+    assert sorted(buffer.sample(rows)[0].scores.tolist()) == [2, 3, 4]
+    copy = ReplayBuffer(3, V)
+    copy.load_state_dict(buffer.state_dict())
+    copy.add([trajectory([0, 1])], bootstraps=False)
+    buffer.add([trajectory([0, 1])], bootstraps=False)
+    for ours, theirs in zip(
+        dataclasses.astuple(buffer.sample(rows)[0]), dataclasses.astuple(copy.sample(rows)[0]), strict=True
+    ):
+        assert torch.equal(ours, theirs) if isinstance(ours, torch.Tensor) else ours == theirs
+
+
+def test_legal_tokens_are_those_of_the_next_state() -> None:
+    masks = np.packbits(np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool), axis=1)
+    buffer = ReplayBuffer(2, V)
+    buffer.add([trajectory([0, 1, 1], action_masks=masks)], bootstraps=True)
+    assert buffer.sample(np.arange(2))[1].tolist() == [[False, False, True, True]] * 2
+
+
+# Targets and gradients
+
+
+def table_agent(values: Any, target: Any, **settings: Any) -> DQN:
+    """An agent whose values are a table: row x has those of the state after token x."""
+    policy = TorchPolicy(torch.nn.Embedding.from_pretrained(torch.tensor(values), freeze=False), torch.nn.Identity())
+    agent = DQN(policy, DQNConfig(gamma=0.5, learner=LearnerConfig(learning_rate=1e-3), **settings))
+    agent.target.model["body"].weight.data = torch.tensor(target)
+    return agent
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_targets_by_hand(double: bool) -> None:
+    """After token 1 action 2 is best, of the legal ones 0, and by the target network of those 3; then the episode ends."""
+    values = [[0.0, 0.0, 0.0, 0.0], [5.0, 4.0, 9.0, 3.0], [1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 0.0]]
+    target = [[0.0, 0.0, 0.0, 0.0], [10.0, 20.0, 90.0, 40.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    agent = table_agent(values, target, double=double)
+    masks = np.packbits(np.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], dtype=bool), axis=1)
+    one = trajectory([0, 1, 1], tokens=[2, 1, 0], rewards=[0, 1, 7], action_masks=masks)
+    agent.buffer.add([one], bootstraps=False)
+    made, wanted = agent.values_and_targets(*agent.buffer.sample(np.arange(2)))
+    assert made.tolist() == [2.0, 5.0]  # of action 1 after token 2, and of action 0 after token 1
+    assert wanted.tolist() == [1 + 0.5 * (10.0 if double else 40.0), 7.0]
+    assert not wanted.requires_grad
+
+
+def random_transitions(agent: DQN, seed: int) -> tuple[Batch, torch.Tensor]:
+    generator = np.random.default_rng(seed)
+    for _ in range(6):
+        length = int(generator.integers(3, 7))
+        agent.buffer.add(
+            [
+                trajectory(
+                    [0] + [1] * (length - 1),
+                    tokens=generator.integers(0, 3, length).tolist(),
+                    rewards=(3 * generator.normal(size=length)).tolist(),
+                    terminated=bool(generator.integers(2)),
+                    truncated=True,
+                    observations=generator.normal(size=(length, 2)).astype(np.float32),
+                )
+            ],
+            bootstraps=True,
+        )
+    return agent.buffer.sample(np.arange(len(agent.buffer)))
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_the_gradient_against_numpy(double: bool) -> None:
+    """A network with one hidden layer of three, in float64; Huber's loss has the slope of its error, at most 1."""
+    policy = MLPPolicy(2, 3, hidden=(3,), seed=1)
+    policy.model.double()
+    agent = DQN(policy, DQNConfig.for_control(double=double, gamma=0.9))
+    with torch.no_grad():
+        for weight in agent.target.model.parameters():
+            weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64))
+    batch, legal = random_transitions(agent, 0)
+    assert batch.observations is not None
+    batch = dataclasses.replace(batch, observations=batch.observations.double())
+    values, targets = agent.values_and_targets(batch, legal)
+    torch.nn.functional.huber_loss(values, targets).backward()
+
+    (w1, b1), (w2, b2) = (layer(policy.model[name]) for name, layer in (("body", first_layer), ("head", last_layer)))
+    (t1, c1), (t2, c2) = first_layer(agent.target.model["body"]), last_layer(agent.target.model["head"])
+    before, after = batch.observations[:, 0].numpy(), batch.observations[:, 1].numpy()
+    actions, rows = batch.tokens[:, 1].numpy(), np.arange(len(batch))
+    judged = np.tanh(after @ t1.T + c1) @ t2.T + c2
+    chosen = (np.tanh(after @ w1.T + b1) @ w2.T + b2 if double else judged).argmax(axis=1)
+    wanted = batch.scores.numpy() + 0.9 * batch.truncated.numpy() * judged[rows, chosen]
+    hidden = np.tanh(before @ w1.T + b1)
+    error = (hidden @ w2.T + b2)[rows, actions] - wanted
+    assert (np.abs(error) > 1).any()
+    assert (np.abs(error) < 1).any()
+    slope = np.zeros((len(rows), 3))
+    slope[rows, actions] = np.clip(error, -1, 1) / len(rows)
+    into_hidden = slope @ w2 * (1 - hidden**2)
+    expected = [into_hidden.T @ before, into_hidden.sum(axis=0), slope.T @ hidden, slope.sum(axis=0)]
+    for weight, gradient in zip(policy.parameters(), expected, strict=True):
+        assert weight.grad is not None
+        np.testing.assert_allclose(weight.grad.numpy(), gradient, rtol=1e-5, atol=1e-6)  # values pass float32
+
+
+def first_layer(body: Any) -> tuple[np.ndarray, np.ndarray]:
+    return body[0].weight.detach().numpy(), body[0].bias.detach().numpy()
+
+
+def last_layer(head: Any) -> tuple[np.ndarray, np.ndarray]:
+    return head.weight.detach().numpy(), head.bias.detach().numpy()
+
+
+def test_a_dueling_layer_has_the_value_as_its_mean() -> None:
+    policy = MLPPolicy(2, 3, dueling=True, seed=1)
+    head, states = policy.model["head"], torch.randn(5, 64, generator=torch.Generator().manual_seed(0))
+    values = head(states)
+    torch.testing.assert_close(values.mean(dim=1), head.value(states)[:, 0])
+    advantage = head.advantage(states)
+    torch.testing.assert_close(values - values[:, :1], advantage - advantage[:, :1])
+
+
+def test_values_of_a_language_model_are_its_logits() -> None:
+    env = sort_env("dqn")
+    policy = playing_policy(env)
+    agent = DQN(policy, DQNConfig())
+    trajectories, _ = agent.collect(env, 0)
+    agent.buffer.add(trajectories, bootstraps=True)
+    batch, _ = agent.buffer.sample(np.arange(5))
+    before, after = action_values(policy, batch)
+    for row in range(5):
+        length, action = int(batch.lengths[row]), int(batch.loss_mask[row].int().argmax())
+        with torch.no_grad():
+            logits = policy.model(batch.tokens[row : row + 1, :length]).logits[0]
+        torch.testing.assert_close(before[row], logits[action - 1], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(after[row], logits[length - 1], rtol=1e-4, atol=1e-5)
+
+
+# Acting
+
+
+def test_epsilon_greedy_draws_legal_tokens_as_often_as_it_says() -> None:
+    """Over 20 000 rows, with 5 standard deviations of the counts."""
+    count, epsilon = 20_000, 0.4
+    policy = TorchPolicy(torch.nn.Embedding.from_pretrained(torch.tensor([[0.0, 3.0, 1.0, 9.0]])), torch.nn.Identity())
+    acting = EpsilonGreedyPolicy(policy.at_temperature(0.0), V, epsilon)
+    acting.begin(np.arange(count), np.random.default_rng(0).integers(2**63, size=count).astype(np.uint64))
+    observation: Any = {"tokens": np.zeros((count, 3), np.int32), "length": np.ones((count, 1), np.int32)}
+    mask = np.tile(np.array([1, 1, 1, 0], dtype=np.int8), (count, 1))
+    action = acting.act(observation, action_mask=mask)
+    again = acting.act(observation, action_mask=mask)
+    np.testing.assert_array_equal(action.tokens, again.tokens)
+    probabilities = np.array([epsilon / 3, epsilon / 3 + 1 - epsilon, epsilon / 3, 0])
+    counts = np.bincount(action.tokens[:, 0], minlength=V)
+    assert (np.abs(counts - count * probabilities) <= 5 * np.sqrt(count * probabilities * (1 - probabilities))).all()
+    np.testing.assert_allclose(np.exp(action.logprobs[:, 0]), probabilities[action.tokens[:, 0]], rtol=1e-5)
+
+
+# Learning
+
+
+def learns_world(name: str, steps: int, options: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Train, and compare the greedy return of every problem with the best one by dynamic programming."""
+    env = make_any_vec(name, 16, options, {})
+    agent = DQN(
+        MLPPolicy.for_env(env, hidden=(32,)),
+        DQNConfig.for_control(
+            learner=LearnerConfig(learning_rate=5e-3),
+            learn_from=100,
+            target_every=20,
+            batch_size=32,
+            tokens_per_update=4.0,
+            **settings,
+        ),
+    )
+    agent.learn(env, steps=steps)
+    single = env.envs[0].unwrapped
+    best = exact.optimal_values(exact.state_mdp(single), horizon=single.max_steps).state[-1]
+    evaluation = agent.evaluate(env, problems=100)
+    starts = [int(one.observations[0].argmax()) for one in evaluation.trajectories if one.observations is not None]
+    assert [row.score for row in evaluation.rows] == pytest.approx(best[starts].tolist())
+
+
+def test_the_greedy_policy_is_the_best_one_in_a_maze_of_states() -> None:
+    layout = corridor.LAYOUT
+    learns_world("MazeState", 12, {"layout": layout, "step_reward": -0.1}, {"epsilon_tokens": 600, "gamma": 0.9})
+
+
+@pytest.mark.long
+def test_the_greedy_policy_is_the_best_one_in_a_grid_of_states() -> None:
+    learns_world("GridWorldState", 60, {"n": 3}, {"epsilon_tokens": 4000, "gamma": 0.9})
+
+
+@pytest.mark.long
+def test_a_transformer_finds_the_best_walk_by_tokens() -> None:
+    env = corridor.corridor(16, step_reward=-0.1)
+    agent = DQN(
+        corridor.tiny_policy(env),
+        DQNConfig(
+            learner=LearnerConfig(learning_rate=3e-3), learn_from=64, target_every=20, epsilon_tokens=800, double=True,
+            tokens_per_update=2.0,
+        ),
+    )  # fmt: skip
+    agent.learn(env, steps=40)
+    assert agent.evaluate(env).score == pytest.approx(corridor.BEST - 0.2)
+
+
+@pytest.mark.long
+def test_dqn_balances_the_pole_better_than_chance() -> None:
+    """Random moves last for 22 steps."""
+    env = make_any_vec("CartPole-v1", 16, {}, {})
+    agent = DQN(MLPPolicy.for_env(env), DQNConfig.for_control())
+    agent.learn(env, steps=10_000, tokens=30_000)
+    assert agent.evaluate(env, problems=50).score > 60
+
+
+def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
+    def make() -> DQN:
+        return DQN(MLPPolicy.for_env(env), DQNConfig.for_control(learn_from=20, target_every=3, batch_size=8))
+
+    env = make_any_vec("MazeState", 4, {"layout": corridor.LAYOUT}, {})
+    whole, first, second = make(), make(), make()
+    whole.learn(env, steps=3)
+    first.learn(env, steps=2)
+    assert first.updates > 3
+    first.save(tmp_path / "saved")
+    second.load(tmp_path / "saved")
+    second.learn(env, steps=3)
+    for ours, theirs in ((whole.policy, second.policy), (whole.target, second.target)):
+        for weight, other in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+            assert torch.equal(weight, other)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kl_coefficient": 0.1}, "kl_coefficient=0.1 would have no effect here.*no policy gradient"),
+        ({"epochs": 2}, "no policy gradient.*epochs=2"),
+        ({"lag": 1}, "lag must be 0"),
+        ({"truncation": "mask"}, "truncation rules 'score' and 'bootstrap', got 'mask'"),
+        ({"critic": CriticConfig()}, "dqn has no critic"),
+        ({"buffer_size": 10}, "learn_from must be at most buffer_size=10, got 500"),
+        ({"tokens_per_update": 0.0}, "tokens_per_update must be finite and greater than 0"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+    ],
+)
+def test_settings_that_dqn_can_not_have(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        DQNConfig(**settings)
+
+
+def test_what_dqn_does_not_have() -> None:
+    assert agent_classes("dqn") == (DQN, DQNConfig)
+    env: Any = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1, tokenizer="char", max_new_tokens=2)
+    agent = DQN(playing_policy(env), DQNConfig())
+    batch = make_batch([trajectory([0, 1])])
+    for call in (lambda: agent.advantages(batch), lambda: agent.loss(batch, batch.logprobs, batch.rewards)):
+        with pytest.raises(InvalidArgumentError, match="no policy gradient"):
+            call()
+    with pytest.raises(InvalidArgumentError, match="evaluated greedily"):
+        agent.evaluate(env, greedy=False)
