@@ -136,6 +136,10 @@ class ProcessDataset(abc.ABC):
     @property
     def alphabet(self) -> str:
         """Every character of prompts and answers, the actions first, so that they are the first tokens."""
-        process = self.process
-        shown = (name for state, name in enumerate(process.states) if not process.ends_at(state))
-        return process.actions + "".join(sorted(set(characters(*shown, ":")) - set(process.actions)))
+        actions = self.process.actions
+        return actions + "".join(sorted(set(characters(*self.process.shown, ":")) - set(actions)))
+
+    @property
+    def max_prompt_bytes(self) -> int:
+        """The length of the longest prompt, in UTF-8 bytes."""
+        return max(len(f"{name}:".encode()) for name in self.process.shown)
