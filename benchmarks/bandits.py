@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/bandits.py
 
 Each agent has its default settings, in `rlvr/BanditState-v0` and `rlvr/ContextualBanditState-v0` with theirs, and each run
-other seeds of problems and choices. The table gives the mean over runs with its 95 % interval (Student's t); for the bandit also the
-bound of UCB1 (Auer et al. 2002, theorem 1) and Lai and Robbins' asymptotic lower bound.
+other seeds of problems and choices. The table gives the mean over runs with its 95 % interval (Student's t); for the bandit
+also the bound of UCB1 (Auer et al. 2002, theorem 1) and Lai and Robbins' asymptotic lower bound.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def main() -> None:
             interval = mean_interval(last)
             print(f"| `{name}` | {np.mean(last):.0f} [{interval.low:.0f}, {interval.high:.0f}] |", flush=True)
         path = options.folder / f"regret-{environment.removesuffix('State').lower()}"
-        plot(bands(curves, smooth=1), path, metric="regret")
+        for file in plot(bands(curves, smooth=1), path, metric="regret"):
+            if file.suffix == ".png":
+                file.unlink()
     print("\n" + bounds(10 * options.steps))
 
 
