@@ -95,6 +95,22 @@ def test_a_longer_budget_has_room_for_its_answers() -> None:
         assert ("inserted" in info) == (made < 149)
 
 
+@pytest.mark.parametrize("name", ["CliffWalk", "FrozenLake"])
+def test_a_budget_truncates_both(name: str) -> None:
+    """Every walk of two moves that has not ended is judged and counts; none is broken."""
+    plain, tokens = state_env(name, max_steps=2), token_env(name, max_new_tokens=2)
+    left = action_tokens(tokens.tokenizer, "L")[0]
+    for seed in range(6):
+        plain.reset(seed=seed)
+        tokens.reset(seed=seed)
+        for made in range(2):
+            _, reward, *flags, _ = plain.step(0)
+            _, paid, *ended, info = tokens.step(left)
+            assert (paid, ended) == (reward, flags)
+            assert flags == [False, made == 1]
+        assert (info["verdict"].outcome, info["verdict"].score) == (Outcome.INCORRECT, 0.0)
+
+
 def test_a_problem_is_a_pure_function_of_its_arguments() -> None:
     assert FrozenLake(seed=1)[7] == FrozenLake(seed=1)[7]
     luck = {FrozenLake(split, seed).luck(at) for split in ("train", "test") for seed in (0, 1) for at in range(5)}
