@@ -12,6 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 import rlvr_envs
 import verifiers
+from agents.files.json_files import plain, to_json
 from rlvr_envs import exact
 from rlvr_envs.tasks import Bandit, BlackjackHand, CliffWalk, ContextualBandit, FrozenLake
 from rlvr_envs.tasks.blackjack_hand import deal, dealer_ends
@@ -202,6 +203,27 @@ def test_the_value_of_cards_agrees_with_gymnasiums_cards() -> None:
     assert abs(np.mean(returns) - exact.expected_return(mdp, values)) < 6 * error
 
 
+@pytest.mark.parametrize("name", ["FrozenLake", "BlackjackHand"])
+def test_returns_over_problems_have_the_exact_mean(name: str) -> None:
+    """Problems have luck of their own, and over many of them the process's: the best policy, within six standard errors."""
+    env = state_env(name)
+    mdp = exact.state_mdp(env)
+    values = exact.optimal_values(mdp)
+    actions = values.action.argmax(axis=1)
+    mean = exact.expected_return(
+        mdp, exact.policy_values(mdp, np.eye(mdp.reward.shape[1])[actions], horizon=env.max_steps)
+    )
+    returns = []
+    for problem in range(400):
+        state, _ = env.reset(options={"problem": problem})
+        total, over = 0.0, False
+        while not over:
+            state, reward, terminated, truncated, _ = env.step(actions[state])
+            total, over = total + reward, terminated or truncated
+        returns.append(total)
+    assert abs(np.mean(returns) - mean) < 6 * np.std(returns) / np.sqrt(len(returns))
+
+
 def test_the_dealers_hands_by_hand() -> None:
     """With a 10 shown, a natural has probability 1/13, and all ends together 1."""
     ends = dealer_ends(10)
@@ -265,6 +287,13 @@ def test_judging_without_an_environment() -> None:
 def test_arguments_out_of_range_are_named(make: Any, said: str) -> None:
     with pytest.raises(InvalidArgumentError, match=said):
         make()
+
+
+def test_a_record_of_a_problem_is_short() -> None:
+    """What `rlvr eval` writes of a reference: the data set's arguments, not its table of transitions."""
+    written = to_json(plain(BlackjackHand(seed=7)[3].reference))
+    assert len(written) < 200
+    assert '"seed": 7' in written
 
 
 def test_unknown_names_are_refused() -> None:
