@@ -19,7 +19,7 @@ OLDEST_INSPECT := 0.3.275
 PARALLEL := -n 2 --dist worksteal
 
 .PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
-.PHONY: test-vllm test-loggers test-ray test-distributed test-agreement docs bench clean
+.PHONY: test-vllm test-loggers test-ray test-distributed test-agreement docs course bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -196,8 +196,12 @@ docs: setup $(DOCS)/packages/.installed
 $(DOCS)/packages/.installed: constraints.txt constraints-docs.txt | .venv/.installed
 	rm -rf $(DOCS)/packages
 	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-docs.txt \
-		--target $(DOCS)/packages sphinx furo myst-parser
+		--target $(DOCS)/packages sphinx furo myst-nb
 	touch $@
+
+# The notebooks of the course, two at a time, each with its solution.
+course: setup $(DOCS)/packages/.installed
+	PYTHONPATH=$(DOCS)/packages $(BIN)/python docs/course/run.py
 
 bench: setup
 	$(BIN)/python benchmarks/env_steps.py $(BENCH)

@@ -11,14 +11,14 @@ project = "rlvr-envs"
 author = copyright = "the rlvr-envs authors"
 version = release = verifiers.__version__
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "references",
     "docstrings",
     "mathml",
 ]
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 exclude_patterns = ["_ext", "_build"]
 nitpicky = True
 
@@ -29,6 +29,7 @@ html_math_renderer = "mathml"
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
+nb_execution_mode = "off"  # notebooks hold their outputs: `make course` runs them
 
 # A single backtick in a docstring is code, and a link where what it names is documented.
 default_role = "py:obj"

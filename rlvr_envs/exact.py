@@ -27,6 +27,7 @@ Axes: s state, a action, k steps left, t steps made. The truth about one problem
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -300,6 +301,34 @@ def optimal_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Ar
 def uniform_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Array:
     """The expected return of uniformly random moves on each problem, within the budget, f64[problems]."""
     return _returns(env, lambda mdp, horizon: policy_values(mdp, uniform_policy(mdp), gamma=gamma, horizon=horizon))
+
+
+def ucb1_bound(means: ArrayLike, pulls: int) -> float:
+    """The bound of UCB1's expected regret after n pulls of arms with rewards in [0, 1], given their means f64[a].
+
+    8 Σ_a ln n / Δ_a + (1 + π²/3) Σ_a Δ_a over the arms with a gap Δ_a to the best (Auer, Cesa-Bianchi and Fischer 2002,
+    theorem 1).
+    """
+    gaps = _gaps(means)
+    return float(8 * math.log(pulls) * (1 / gaps).sum() + (1 + math.pi**2 / 3) * gaps.sum())
+
+
+def lai_robbins_slope(means: ArrayLike) -> float:
+    """The smallest slope against ln n that the expected regret of a consistent agent can have, given means f64[a] in (0, 1).
+
+    Σ_a Δ_a / KL(μ_a, μ_*) over the arms with a gap Δ_a to the best, for rewards 0 and 1 (Lai and Robbins 1985).
+    """
+    arms = np.asarray(means, dtype=np.float64)
+    best, others = arms.max(), arms[arms < arms.max()]
+    divergence = others * np.log(others / best) + (1 - others) * np.log((1 - others) / (1 - best))
+    return float(((best - others) / divergence).sum())
+
+
+def _gaps(means: ArrayLike) -> Array:
+    """The gaps to the best arm of those that are not best."""
+    arms = np.asarray(means, dtype=np.float64)
+    gaps: Array = arms.max() - arms
+    return gaps[gaps > 0]
 
 
 def _returns(env: TokenEnv | TokenVectorEnv, values_of: Callable[[FiniteMDP, int], Values]) -> Array:

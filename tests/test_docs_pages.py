@@ -22,7 +22,8 @@ def entries(page: Path) -> list[Path]:
     """The pages that a page's toctrees name."""
     trees = re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     names = [line for block in trees for line in block.splitlines() if line and not line.startswith(":")]
-    return [Path(os.path.normpath(page.parent / f"{name}.md")) for name in names]
+    paths = [Path(os.path.normpath(page.parent / name)) for name in names]
+    return [path.with_suffix(".ipynb" if path.with_suffix(".ipynb").is_file() else ".md") for path in paths]
 
 
 def anchors(path: Path) -> set[str]:
@@ -41,7 +42,7 @@ def test_every_page_is_in_the_tree_once() -> None:
         assert page.is_file(), page
         reached.add(page)
         waiting += entries(page)
-    assert reached == set(PAGES)
+    assert reached == {*PAGES, *DOCS.glob("course/*.ipynb")}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

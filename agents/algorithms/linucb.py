@@ -55,16 +55,15 @@ class LinUCB(BanditAgent):
         self.features = _features(env, self.num_states)
         """x of each state, f64[s d]."""
         width = self.features.shape[1]
-        self.gram: NDArray[np.float64] = np.zeros((self.num_actions, width, width))
+        diagonal: NDArray[np.float64] = np.eye(width) * self.config.ridge
+        self.gram: NDArray[np.float64] = np.stack([diagonal] * self.num_actions)
         """A of each action, f64[a d d]."""
-        np.einsum("add->ad", self.gram)[...] = self.config.ridge  # the diagonals
         self.moments: NDArray[np.float64] = np.zeros((self.num_actions, width))
         """b of each action, f64[a d]."""
 
     def coefficients(self) -> NDArray[np.float64]:
         """θ of each action, f64[a d]."""
-        estimates: NDArray[np.float64] = np.linalg.solve(self.gram, self.moments[..., None])[..., 0]
-        return estimates
+        return np.asarray(np.linalg.solve(self.gram, self.moments[..., None])[..., 0], dtype=np.float64)
 
     def bounds(self, state: int) -> NDArray[np.float64]:
         """The upper confidence bounds f64[a]."""

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, cast
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rlvr_envs import ENVIRONMENTS, TaskEnv, environment_class
+from rlvr_envs import (
+    ENVIRONMENTS,
+    STATE_ENVIRONMENTS,
+    StateEnv,
+    TaskEnv,
+    environment_class,
+    environment_id,
+    state_environment,
+)
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Envs:
     def run(self, console: Console) -> int:
         """Print the list, or one description."""
         if self.name is not None:
-            console.print(description(environment_class(self.name)), markup=False)
+            console.print(description(_described(self.name)), markup=False)
             return 0
         table = Table()
         table.add_column("id", no_wrap=True)
@@ -33,6 +41,8 @@ class Envs:
             task = environment_class(env_id).task
             splits = ", ".join(f"{split} {size}" for split, size in task.sizes.items())
             table.add_row(env_id, splits, task.verifier[0].rpartition(":")[2], task.source)
+        for env_id in STATE_ENVIRONMENTS:
+            table.add_row(env_id, "the same", "-", "numbered states")
         console.print(table)
         console.print(
             "Data from the hub can also be read from a local folder: set RLVR_DATA_DIR. rlvr envs NAME describes one "
@@ -41,7 +51,15 @@ class Envs:
         return 0
 
 
-def description(environment: type[TaskEnv]) -> str:
-    """The docstring of an environment, and what it leaves to that of `TaskEnv`."""
-    own, common = (inspect.cleandoc(cls.__doc__ or "") for cls in (environment, TaskEnv))
-    return f"{own}\n\n# TaskEnv\n{common}"
+def _described(name: str) -> type[TaskEnv] | type[StateEnv]:
+    """The class of a name."""
+    if environment_id(name) in STATE_ENVIRONMENTS:
+        return cast("type[StateEnv]", state_environment(name))
+    return environment_class(name)
+
+
+def description(environment: type[TaskEnv] | type[StateEnv]) -> str:
+    """The docstring of an environment, and what it leaves to that of `TaskEnv` or `StateEnv`."""
+    base = TaskEnv if issubclass(environment, TaskEnv) else StateEnv
+    own, common = (inspect.cleandoc(cls.__doc__ or "") for cls in (environment, base))
+    return f"{own}\n\n# {base.__name__}\n{common}"

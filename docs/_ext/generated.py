@@ -24,7 +24,7 @@ from typing import Any, get_type_hints
 import tyro
 
 import rlvr_envs
-from agents import agent_classes
+from agents import TABULAR_AGENTS, agent_classes, tabular_classes
 from agents.commands.main import _COMMANDS, _load
 from agents.commands.train import TrainOptions
 from verifiers.unit_tests import DeferredTests
@@ -76,7 +76,7 @@ def _problem(problem: Any) -> str:
 
 def method(name: str, before: str) -> str:
     """The docstring of an agent's module: what it does, its source, where it departs from that."""
-    return module(agent_classes(name)[0].__module__, before)
+    return module(_classes(name)[0].__module__, before)
 
 
 def module(name: str, before: str) -> str:
@@ -85,10 +85,14 @@ def module(name: str, before: str) -> str:
     return re.sub(r"(?<=\S) \|\| (?=\S)", r" \|\| ", text)  # in a cell of a table it would be two ends
 
 
+def _classes(name: str) -> tuple[type[Any], type[Any]]:
+    return tabular_classes(name) if name in TABULAR_AGENTS else agent_classes(name)
+
+
 def settings(name: str, before: str) -> str:
-    """The settings that an agent adds to `AgentConfig`, or has another default of."""
-    config = agent_classes(name)[1]
-    common, *_ = (cls for cls in config.__mro__ if cls.__name__ == "AgentConfig")
+    """The settings that an agent adds to `AgentConfig` or `TabularConfig`, or has another default of."""
+    config = _classes(name)[1]
+    common, *_ = (cls for cls in config.__mro__ if cls.__name__ in ("AgentConfig", "TabularConfig"))
     defaults = {field.name: _default(field) for field in dataclasses.fields(common)}
     texts = _texts(config)
     lines = ["| setting | default | meaning |", "|---|---|---|"]

@@ -19,6 +19,7 @@ from rlvr_envs.streams import Rules, TokenStreams, Verification
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
+from rlvr_envs.worlds.process_data import ProcessDataset
 from verifiers import (
     InvalidArgumentError,
     Message,
@@ -296,7 +297,7 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     if turns.opening is not None and turns.dialogue is not None:
         return _longest_opening(dataset, turns.dialogue, turns.opening)
     tokenizer = render.tokenizer
-    if isinstance(dataset, ProceduralDataset):
+    if isinstance(dataset, ProceduralDataset | ProcessDataset):
         longest = _longest_problem(dataset)
         opening = max(len(tokenizer.encode(character, start=True)) - 1 for character in dataset.alphabet)
         return opening + len(render(longest).encode())
@@ -308,13 +309,13 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     return known[key]
 
 
-def _longest_problem(dataset: ProceduralDataset[Any]) -> Problem:
+def _longest_problem(dataset: ProceduralDataset[Any] | ProcessDataset) -> Problem:
     return Problem("", "0" * dataset.max_prompt_bytes, None)
 
 
 def _longest_opening(dataset: Dataset, dialogue: Dialogue, opening: Callable[[Problem], tuple[Message, ...]]) -> int:
     """The same where a dialogue encodes the prompt."""
-    if isinstance(dataset, ProceduralDataset):
+    if isinstance(dataset, ProceduralDataset | ProcessDataset):
         messages = opening(_longest_problem(dataset))
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
         # Tokens of the frame may be split where text follows or goes before.

@@ -75,6 +75,11 @@ class Process:
         return {name: state for state, name in enumerate(self.states)}
 
     @functools.cached_property
+    def shown(self) -> tuple[str, ...]:
+        """How the states are written at which an episode goes on."""
+        return tuple(name for state, name in enumerate(self.states) if not self.ends_at(state))
+
+    @functools.cached_property
     def is_bandit(self) -> bool:
         """Whether every action ends its episode."""
         ways = (branch for actions in self.branches for branches in actions for branch in branches)

@@ -6,7 +6,7 @@ import abc
 import functools
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import ClassVar
 
@@ -20,11 +20,19 @@ _BEFORE = -1
 
 @dataclass(frozen=True)
 class ProcessStart:
-    """The reference of a problem: where its episode starts, and the seed of what is left to chance."""
+    """The reference of a problem: where its episode starts, and the seed of what is left to chance.
 
-    process: Process = field(repr=False)
+    It names its data set rather than the process, whose table would be written into every record of the problem.
+    """
+
+    dataset: ProcessDataset
     state: int
     luck: int
+
+    @property
+    def process(self) -> Process:
+        """The process."""
+        return self.dataset.process
 
 
 def start_of(problem: Problem) -> ProcessStart:
@@ -115,7 +123,7 @@ class ProcessDataset(abc.ABC):
         return Problem(
             id=f"{self.name}/{self.split}/{self.seed}/{index}",
             prompt=f"{self.process.states[state]}:",
-            reference=ProcessStart(self.process, state, self.luck(index)),
+            reference=ProcessStart(self, state, self.luck(index)),
             metadata={} if gold is None else {"gold_completion": gold},
         )
 
@@ -136,6 +144,10 @@ class ProcessDataset(abc.ABC):
     @property
     def alphabet(self) -> str:
         """Every character of prompts and answers, the actions first, so that they are the first tokens."""
-        process = self.process
-        shown = (name for state, name in enumerate(process.states) if not process.ends_at(state))
-        return process.actions + "".join(sorted(set(characters(*shown, ":")) - set(process.actions)))
+        actions = self.process.actions
+        return actions + "".join(sorted(set(characters(*self.process.shown, ":")) - set(actions)))
+
+    @property
+    def max_prompt_bytes(self) -> int:
+        """The length of the longest prompt, in UTF-8 bytes."""
+        return max(len(f"{name}:".encode()) for name in self.process.shown)

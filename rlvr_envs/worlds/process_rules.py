@@ -81,6 +81,6 @@ def process_rules(dataset: ProcessDataset, tokenizer: Tokenizer) -> Mapping[str,
 
 
 def _room(dataset: ProcessDataset, tokenizer: Tokenizer) -> Callable[[int], int]:
-    """The tokens of the answers to so many actions: all but the last are answered."""
-    longest = max(len(tokenizer.encode(f"{state}:")) for state in dataset.process.states)
-    return lambda actions: max(actions - 1, 1) * longest
+    """The tokens of the answers to so many actions; also the last is answered, though its answer is not appended."""
+    longest = max(len(tokenizer.encode(f"{state}:")) for state in dataset.process.shown)
+    return lambda actions: actions * longest

@@ -71,8 +71,10 @@ def test_values_are_those_of_the_worlds(name: str, options: dict[str, Any]) -> N
         np.testing.assert_allclose(whole.state[env.dataset.start(index)], alone, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "options"), WALKS)
-@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize(
+    ("name", "options"), [("GridWorld", {"n": 3}), ("Maze", {}), ("FrozenLake", {}), ("CliffWalk", {})]
+)
+@pytest.mark.parametrize("gamma", [0.0, 0.95])
 def test_policy_iteration_finds_the_values_of_value_iteration(name: str, options: dict[str, Any], gamma: float) -> None:
     mdp = exact.state_mdp(state_env(name, **options))
     policy, values = exact.policy_iteration(mdp, gamma=gamma)

@@ -1,0 +1,281 @@
+"""The agents for bandits against exact arithmetic, proven bounds and ridge regression."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+pytest.importorskip("torch")
+
+from agents import (
+    TABULAR_AGENTS,
+    UCB1,
+    EpsilonGreedy,
+    EpsilonGreedyConfig,
+    GradientBandit,
+    GradientBanditConfig,
+    LinUCB,
+    LinUCBConfig,
+    TabularAgent,
+    Thompson,
+    ThompsonConfig,
+    Transition,
+    UCB1Config,
+    tabular_classes,
+)
+from agents.bandits import BanditAgent
+from rlvr_envs import StateEnv, exact
+from verifiers import InvalidArgumentError, UnknownNameError
+
+BANDITS = ("epsilon-greedy", "gradient-bandit", "ucb1", "thompson", "linucb")
+MEANS = (0.3, 0.55, 0.8)
+
+
+def state_env(name: str = "Bandit", **options: Any) -> StateEnv:
+    env = gymnasium.make(f"rlvr/{name}State-v0", **options).unwrapped
+    assert isinstance(env, StateEnv)
+    return env
+
+
+def pulled(agent: TabularAgent, action: int, reward: float, state: int = 0) -> None:
+    """Have an agent learn from one pull."""
+    agent.observe(Transition(state, action, reward, agent.num_states - 1, terminated=True, truncated=False))
+
+
+def play(agent: BanditAgent, means: Sequence[float], pulls: int, seed: int) -> NDArray[np.float64]:
+    """The regret after each of some pulls of arms with rewards 0 and 1, f64[n]."""
+    rng = np.random.default_rng(seed)
+    luck = rng.random(pulls)
+    arms = np.zeros(pulls, dtype=np.int64)
+    for pull in range(pulls):
+        arms[pull] = agent.choose(0, rng)
+        pulled(agent, int(arms[pull]), float(luck[pull] < means[arms[pull]]))
+    return np.cumsum(max(means) - np.asarray(means)[arms])
+
+
+@pytest.mark.parametrize("name", BANDITS)
+def test_incremental_means_are_batch_means(name: str) -> None:
+    agent = tabular_classes(name)[0](state_env())
+    assert isinstance(agent, BanditAgent)
+    rng = np.random.default_rng(1)
+    pulls = [(int(rng.integers(5)), int(rng.integers(2))) for _ in range(300)]
+    for arm, reward in pulls:
+        pulled(agent, arm, reward)
+    for arm in range(5):
+        rewards = [reward for other, reward in pulls if other == arm]
+        assert agent.counts[0, arm] == len(rewards)
+        # Each of the n updates rounds three times.
+        assert abs(agent.means[0, arm] - Fraction(sum(rewards), len(rewards))) <= 3 * len(rewards) * 2.0**-53
+
+
+@pytest.mark.parametrize("baseline", [True, False])
+def test_the_expected_update_of_the_gradient_bandit_is_the_exact_gradient(baseline: bool) -> None:
+    """Summed over every arm and reward with their probabilities, whatever was learned before."""
+    env = state_env(means=MEANS)
+    agent = GradientBandit(env, GradientBanditConfig(step_size=0.25, baseline=baseline))
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        pulled(agent, int(rng.integers(3)), float(rng.integers(2)))
+    agent.preferences[0] = (0.4, -1.1, 0.2)
+    policy = exact.softmax_policy(agent.preferences[0])
+    expected = np.zeros(3)
+    for arm, mean in enumerate(MEANS):
+        for reward, chance in ((1.0, mean), (0.0, 1 - mean)):
+            other = copy.deepcopy(agent)
+            pulled(other, arm, reward)
+            expected += policy[arm] * chance * (other.preferences[0] - agent.preferences[0])
+    gradient = exact.softmax_policy_gradient(exact.state_mdp(env), agent.preferences)[0]
+    np.testing.assert_allclose(expected / 0.25, gradient, atol=1e-14)
+    assert np.abs(gradient).max() > 0.01
+
+
+def test_the_first_reward_is_its_own_baseline() -> None:
+    agent = GradientBandit(state_env())
+    pulled(agent, 2, 1.0)
+    assert not agent.preferences.any()
+    pulled(agent, 2, 0.0)
+    assert agent.preferences[0, 2] == pytest.approx(-0.1 * 0.8, abs=1e-15)
+
+
+def test_bounds_of_ucb1_by_hand() -> None:
+    agent = UCB1(state_env(means=MEANS))
+    assert [agent.choose(0, np.random.default_rng(0)) for _ in range(2)] == [0, 0]
+    for arm, reward in ((0, 1.0), (1, 0.0), (0, 0.0), (2, 1.0)):
+        pulled(agent, arm, reward)
+    bonus = [math.sqrt(2 * math.log(4) / count) for count in (2, 1, 1)]
+    np.testing.assert_allclose(agent.bounds(0), [0.5 + bonus[0], bonus[1], 1 + bonus[2]], rtol=1e-15)
+
+
+def test_ucb1_keeps_to_its_bound() -> None:
+    """Theorem 1 of Auer et al. 2002 bounds the expected regret: that of the mean over seeds by its 99.99 % interval."""
+    for means in (MEANS, (0.5, 0.9), (0.1, 0.2, 0.3, 0.4, 0.95)):
+        runs = np.array([play(UCB1(state_env(means=means)), means, 1000, seed) for seed in range(6)])
+        for pulls in (100, 1000):
+            regret = runs[:, pulls - 1]
+            high = regret.mean() + 4 * regret.std(ddof=1) / math.sqrt(len(regret))
+            assert 0 < high < exact.ucb1_bound(means, pulls)
+
+
+def test_the_bound_of_ucb1_by_hand() -> None:
+    expected = 8 * math.log(100) / 0.5 + (1 + math.pi**2 / 3) * 0.5
+    assert exact.ucb1_bound((0.25, 0.75, 0.75), 100) == pytest.approx(expected, rel=1e-14)
+
+
+def test_the_slope_of_lai_and_robbins_by_hand() -> None:
+    divergence = 0.25 * math.log(1 / 3) + 0.75 * math.log(3)
+    assert exact.lai_robbins_slope((0.75, 0.25, 0.75)) == pytest.approx(0.5 / divergence, rel=1e-14)
+
+
+@pytest.mark.long
+def test_the_regret_of_thompson_sampling_grows_with_the_slope_of_lai_and_robbins() -> None:
+    """From 1 000 to 10 000 pulls: the interval of 4 standard errors over seeds, and 25 % for what is not yet infinity."""
+    agents = [Thompson(state_env(means=MEANS)) for _ in range(60)]
+    runs = np.array([play(agent, MEANS, 10_000, seed) for seed, agent in enumerate(agents)])
+    slopes = (runs[:, 9_999] - runs[:, 999]) / math.log(10)
+    error = 4 * slopes.std(ddof=1) / math.sqrt(len(slopes))
+    slope = exact.lai_robbins_slope(MEANS)
+    assert slopes.mean() - error < 1.25 * slope
+    assert slopes.mean() + error > 0.75 * slope
+    assert error < slope
+
+
+def test_draws_of_thompson_sampling_are_those_of_the_posterior() -> None:
+    """Two arms, Beta(3, 2) and Beta(1, 1): the first is drawn higher with probability E[θ] = 3/5."""
+    agent = Thompson(state_env(means=(0.5, 0.5)))
+    for reward in (1.0, 1.0, 0.0):
+        pulled(agent, 0, reward)
+    rng = np.random.default_rng(0)
+    first = np.mean([agent.choose(0, rng) == 0 for _ in range(4000)])
+    assert abs(first - 0.6) < 6 * math.sqrt(0.6 * 0.4 / 4000)
+
+
+def test_the_normal_posterior_by_hand() -> None:
+    """Prior N(0, 4), noise 3, rewards 5 and 1: 1/v = 1/4 + 2/9, m = v 6/9; against an arm known to lie at 0."""
+    config = ThompsonConfig(rewards="normal", noise=3.0, prior_std=2.0)
+    agent = Thompson(state_env(means=(0.0, 0.0), rewards="normal"), config)
+    pulled(agent, 0, 5.0)
+    pulled(agent, 0, 1.0)
+    agent.counts[0, 1] = 10**12
+    variance = 1 / (1 / 4 + 2 / 9)
+    chance = 0.5 * (1 + math.erf(variance * 6 / 9 / math.sqrt(2 * variance)))
+    rng = np.random.default_rng(0)
+    first = np.mean([agent.choose(0, rng) == 0 for _ in range(4000)])
+    assert abs(first - chance) < 6 * math.sqrt(chance * (1 - chance) / 4000)
+
+
+def test_estimates_of_linucb_are_ridge_regression() -> None:
+    """Against the normal equations of the whole data, solved by QR of the data with the penalty as further rows."""
+    env = state_env("ContextualBandit", rewards="normal")
+    agent = LinUCB(env, LinUCBConfig(ridge=0.7, alpha=1.3))
+    rng = np.random.default_rng(0)
+    choices = [(int(rng.integers(16)), int(rng.integers(4)), float(rng.normal())) for _ in range(200)]
+    for state, arm, reward in choices:
+        pulled(agent, arm, reward, state)
+    x = agent.features[6]
+    for arm in range(4):
+        mine = [(state, reward) for state, other, reward in choices if other == arm]
+        data = np.concatenate([agent.features[[state for state, _ in mine]], math.sqrt(0.7) * np.eye(5)])
+        rewards = np.array([reward for _, reward in mine] + [0.0] * 5)
+        theta = np.linalg.lstsq(data, rewards, rcond=None)[0]
+        np.testing.assert_allclose(agent.coefficients()[arm], theta, atol=1e-10)
+        width = math.sqrt(x @ np.linalg.inv(data.T @ data) @ x)
+        assert agent.bounds(6)[arm] == pytest.approx(theta @ x + 1.3 * width, abs=1e-10)
+
+
+def test_without_features_linucb_knows_each_state_by_itself() -> None:
+    """One-hot features and a small penalty: the estimates are the means."""
+    agent = LinUCB(state_env(means=MEANS), LinUCBConfig(ridge=1e-12))
+    for arm, reward in ((0, 1.0), (0, 0.0), (1, 1.0), (2, 0.0)):
+        pulled(agent, arm, reward)
+    np.testing.assert_allclose(agent.coefficients()[:, 0], [0.5, 1.0, 0.0], atol=1e-9)
+
+
+def test_linucb_shares_what_contexts_have_in_common() -> None:
+    """In contexts never seen, it knows the best arm from the others."""
+    env = state_env("ContextualBandit", rewards="normal", noise=0.0)
+    agent = LinUCB(env, LinUCBConfig(ridge=1e-6))
+    means = exact.state_mdp(env).reward
+    for state in (0, 1, 2, 4, 8):
+        for arm in range(4):
+            pulled(agent, arm, means[state, arm], state)
+    assert [agent.greedy_action(state) for state in range(16)] == means[:16].argmax(axis=1).tolist()
+
+
+def test_epsilon_greedy_explores_as_often_as_it_says() -> None:
+    """With ε = 0.4 and 3 arms the best is chosen with probability 0.6 + 0.4 / 3."""
+    agent = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.4))
+    pulled(agent, 1, 1.0)
+    rng = np.random.default_rng(0)
+    share = np.mean([agent.choose(0, rng) == 1 for _ in range(4000)])
+    expected = 0.6 + 0.4 / 3
+    assert abs(share - expected) < 6 * math.sqrt(expected * (1 - expected) / 4000)
+
+
+def test_epsilon_decays_with_the_choices_of_its_own_state() -> None:
+    agent = EpsilonGreedy(state_env("ContextualBandit"), EpsilonGreedyConfig(epsilon=1.0, decay=3.0))
+    assert agent.epsilon(0) == 1.0
+    for _ in range(5):
+        pulled(agent, 0, 1.0, state=2)
+    assert (agent.epsilon(0), agent.epsilon(2)) == (1.0, 0.5)
+
+
+def test_ties_are_broken_at_random() -> None:
+    agent = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.0))
+    rng = np.random.default_rng(0)
+    assert {agent.choose(0, rng) for _ in range(60)} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("name", BANDITS)
+def test_they_refuse_what_they_can_not_play(name: str) -> None:
+    cls = tabular_classes(name)[0]
+    with pytest.raises(
+        InvalidArgumentError, match="in MazeStateEnv actions change the state: use an environment of bandits"
+    ):
+        cls(state_env("Maze"))
+    with pytest.raises(InvalidArgumentError, match=r"needs numbered observations and actions.*BanditEnv has tokens"):
+        cls(gymnasium.make("rlvr/Bandit-v0"))
+    with pytest.raises(InvalidArgumentError, match=r"CartPoleEnv has the spaces Box"):
+        cls(gymnasium.make("CartPole-v1"))
+    lake = gymnasium.make("FrozenLake-v1")
+    with pytest.raises(InvalidArgumentError, match="this episode goes on after it"):
+        cls(lake).learn(lake, steps=3)
+
+
+def test_rewards_of_another_kind_are_named() -> None:
+    env = state_env(rewards="normal")
+    with pytest.raises(InvalidArgumentError, match=r"expects rewards of 0 and 1, got .*--rewards normal"):
+        Thompson(env).learn(env, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "said"),
+    [
+        (EpsilonGreedyConfig, {"epsilon": 1.5}, "epsilon must be from 0 to 1, got 1.5"),
+        (EpsilonGreedyConfig, {"decay": 0.0}, "decay must be greater than 0"),
+        (GradientBanditConfig, {"step_size": math.inf}, "step_size must be finite"),
+        (UCB1Config, {"exploration": -1.0}, "exploration must be finite and at least 0"),
+        (ThompsonConfig, {"noise": 0.0}, "noise must be finite and greater than 0"),
+        (LinUCBConfig, {"ridge": 0.0}, "ridge must be finite and greater than 0"),
+        (LinUCBConfig, {"alpha": math.nan}, "alpha must be a number, got nan"),
+    ],
+)
+def test_settings_out_of_range_are_named(config: Any, settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        config(**settings)
+
+
+def test_an_unknown_kind_of_rewards_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="bernoulli, normal"):
+        ThompsonConfig(rewards="beta")  # type: ignore[arg-type] # a mistake
+
+
+def test_they_are_registered() -> None:
+    assert set(BANDITS) <= set(TABULAR_AGENTS)

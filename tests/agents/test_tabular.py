@@ -1,0 +1,218 @@
+"""What agents that learn a table share: learning, evaluating, checkpoints, and their command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from agents import TABULAR_AGENTS, UCB1, Run, TabularAgent, Thompson, UCB1Config, agent_classes, tabular_classes
+from agents.algorithms.thompson import ThompsonConfig
+from agents.commands.main import main
+from verifiers import CheckpointError, InvalidArgumentError, UnknownNameError
+
+BANDITS = ("epsilon-greedy", "gradient-bandit", "ucb1", "thompson", "linucb")
+
+
+def bandit(**options: Any) -> gymnasium.Env[Any, Any]:
+    return gymnasium.make("rlvr/BanditState-v0", **options)
+
+
+def make(name: str, env: gymnasium.Env[Any, Any], **settings: Any) -> TabularAgent:
+    cls, config = tabular_classes(name)
+    return cls(env, config(**settings))
+
+
+def run(*line: str) -> int:
+    """Run a command; its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        main(line)
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def metrics_of(agent: TabularAgent, env: gymnasium.Env[Any, Any], steps: int, **options: Any) -> list[dict[str, float]]:
+    rows: list[dict[str, float]] = []
+    agent.learn(env, steps=steps, callbacks=[lambda _, metrics: rows.append(dict(metrics))], **options)
+    return [{name: value for name, value in row.items() if name != "step_s"} for row in rows]
+
+
+@pytest.mark.parametrize("name", BANDITS)
+def test_it_learns_the_best_arm(name: str) -> None:
+    """A gap of 0.8 and 600 pulls: the greedy arm is the best one, for each of three seeds."""
+    for seed in range(3):
+        env = bandit(means=(0.1, 0.9, 0.1))
+        agent = make(name, env, seed=seed)
+        agent.learn(env, steps=60)
+        assert agent.act(0, greedy=True) == 1
+        assert agent.tokens == 600
+
+
+@pytest.mark.parametrize("name", BANDITS)
+def test_a_resumed_run_continues_as_if_never_stopped(name: str, tmp_path: Path) -> None:
+    env = bandit()
+    whole, first, second = (make(name, env, seed=4) for _ in range(3))
+    rows = metrics_of(whole, env, 8)
+    begun = metrics_of(first, env, 3)
+    first.save(tmp_path / "at-3")
+    second.load(tmp_path / "at-3")
+    assert begun + metrics_of(second, bandit(), 8) == rows
+    for one, other in zip(whole.tables().values(), second.tables().values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_metrics_by_hand() -> None:
+    """Arms with means 0 and 1, each tried once by UCB1, then ever more often the better."""
+    env = bandit(means=(0.0, 1.0))
+    agent = UCB1(env, UCB1Config(episodes_per_step=2))
+    (row,) = metrics_of(agent, env, 1)
+    assert row == {
+        "reward": 0.5,
+        "length": 1.0,
+        "truncated": 0.0,
+        "regret": 0.5,
+        "total_regret": 1.0,
+        "num_tokens": 2.0,
+    }
+
+
+def test_the_budget_of_actions_ends_it() -> None:
+    env = bandit()
+    agent = UCB1(env, UCB1Config(episodes_per_step=7))
+    agent.learn(env, steps=100, tokens=15)
+    assert (agent.steps, agent.tokens) == (3, 21)
+
+
+def test_evaluation_plays_the_first_problems_without_learning() -> None:
+    env = bandit(means=(0.0, 1.0))
+    agent = UCB1(env)
+    agent.learn(env, steps=5)
+    before = {name: table.copy() for name, table in agent.tables().items()}
+    evaluation = agent.evaluate(env, problems=4, samples=2, greedy=True)
+    assert (evaluation.score, evaluation.problems, evaluation.samples) == (1.0, 4, 2)
+    assert [row.problem_id for row in evaluation.rows] == [f"bandit/train/0/{at}" for at in (0, 0, 1, 1, 2, 2, 3, 3)]
+    for name, table in agent.tables().items():
+        np.testing.assert_array_equal(table, before[name])
+    assert agent.evaluate(env, problems=30) == agent.evaluate(env, problems=30)
+    with pytest.raises(InvalidArgumentError, match="can't evaluate 0 problems"):
+        agent.evaluate(env, problems=0)
+    with pytest.raises(InvalidArgumentError, match="at most 100000 problems"):
+        agent.evaluate(env, problems=100_001)
+
+
+def test_a_checkpoint_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = bandit()
+    agent = UCB1(env)
+    agent.learn(env, steps=1)
+    agent.save(tmp_path / "saved")
+    agent.learn(env, steps=2)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "savez", full)
+        with pytest.raises(OSError, match="no space left"):
+            agent.save(tmp_path / "saved")
+    other = UCB1(env)
+    other.load(tmp_path / "saved")
+    assert other.steps == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+def test_other_checkpoints_are_refused(tmp_path: Path) -> None:
+    env = bandit()
+    agent = UCB1(env)
+    with pytest.raises(CheckpointError, match="no checkpoint at"):
+        agent.load(tmp_path / "nothing")
+    agent.save(tmp_path / "ucb1")
+    with pytest.raises(CheckpointError, match="of agent 'ucb1', not of 'thompson'"):
+        Thompson(env).load(tmp_path / "ucb1")
+    with pytest.raises(CheckpointError, match="of other spaces"):
+        UCB1(bandit(arms=3)).load(tmp_path / "ucb1")
+    (tmp_path / "ucb1" / "state.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="damaged"):
+        agent.load(tmp_path / "ucb1")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(InvalidArgumentError, match="something other than a checkpoint"):
+        agent.save(tmp_path / "other")
+
+
+def test_misuse_is_named() -> None:
+    env = bandit()
+    with pytest.raises(InvalidArgumentError, match="UCB1 expects a UCB1Config, got ThompsonConfig"):
+        UCB1(env, ThompsonConfig())
+    with pytest.raises(InvalidArgumentError, match="tables of 3 states and 5 actions, and the environment has 3 and 2"):
+        UCB1(env).learn(bandit(arms=2), steps=1)
+    with pytest.raises(InvalidArgumentError, match="episodes_per_step must be at least 1"):
+        UCB1Config(episodes_per_step=0)
+    with pytest.raises(InvalidArgumentError, match=r"plays one gymnasium.Env, got SyncVectorEnv"):
+        UCB1(gymnasium.make_vec("rlvr/BanditState-v0", num_envs=2))  # type: ignore[arg-type] # a likely mistake
+    with pytest.raises(InvalidArgumentError, match="learns a table and trains no model"):
+        agent_classes("ucb1")
+    with pytest.raises(UnknownNameError, match="ucb1"):
+        tabular_classes("ucb")
+
+
+def test_a_run_keeps_metrics_and_checkpoints(tmp_path: Path) -> None:
+    env = bandit()
+    with Run(tmp_path / "run", {"agent": "ucb1"}, loggers=()) as run:
+        UCB1(env).learn(env, steps=4, run=run, checkpoint_every=2)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [1, 2, 3, 4]
+    assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == ["step-000002", "step-000004"]
+
+
+def test_the_command_trains_and_resumes_without_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.commands.train.plot", lambda *_, **__: [])  # matplotlib takes longer than all the rest
+    line = [
+        "train",
+        "ucb1",
+        "--env",
+        "Bandit",
+        "--env-args",
+        "arms=3",
+        "--run-folder",
+        str(tmp_path / "run"),
+        "--loggers",
+    ]
+    assert run(*line, "--steps", "3") == 0
+    assert "3 steps done" in capsys.readouterr().out
+    assert run(*line, "--steps", "5", "--resume") == 0
+    assert "continuing after step 3" in capsys.readouterr().out
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["environment"]["states"] == 3
+    assert run(*line, "--steps", "6", "--resume", "--seed", "3") == 2
+    assert "was started with other settings: config.seed was 0 and is now 3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["ucb1", "--env", "GSM8K"], "no numbered states for a table: choose one of GridWorld, Maze, Bandit"),
+        (["linucb", "--env", "Maze"], "actions change the state"),
+        (["thompson", "--env", "Bandit", "--noise", "-1"], "noise must be finite and greater than 0"),
+        (["ucb1", "--env", "Bandit", "--env-args", "arm=3"], "arm"),
+        (["ucb1", "--env", "Bandit", "--steps", "0"], "--steps must be at least 1"),
+    ],
+)
+def test_the_command_names_what_is_wrong(
+    line: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("train", *line, "--run-folder", str(tmp_path / "run"), "--loggers") == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_every_agent_has_its_config() -> None:
+    for name, entry in TABULAR_AGENTS.items():
+        cls, config = tabular_classes(name)
+        assert (cls.name, config.__name__) == (name, entry.config_name)

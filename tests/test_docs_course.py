@@ -1,0 +1,42 @@
+"""The notebooks of the course as they are stored; `make course` runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs import DOCS
+
+COURSE = DOCS / "course"
+
+
+def code_cells(notebook: Path) -> list[dict[str, Any]]:
+    """Those with code, which a notebook stores with what they printed."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+@pytest.mark.parametrize("notebook", sorted(COURSE.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_is_stored_with_its_outputs(notebook: Path) -> None:
+    """Site and GitHub show what is stored: `docs/course/run.py --write` stores it."""
+    cells = code_cells(notebook)
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert not [output for output in outputs if output["output_type"] == "error" or output.get("name") == "stderr"]
+    solution = cells[-1]
+    assert solution["source"][0] == "# Solution\n"
+    assert solution["metadata"] == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+    assert "".join(solution["outputs"][0]["text"]).startswith("Right")
+
+
+def test_the_index_names_all_lessons() -> None:
+    index = (COURSE / "index.md").read_text(encoding="utf-8")
+    lessons = sorted(path.stem for path in COURSE.glob("*.ipynb"))
+    assert len(lessons) == 12
+    for lesson in lessons:
+        assert f"({lesson}.ipynb)" in index
+        assert f"\n{lesson}\n" in index

@@ -1,0 +1,303 @@
+"""Bandits, cliff, ice and cards: the token environments play the processes, and these are the known ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import rlvr_envs
+import verifiers
+from agents.files.json_files import plain, to_json
+from rlvr_envs import exact
+from rlvr_envs.tasks import Bandit, BlackjackHand, CliffWalk, ContextualBandit, FrozenLake
+from rlvr_envs.tasks.blackjack_hand import deal, dealer_ends
+from rlvr_envs.worlds.process_rules import ProcessVerifier
+from rlvr_envs.worlds.rules import action_tokens
+from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError
+
+PLAYED: list[tuple[str, dict[str, Any]]] = [
+    ("Bandit", {}),
+    ("Bandit", {"means": (0.25, 0.5), "rewards": "normal", "noise": 2.0}),
+    ("ContextualBandit", {"bits": 2, "arms": 3, "split": "test"}),
+    ("CliffWalk", {}),
+    ("FrozenLake", {"seed": 3}),
+    ("BlackjackHand", {}),
+]
+
+
+def state_env(name: str, **options: Any) -> rlvr_envs.StateEnv:
+    env = gymnasium.make(f"rlvr/{name}State-v0", **options).unwrapped
+    assert isinstance(env, rlvr_envs.StateEnv)
+    return env
+
+
+def token_env(name: str, **options: Any) -> rlvr_envs.TaskEnv:
+    env = gymnasium.make(f"rlvr/{name}-v0", **options).unwrapped
+    assert isinstance(env, rlvr_envs.TaskEnv)
+    return env
+
+
+@pytest.mark.parametrize(("name", "options"), PLAYED)
+def test_episodes_are_those_of_the_plain_environment(name: str, options: dict[str, Any]) -> None:
+    """Same seed, same problem; after each action the same reward and flags, and the stream ends with the state's name."""
+    plain, tokens = state_env(name, **options), token_env(name, **options)
+    process, actions = plain.process, np.random.default_rng(0)
+    token_of = action_tokens(tokens.tokenizer, process.actions)
+    for seed in range(8 if name == "CliffWalk" else 25):
+        state, info = plain.reset(seed=seed)
+        observation, told = tokens.reset(seed=seed)
+        assert info == {key: told[key] for key in info}
+        over = False
+        while not over:
+            written = rlvr_envs.decode(tokens.tokenizer, observation["tokens"][: observation["length"][0]])
+            assert written.endswith(f"{process.states[state]}:")
+            action = int(actions.integers(len(process.actions)))
+            state, reward, *flags, said = plain.step(action)
+            observation, paid, *ended, info = tokens.step(token_of[action])
+            assert (reward, flags) == (paid, ended)
+            over = any(flags)
+        assert info["verdict"].detail.get("regret") == said.get("regret")
+        assert info["verdict"].detail["state"] == process.states[state]
+
+
+@pytest.mark.parametrize("name", ["Bandit", "ContextualBandit", "CliffWalk", "FrozenLake", "BlackjackHand"])
+def test_gymnasiums_checker_accepts_it(name: str) -> None:
+    check_env(token_env(name, render_mode="ansi"), skip_render_check=False)
+
+
+def test_a_walk_is_answered_and_its_return_paid_once() -> None:
+    env = token_env("CliffWalk", render_mode="ansi")
+    env.reset(seed=0)
+    rewards, over = [], False
+    moves = iter("UR" + "R" * 10 + "D")
+    token_of = dict(zip("LDRU", action_tokens(env.tokenizer, "LDRU"), strict=True))
+    while not over:
+        _, reward, over, _, info = env.step(token_of[next(moves)])
+        rewards.append(reward)
+    assert rewards == [-1.0] * 13
+    assert str(env.render()).startswith("3,0:U2,0:R2,1:R2,2:")
+    assert info["verdict"].outcome is Outcome.CORRECT
+    assert info["verdict"].answer == "URRRRRRRRRRRD"
+
+
+def test_a_longer_budget_has_room_for_its_answers() -> None:
+    """150 moves to and fro are all answered, then the episode is truncated."""
+    env = token_env("CliffWalk", max_new_tokens=150)
+    env.reset(seed=0)
+    up, down = action_tokens(env.tokenizer, "UD")
+    for made in range(150):
+        _, reward, terminated, truncated, info = env.step(up if made % 2 == 0 else down)
+        assert (reward, terminated, truncated) == (-1.0, False, made == 149)
+        assert ("inserted" in info) == (made < 149)
+
+
+@pytest.mark.parametrize("name", ["CliffWalk", "FrozenLake"])
+def test_a_budget_truncates_both(name: str) -> None:
+    """Every walk of two moves that has not ended is judged and counts; none is broken."""
+    plain, tokens = state_env(name, max_steps=2), token_env(name, max_new_tokens=2)
+    left = action_tokens(tokens.tokenizer, "L")[0]
+    for seed in range(6):
+        plain.reset(seed=seed)
+        tokens.reset(seed=seed)
+        for made in range(2):
+            _, reward, *flags, _ = plain.step(0)
+            _, paid, *ended, info = tokens.step(left)
+            assert (paid, ended) == (reward, flags)
+            assert flags == [False, made == 1]
+        assert (info["verdict"].outcome, info["verdict"].score) == (Outcome.INCORRECT, 0.0)
+
+
+def test_a_problem_is_a_pure_function_of_its_arguments() -> None:
+    assert FrozenLake(seed=1)[7] == FrozenLake(seed=1)[7]
+    luck = {FrozenLake(split, seed).luck(at) for split in ("train", "test") for seed in (0, 1) for at in range(5)}
+    assert len(luck) == 20
+
+
+def test_the_same_luck_meets_the_same_actions_and_independent_luck_others() -> None:
+    """Rewards of two arms in the same problem are uncorrelated, within six standard errors."""
+    dataset = Bandit(means=(0.5, 0.5))
+    draws = np.array([[dataset.process.draw(0, arm, dataset.luck(at), 0)[1] for arm in (0, 1)] for at in range(4000)])
+    assert abs(np.corrcoef(draws.T)[0, 1]) < 6 / np.sqrt(4000)
+    again = [dataset.process.draw(0, 0, dataset.luck(at), 0)[1] for at in range(4000)]
+    assert again == draws[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "env_id", "options", "order"),
+    [
+        (FrozenLake(), "FrozenLake-v1", {"map_name": "4x4"}, (0, 1, 2, 3)),
+        (FrozenLake(slip=0.0), "FrozenLake-v1", {"map_name": "4x4", "is_slippery": False}, (0, 1, 2, 3)),
+        (CliffWalk(), "CliffWalking-v1", {}, (3, 2, 1, 0)),
+    ],
+)
+def test_the_tables_are_those_of_gymnasium(
+    dataset: Any, env_id: str, options: dict[str, Any], order: tuple[int, ...]
+) -> None:
+    """Each state's branches, merged, by Gymnasium's numbers of our actions; its moves after the end are left out."""
+    process = dataset.process
+    known: Any = gymnasium.make(env_id, **options).unwrapped
+    compared = 0
+    for state, actions in enumerate(process.branches):
+        for action, branches in enumerate(actions):
+            theirs: Counter[tuple[int, float, bool]] = Counter()
+            for probability, target, reward, over in known.P[state][order[action]]:
+                theirs[int(target), float(reward), bool(over)] += probability
+            ours = {(b.state, b.reward, process.ends_at(b.state)): b.probability for b in branches}
+            assert ours.keys() == theirs.keys()
+            assert all(abs(ours[key] - theirs[key]) < 1e-12 for key in ours)
+            compared += 1
+    assert compared == {"FrozenLake-v1": 4 * 11, "CliffWalking-v1": 4 * 37}[env_id]
+
+
+def test_the_values_of_the_ice_are_those_that_are_known() -> None:
+    """The best policy on the 4 x 4 map reaches the goal with probability 14/17 where nothing hurries it."""
+    mdp = exact.state_mdp(state_env("FrozenLake"))
+    values = exact.optimal_values(mdp)
+    assert exact.expected_return(mdp, values) == pytest.approx(14 / 17, abs=1e-6)
+
+
+def test_the_best_path_along_the_cliff_returns_minus_13() -> None:
+    mdp = exact.state_mdp(state_env("CliffWalk"))
+    assert exact.expected_return(mdp, exact.optimal_values(mdp)) == -13
+    verdict = ProcessVerifier()(CliffWalk().gold(0), CliffWalk()[0])
+    assert (verdict.outcome, verdict.score) == (Outcome.CORRECT, -1.0)
+
+
+STICKS = {False: "17 13 13 12 12 12 17 17 17 17", True: "19 18 18 18 18 18 18 18 19 19"}
+"""The lowest total at which Sutton & Barto 2018, figure 5.2 sticks, against ace, 2, ..., 10, without and with a usable ace."""
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_the_best_policy_at_cards_is_the_known_one(soft: bool) -> None:
+    env = state_env("BlackjackHand")
+    values = exact.optimal_values(exact.state_mdp(env))
+    for shown, least in zip(
+        ["A", "2", "3", "4", "5", "6", "7", "8", "9", "10"], map(int, STICKS[soft].split()), strict=True
+    ):
+        for total in range(12 if soft else 11, 22):
+            hit, stick = values.action[env.process.index[f"{total}{'s' if soft else ''}/{shown}"]]
+            assert (stick > hit) == (total >= least), (total, shown)
+
+
+def test_the_value_of_cards_agrees_with_gymnasiums_cards() -> None:
+    """Its Blackjack-v1 under the rules of the book, played by the best policy: within six standard errors."""
+    env = state_env("BlackjackHand")
+    mdp = exact.state_mdp(env)
+    values = exact.optimal_values(mdp)
+    table: Any = gymnasium.make("Blackjack-v1", sab=True).unwrapped
+    returns = []
+    for game in range(1500):
+        (total, shown, soft), _ = table.reset(seed=game)
+        reward, over = 0.0, False
+        while not over:
+            name = f"{total}{'s' if soft else ''}/{'A' if shown == 1 else shown}"
+            hit, stick = values.action[env.process.index[name]]
+            (total, shown, soft), reward, over, _, _ = table.step(int(hit > stick))
+        returns.append(float(reward))
+    error = np.std(returns) / np.sqrt(len(returns))
+    assert abs(np.mean(returns) - exact.expected_return(mdp, values)) < 6 * error
+
+
+@pytest.mark.parametrize("name", ["FrozenLake", "BlackjackHand"])
+def test_returns_over_problems_have_the_exact_mean(name: str) -> None:
+    """Problems have luck of their own, and over many of them the process's: the best policy, within six standard errors."""
+    env = state_env(name)
+    mdp = exact.state_mdp(env)
+    values = exact.optimal_values(mdp)
+    actions = values.action.argmax(axis=1)
+    mean = exact.expected_return(
+        mdp, exact.policy_values(mdp, np.eye(mdp.reward.shape[1])[actions], horizon=env.max_steps)
+    )
+    returns = []
+    for problem in range(400):
+        state, _ = env.reset(options={"problem": problem})
+        total, over = 0.0, False
+        while not over:
+            state, reward, terminated, truncated, _ = env.step(actions[state])
+            total, over = total + reward, terminated or truncated
+        returns.append(total)
+    assert abs(np.mean(returns) - mean) < 6 * np.std(returns) / np.sqrt(len(returns))
+
+
+def test_the_dealers_hands_by_hand() -> None:
+    """With a 10 shown, a natural has probability 1/13, and all ends together 1."""
+    ends = dealer_ends(10)
+    assert ends[deal(10, 1)] == pytest.approx(1 / 13, abs=1e-15)
+    assert sum(ends.values()) == pytest.approx(1, abs=1e-12)
+    assert all(hand.total >= 17 for hand in ends)
+
+
+def test_starts_have_the_probabilities_of_cards() -> None:
+    starts = BlackjackHand().starts
+    index = BlackjackHand().process.index
+    assert sum(starts.values()) == pytest.approx(1, abs=1e-12)
+    assert starts[index["natural/10"]] == pytest.approx(2 * (1 / 13) * (4 / 13) * (4 / 13), abs=1e-15)
+    assert starts[index["4/A"]] == pytest.approx(1 / 13**3, abs=1e-15)
+
+
+def test_arm_means_are_the_expected_rewards() -> None:
+    for dataset in (Bandit(instance=5), Bandit(rewards="normal"), Bandit(means=(0.0, 1.0))):
+        means = [dataset.process.mean(0, arm) for arm in range(len(dataset.arm_means))]
+        assert means == pytest.approx(dataset.arm_means, abs=1e-15)
+        assert dataset.gold(0) == dataset.process.actions[int(np.argmax(means))]
+    context = ContextualBandit(instance=2)
+    mdp = exact.state_mdp(state_env("ContextualBandit", instance=2))
+    np.testing.assert_allclose(mdp.reward[:-2], context.arm_means, atol=1e-15)
+    assert exact.expected_return(mdp, exact.optimal_values(mdp)) == pytest.approx(context.arm_means.max(axis=1).mean())
+
+
+def test_a_context_is_its_bits() -> None:
+    dataset = ContextualBandit(bits=3)
+    assert dataset.process.states[5] == "101"
+    np.testing.assert_array_equal(dataset.features[5], [1, 1, -1, 1])
+    drawn = Counter(dataset.start(at) for at in range(4000))
+    assert set(drawn) == set(range(8))
+    assert max(abs(count / 4000 - 1 / 8) for count in drawn.values()) < 6 * np.sqrt(1 / 8 * 7 / 8 / 4000)
+
+
+def test_judging_without_an_environment() -> None:
+    problem = Bandit(means=(0.0, 1.0))[0]
+    assert verifiers.make("rlvr_envs.worlds.process_rules:ProcessVerifier")("b", problem).score == 1
+    wrong = ProcessVerifier()("I pull a!", problem)
+    assert (wrong.score, wrong.outcome, wrong.answer, wrong.detail["regret"]) == (0.0, Outcome.INCORRECT, "a", 1.0)
+    assert ProcessVerifier()("?", problem).outcome is Outcome.NO_ANSWER
+    with pytest.raises(InvalidArgumentError, match="expected a ProcessStart"):
+        ProcessVerifier()("a", Problem("x", "", "4"))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Bandit(arms=1), "arms"),
+        (lambda: Bandit(means=(0.5, 1.5)), "from 0 to 1"),
+        (lambda: Bandit(means=(float("nan"), 1.0), rewards="normal"), "finite"),
+        (lambda: Bandit(noise=-1.0), "noise"),
+        (lambda: ContextualBandit(bits=9), "bits"),
+        (lambda: CliffWalk(columns=2), "columns"),
+        (lambda: FrozenLake(slip=1.5), "slip must be from 0 to 1"),
+        (lambda: FrozenLake(layout="x"), "drawing"),
+        (lambda: BlackjackHand(size=0), "size"),
+    ],
+)
+def test_arguments_out_of_range_are_named(make: Any, said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        make()
+
+
+def test_a_record_of_a_problem_is_short() -> None:
+    """What `rlvr eval` writes of a reference: the data set's arguments, not its table of transitions."""
+    written = to_json(plain(BlackjackHand(seed=7)[3].reference))
+    assert len(written) < 200
+    assert '"seed": 7' in written
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(UnknownNameError, match="bernoulli"):
+        Bandit(rewards="bernouli")  # type: ignore[arg-type] # a typing mistake
+    with pytest.raises(UnknownNameError, match="train"):
+        FrozenLake("trian")
