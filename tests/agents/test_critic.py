@@ -81,7 +81,7 @@ def test_values_begin_at_0() -> None:
 
 def test_a_head_needs_the_policys_states() -> None:
     with pytest.raises(InvalidArgumentError, match="with_states=True"):
-        make_critic(tiny_policy(), CriticConfig("head")).values(torch.zeros(1, 3, dtype=torch.long), 1, None)
+        make_critic(tiny_policy(), CriticConfig("head")).values(make_batch(some_batch(tiny_policy())), None)
 
 
 # What it is fitted to

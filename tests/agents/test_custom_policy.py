@@ -13,6 +13,7 @@ import torch
 from agents import (
     GRPO,
     CausalLMPolicy,
+    CriticConfig,
     Episode,
     GRPOConfig,
     LearnerConfig,
@@ -21,9 +22,12 @@ from agents import (
     agent_classes,
     check_policy,
     evaluate,
+    make_batch,
     rollout,
     tiny_model,
 )
+from agents.training.critic import make_critic
+from tests.agents.trajectories import trajectory
 from verifiers import CheckpointError, InvalidArgumentError
 
 V = 16
@@ -214,12 +218,30 @@ def test_a_kl_term_holds_it_to_a_copy_and_checkpoints_bring_it_back(tmp_path: Pa
         wrong.load(tmp_path / "saved")
 
 
-def test_a_separate_critic_is_refused_with_a_reason() -> None:
-    cls, config_cls = agent_classes("ppo")
-    from agents import CriticConfig
+def test_a_separate_critic_has_a_copy_of_the_body() -> None:
+    """It begins with the policy's states, and does not follow when the policy changes."""
+    policy = gru_policy()
+    critic = make_critic(policy, CriticConfig("separate"))
+    torch.nn.init.normal_(critic.layer.weight, generator=torch.Generator().manual_seed(0))
+    batch = make_batch([trajectory([0, 1, 1], tokens=[1, 2, 3])])
+    expected = critic.layer(policy.read_states(batch))[..., 0]
+    torch.testing.assert_close(critic.values(batch, None), expected)
+    with torch.no_grad():
+        for weight in policy.parameters():
+            weight.zero_()
+    torch.testing.assert_close(critic.values(batch, None), expected)
 
-    with pytest.raises(InvalidArgumentError, match=r"critic='separate' needs a transformers model.*TorchPolicy"):
-        cls(gru_policy(), config_cls(critic=CriticConfig("separate")))  # type: ignore[arg-type]
+
+class OtherPolicy:
+    """Has every member of a policy, and is of no known class."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(gru_policy(), name)
+
+
+def test_a_separate_critic_of_an_unknown_policy_is_refused_with_a_reason() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"needs a CausalLMPolicy or a TorchPolicy.*an? OtherPolicy"):
+        make_critic(OtherPolicy(), CriticConfig("separate"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["npg", "trpo"])
