@@ -52,7 +52,7 @@ def _check_spaces(env: VectorEnv[Any, Any, Any]) -> None:
     if not fits or not isinstance(action, spaces.Discrete) or action.start != 0:
         raise InvalidArgumentError(
             "expected the observation Dict(tokens=Box((l,), int32), length=Box((1,), int32)) and the action Discrete(v), got "
-            f"{observation} and {action}"
+            f"{observation} and {action}; other observations are read as vectors where actions are discrete"
         )
 
 

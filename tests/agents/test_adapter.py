@@ -232,7 +232,7 @@ def test_our_environments_in_gymnasiums_own_vectoriser_give_the_same_kind_of_epi
         (lambda: CountUp(), "expected a vector environment, got CountUp"),
         (lambda: SyncVectorEnv([CountUp]), "AutoresetMode.DISABLED, got AutoresetMode.NEXT_STEP"),
         (
-            lambda: SyncVectorEnv([lambda: gymnasium.make("CartPole-v1")], autoreset_mode=AutoresetMode.DISABLED),
+            lambda: SyncVectorEnv([lambda: gymnasium.make("Pendulum-v1")], autoreset_mode=AutoresetMode.DISABLED),
             r"expected the observation Dict\(tokens=",
         ),
     ],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -32,6 +35,8 @@ from agents import (
     rollout,
 )
 from agents.advantages import returns_to_go, whole_returns
+from agents.commands.main import main
+from agents.commands.train import AGENT_COMMANDS
 from agents.training.batch_passes import state_values, token_logprobs
 from tests.agents.trajectories import trajectory
 from verifiers import InvalidArgumentError
@@ -239,7 +244,7 @@ def test_ppo_balances_the_pole(seed: int) -> None:
     assert agent.evaluate(env, problems=50, greedy=True).score > 450
 
 
-def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Any) -> None:
+def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
     def make() -> A2C:
         return A2C(MLPPolicy.for_env(env), A2CConfig.for_control())
 
@@ -252,3 +257,42 @@ def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Any) -> None:
     second.learn(env, steps=3)
     for weight, other in zip(whole.policy.parameters(), second.policy.parameters(), strict=True):
         assert torch.equal(weight, other)
+
+
+# The command
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ppo", "--env", "CartPole-v7"], "CartPole-v1"),
+        (["ppo", "--env", "Pendulum-v1"], "got Box.*discrete"),
+        (["ppo", "--env", "CartPole-v1", "--model", "gpt2"], "leave out --model"),
+        (["ppo", "--env", "CartPole-v1", "--env-args", "colour=1"], "Gymnasium can't make 'CartPole-v1'.*colour"),
+        (["ppo", "--env", "CartPole-v1", "--hidden", "0"], "sizes must be at least 1"),
+        (["q-learning", "--env", "CartPole-v1"], "numbered observations and actions"),
+        (["dqn", "--env", "CartPole-v1", "--lag", "1"], "lag must be 0"),
+    ],
+)
+def test_errors_of_the_command(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    said = refusal(capsys, "train", *arguments, "--run-folder", str(tmp_path / "run"))
+    assert re.search(message, said), said
+
+
+def test_the_environment_decides_on_the_defaults_of_the_command() -> None:
+    def default(*arguments: str) -> Any:
+        command = AGENT_COMMANDS.load("ppo", *arguments)
+        return next(field for field in dataclasses.fields(command) if field.name == "config").default_factory()  # type: ignore[misc]
+
+    assert default("--env", "CartPole-v1", "--steps", "3") == PPOConfig.for_control()
+    assert default("--env=MazeState") == PPOConfig.for_control()
+    assert default("--env", "Maze") == default() == PPOConfig()
