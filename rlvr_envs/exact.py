@@ -38,7 +38,8 @@ from rlvr_envs.envs.state_env import StateEnv
 from rlvr_envs.procedural.base import require_whole
 from rlvr_envs.token_env import TokenEnv
 from rlvr_envs.vector_env import TokenVectorEnv
-from rlvr_envs.worlds import MOVES, World, world_of
+from rlvr_envs.worlds import MOVES, Process, World, world_of
+from rlvr_envs.worlds.process_data import ProcessDataset
 from verifiers import InvalidArgumentError
 
 Array = NDArray[np.float64]
@@ -107,23 +108,32 @@ def world_mdp(world: World) -> FiniteMDP:
     return FiniteMDP(transition, reward, start)
 
 
-def state_mdp(env: StateEnv) -> FiniteMDP:
-    """The decision process of a plain environment: states and actions are numbered as in its spaces.
+def state_mdp(env: StateEnv | TokenEnv | TokenVectorEnv) -> FiniteMDP:
+    """The decision process of an environment with numbered states, or of a token environment that has one.
 
-    States at which an episode is over are worth 0. The start is that of problems drawn uniformly. The episode goes on until
-    it ends by itself: for values within the environment's budget give `horizon=env.max_steps`.
+    States and actions are numbered as in the spaces of the plain environment. States at which an episode is over are worth
+    0. The start is that of problems drawn uniformly. The episode goes on until it ends by itself: for values within a budget
+    give it as `horizon`.
+
+    Raises:
+        InvalidArgumentError: If a token environment has no such process.
     """
-    process = env.process
+    dataset = env.dataset if isinstance(env, StateEnv) else env.streams.dataset
+    process, starts = getattr(dataset, "process", None), getattr(dataset, "starts", None)
+    if not isinstance(process, Process) or starts is None:
+        raise InvalidArgumentError(
+            f"{type(dataset).__name__} is no finite decision process: expected an environment with numbered states, such as "
+            "rlvr/FrozenLake-v0"
+        )
     states, actions = len(process.states), len(process.actions)
     transition, reward, start = np.zeros((states, actions, states)), np.zeros((states, actions)), np.zeros(states)
     for state, row in enumerate(process.branches):
         for action, branches in enumerate(row):
+            reward[state, action] = process.mean(state, action)
             for branch in branches:
-                reward[state, action] += branch.probability * branch.reward
                 if not process.ends_at(branch.state):
                     transition[state, action, branch.state] += branch.probability
-    for state, probability in env.dataset.starts.items():
-        start[state] += probability
+    start[list(starts)] = list(starts.values())
     return FiniteMDP(transition, reward, start)
 
 
@@ -294,7 +304,10 @@ def softmax_policy_gradient(
 
 
 def optimal_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Array:
-    """The optimal expected return of each problem of an environment of worlds, within its budget, f64[problems]."""
+    """The optimal expected return of each problem of an environment of worlds, within its budget, f64[problems].
+
+    Where problems have luck of their own, it is the mean over all luck.
+    """
     return _returns(env, lambda mdp, horizon: optimal_values(mdp, gamma=gamma, horizon=horizon))
 
 
@@ -332,7 +345,10 @@ def _gaps(means: ArrayLike) -> Array:
 
 
 def _returns(env: TokenEnv | TokenVectorEnv, values_of: Callable[[FiniteMDP, int], Values]) -> Array:
-    horizon = int(env.streams.rules.max_new_tokens)
+    horizon, dataset = int(env.streams.rules.max_new_tokens), env.streams.dataset
+    if isinstance(dataset, ProcessDataset):
+        state = values_of(state_mdp(env), horizon).state[-1]
+        return np.array([state[dataset.start(problem)] for problem in range(len(dataset))])
     mdps = (world_mdp(world_of(env.streams.dataset[problem])) for problem in range(env.num_problems))
     return np.array([expected_return(mdp, values_of(mdp, horizon)) for mdp in mdps])
 

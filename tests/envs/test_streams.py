@@ -315,6 +315,20 @@ def test_an_interaction_appends_tokens_and_only_the_last_turn_is_judged() -> Non
     assert (reward, terminated, info["completion"]) == (2.0, True, "aa")
 
 
+def test_a_turn_of_so_many_tokens_needs_no_stop() -> None:
+    """Two tokens are a turn, the stop one of them; what was inserted does not count."""
+    env = single(interaction=ask_again, max_inserted_tokens=8, turn_tokens=2)
+    env.reset(options={"problem": 0})
+    observation, _, terminated, _, info = env.step_many([A, B, A])
+    assert visible(observation) == [ord("Q"), A, B, *text_tokens("[ab?]")]
+    assert (terminated, info["consumed"]) == (False, 2)
+    assert env.step(B)[2] is False
+    _, reward, terminated, truncated, info = env.step(A)
+    assert (reward, terminated, truncated, info["completion"]) == (1.0, True, False, "ba")
+    with pytest.raises(InvalidArgumentError, match="turn_tokens must be at least 1, got 0"):
+        single(interaction=ask_again, max_inserted_tokens=8, turn_tokens=0)
+
+
 def test_the_budget_counts_the_policys_own_tokens_over_all_turns() -> None:
     env = single(interaction=ask_again, max_inserted_tokens=8, max_new_tokens=3)
     env.reset(options={"problem": 0})

@@ -203,6 +203,17 @@ def test_the_value_of_cards_agrees_with_gymnasiums_cards() -> None:
     assert abs(np.mean(returns) - exact.expected_return(mdp, values)) < 6 * error
 
 
+def test_values_of_problems_are_those_of_their_starts() -> None:
+    env = token_env("BlackjackHand", size=40)
+    mdp = exact.state_mdp(env)
+    values = exact.optimal_values(mdp)
+    starts = [env.streams.dataset[at].reference.state for at in range(40)]  # type: ignore[attr-defined] # a ProcessStart
+    np.testing.assert_allclose(exact.optimal_returns(env), values.state[starts], atol=1e-12)
+    assert (exact.uniform_returns(env) <= exact.optimal_returns(env)).all()
+    with pytest.raises(InvalidArgumentError, match="Addition is no finite decision process"):
+        exact.state_mdp(token_env("Addition"))
+
+
 @pytest.mark.parametrize("name", ["FrozenLake", "BlackjackHand"])
 def test_returns_over_problems_have_the_exact_mean(name: str) -> None:
     """Problems have luck of their own, and over many of them the process's: the best policy, within six standard errors."""
