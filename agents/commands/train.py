@@ -52,7 +52,7 @@ from agents.tabular import TabularAgent
 from agents.training.learning_rate import describe_choice
 from agents.training.loggers import check_loggers
 from agents.training.run import BEST_OVER, CONFIG, Run, read_config
-from rlvr_envs import TokenVectorEnv, environment_id
+from rlvr_envs import TaskEnv, TokenVectorEnv, environment_id, find_environment
 from verifiers import CheckpointError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -235,9 +235,18 @@ def _names_control(arguments: Sequence[str]) -> bool:
     if name is None:
         return False
     try:
-        return shows_vectors(make_any_vec(name, 1, {}, {}))
+        return _vector_env(name, 1, {}) is not None
     except Exception:  # noqa: BLE001 - the environment is built again, with its arguments, where errors are reported
         return False
+
+
+def _vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any, Any, Any] | None:
+    """Build an environment whose observations are vectors; None if they are something else, such as tokens."""
+    environment: Any = find_environment(name)
+    if isinstance(environment, type) and issubclass(environment, TaskEnv):
+        return None
+    env = make_any_vec(name, rows, arguments, {})
+    return with_token_info(env) if shows_vectors(env) else None
 
 
 AGENT_COMMANDS = AgentCommands()
@@ -354,18 +363,11 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
     judged_by = {} if spec is None else {"verifier": spec}
     arguments = with_options(judged_by, env_arguments(options.env_args))
-    if shows_vectors(make_any_vec(name, 1, arguments, {"split": options.split})):
-        if options.lora_rank is not None or options.model != "tiny":
-            raise InvalidArgumentError(
-                f"{name} shows vectors, which a multilayer perceptron reads and no language model: leave out --model and "
-                "--lora-rank"
-            )
-        torch.set_num_threads(1)  # matrices this small only wait for a second thread
+    if _vector_env(name, 1, arguments) is not None:
         # A row without an episode would be stepped too.
-        rows = min(options.num_envs, config.problems_per_step * config.group_size)
-        plain_env = with_token_info(make_any_vec(name, rows, arguments, {}))
-        hidden, temperature = options.hidden, options.temperature
-        return MLPPolicy.for_env(plain_env, hidden=hidden, temperature=temperature, seed=config.seed), plain_env
+        plain_env = _vector_env(name, min(options.num_envs, config.problems_per_step * config.group_size), arguments)
+        assert plain_env is not None
+        return _perceptron(options, name, plain_env, config.seed), plain_env
     policy, env = policy_for(
         options.model,
         name,
@@ -378,6 +380,16 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
         adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank, seed=config.seed)
         policy = policy.with_model(adapted)
     return policy, env
+
+
+def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], seed: int) -> MLPPolicy:
+    if options.lora_rank is not None or options.model != "tiny":
+        raise InvalidArgumentError(
+            f"{name} shows vectors, which a multilayer perceptron reads and no language model: leave out --model and "
+            "--lora-rank"
+        )
+    torch.set_num_threads(1)  # matrices this small only wait for a second thread
+    return MLPPolicy.for_env(env, hidden=options.hidden, temperature=options.temperature, seed=seed)
 
 
 def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | TabularOptions, run: Run | None) -> None:
