@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -16,25 +16,31 @@ from agents.batch import Batch
 from agents.policies.torch_policy import TorchPolicy
 from agents.rollouts.vector_adapter import with_token_info
 from rlvr_envs import Observation
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, unknown_name
+
+Activation = Literal["tanh", "relu"]
+_ACTIVATIONS: dict[str, type[torch.nn.Module]] = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 
 
 class MLPPolicy(TorchPolicy):
     """A policy for environments with vectors as observations and discrete actions, such as CartPole-v1.
 
-    The body is a multilayer perceptron with tanh; weights are orthogonal, and those of the last layer small, so that it begins
+    The body is a multilayer perceptron; weights are orthogonal, and those of the last layer small, so that it begins
     close to uniform (Andrychowicz et al. 2021, arXiv:2006.05990, section 3.2).
 
     Args:
         observation_size: Number d of numbers in an observation, once flattened.
         actions: Number of actions.
         hidden: Width of each hidden layer.
+        activation: Function behind each hidden layer: `"tanh"`, or `"relu"`, whose outputs have no bound, which suits action
+            values.
         dueling: Whether the last layer is V + A - mean A, for `agents.DQN` (Wang et al. 2016, arXiv:1511.06581).
         temperature: Temperature that divides the logits in sampling and training; 0 chooses the likeliest action.
         seed: Seed of the weights, and for sampling episodes that were not announced by `begin`.
 
     Raises:
         InvalidArgumentError: If a size is less than 1, or the temperature is negative.
+        UnknownNameError: If there is no such activation.
     """
 
     fast = True
@@ -45,6 +51,7 @@ class MLPPolicy(TorchPolicy):
         actions: int,
         *,
         hidden: Sequence[int] = (64, 64),
+        activation: Activation = "tanh",
         dueling: bool = False,
         temperature: float = 1.0,
         seed: int = 0,
@@ -54,10 +61,12 @@ class MLPPolicy(TorchPolicy):
                 f"sizes must be at least 1, and there must be a hidden layer; got observation_size={observation_size}, "
                 f"actions={actions}, hidden={tuple(hidden)}"
             )
+        if activation not in _ACTIVATIONS:
+            raise unknown_name("activation", activation, _ACTIVATIONS)
         self.observation_size = observation_size
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            body = mlp(observation_size, hidden)
+            body = mlp(observation_size, hidden, activation)
             head = Dueling(hidden[-1], actions) if dueling else _linear(hidden[-1], actions, gain=0.01)
         super().__init__(body, head, temperature=temperature, seed=seed)
 
@@ -67,6 +76,7 @@ class MLPPolicy(TorchPolicy):
         env: VectorEnv[Any, Any, Any],
         *,
         hidden: Sequence[int] = (64, 64),
+        activation: Activation = "tanh",
         dueling: bool = False,
         temperature: float = 1.0,
         seed: int = 0,
@@ -82,7 +92,15 @@ class MLPPolicy(TorchPolicy):
                 "an MLPPolicy reads vectors, and this environment shows tokens: use a CausalLMPolicy, or a TorchPolicy"
             )
         actions = int(env.single_action_space.n)  # type: ignore[attr-defined] # `with_token_info` has checked
-        return cls(shown.shape[0], actions, hidden=hidden, dueling=dueling, temperature=temperature, seed=seed)
+        return cls(
+            shown.shape[0],
+            actions,
+            hidden=hidden,
+            activation=activation,
+            dueling=dueling,
+            temperature=temperature,
+            seed=seed,
+        )
 
     def _example(self) -> Tensor:
         return torch.zeros(1, 1, self.observation_size)
@@ -127,11 +145,11 @@ class Dueling(torch.nn.Module):
         return values
 
 
-def mlp(size: int, hidden: Sequence[int]) -> torch.nn.Sequential:
-    """Hidden layers with tanh, from f32[... size] to f32[... hidden[-1]]; weights from torch's global generator."""
+def mlp(size: int, hidden: Sequence[int], activation: Activation) -> torch.nn.Sequential:
+    """Hidden layers, from f32[... size] to f32[... hidden[-1]]; weights from torch's global generator."""
     layers: list[torch.nn.Module] = []
     for before, after in zip((size, *hidden), hidden, strict=False):
-        layers += [_linear(before, after, gain=2**0.5), torch.nn.Tanh()]
+        layers += [_linear(before, after, gain=2**0.5), _ACTIVATIONS[activation]()]
     return torch.nn.Sequential(*layers)
 
 
