@@ -228,8 +228,10 @@ def test_agents_learn_to_repeat_a_sign(name: str) -> None:
     """At random half of five actions are right; 0 of 5 would be an error of sign, and 5 of 5 is perfect."""
     env = signs()
     cls, config_cls = agent_classes(name)
-    exploring = {"learn_from": 40, "epsilon_tokens": 400, "tokens_per_update": 2.0} if name == "dqn" else {}
-    steps = {"ppo": 4, "dqn": 8}.get(name, 20)
+    exploring = (
+        {"learn_from": 40, "epsilon_tokens": 400, "tokens_per_update": 4.0, "batch_size": 32} if name == "dqn" else {}
+    )
+    steps = {"ppo": 3, "dqn": 8}.get(name, 20)
     agent = cls(MLPPolicy.for_env(env), config_cls.for_control(**exploring))
     agent.learn(env, steps=steps)
     assert agent.evaluate(env, problems=20, greedy=True).score > 4

@@ -114,24 +114,46 @@ def test_the_expected_update_of_double_q_learning_settles_at_the_best_values_in_
     np.testing.assert_allclose(agent.other_values, best, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["q-learning", "double-q-learning", "expected-sarsa"])
-def test_values_reach_the_best_ones_by_playing_with_steps_of_robbins_and_monro(name: str) -> None:
-    """Moves are drawn uniformly; the n-th step has size n^-0.55, whose sum diverges and whose squares' sum does not.
-
-    Nothing is left to chance, so that an error shrinks by about 1 - α (1 - γ) with each update: after 300 in each table to less
-    than exp(-0.7 Σ α) = exp(-19), whichever moves were drawn.
-    """
-    env = GridWorldStateEnv(n=2)
+def robbins_monro(name: str, env: GridWorldStateEnv) -> Any:
+    """An agent whose n-th step has size n^-0.55, whose sum diverges and whose squares' sum does not; its moves are uniform."""
     cls, config = tabular_classes(name)
     extra = {"target_epsilon": 0.0} if name == "expected-sarsa" else {}
-    agent: Any = cls(
-        env, config(gamma=0.3, step_size=1.0, step_decay=0.55, epsilon=1.0, episodes_per_step=200, **extra)
-    )
+    return cls(env, config(gamma=0.3, step_size=1.0, step_decay=0.55, epsilon=1.0, episodes_per_step=200, **extra))
+
+
+def best_values(env: GridWorldStateEnv) -> tuple[np.ndarray, np.ndarray]:
+    """The states bool[s] at which episodes go on, and the best values of their actions."""
     going_on = np.array([bool(actions) for actions in env.process.branches])
-    needed = 300 if name != "double-q-learning" else 700
-    while agent.counts[going_on].min() < needed:
+    return going_on, exact.optimal_values(exact.state_mdp(env), gamma=0.3).action[going_on]
+
+
+@pytest.mark.parametrize(("name", "times"), [("q-learning", 300), ("expected-sarsa", 300), ("double-q-learning", 700)])
+def test_values_reach_the_best_ones_with_steps_of_robbins_and_monro(name: str, times: int) -> None:
+    """Transitions come in random order.
+
+    Nothing is left to chance, so that an error shrinks by about 1 - α (1 - γ) with each update: after 300 in each table to less
+    than exp(-0.7 Σ α) = exp(-19), whatever the order.
+    """
+    env, generator = GridWorldStateEnv(n=2), np.random.default_rng(0)
+    agent = robbins_monro(name, env)
+    going_on, best = best_values(env)
+    every = [(state, action) for state in np.flatnonzero(going_on).tolist() for action in range(4)]
+    for _ in range(times):
+        for index in generator.permutation(len(every)).tolist():
+            state, action = every[index]
+            (branch,) = env.process.branches[state][action]
+            ends = env.process.ends_at(branch.state)
+            agent.observe(Transition(state, action, branch.reward, branch.state, ends, False))
+    np.testing.assert_allclose(agent.values[going_on], best, rtol=0, atol=1e-6)
+
+
+@pytest.mark.long
+def test_values_reach_the_best_ones_by_playing() -> None:
+    env = GridWorldStateEnv(n=2)
+    agent = robbins_monro("q-learning", env)
+    going_on, best = best_values(env)
+    while agent.counts[going_on].min() < 300:
         agent.learn(env, steps=agent.steps + 1)
-    best = exact.optimal_values(exact.state_mdp(env), gamma=0.3).action[going_on]
     np.testing.assert_allclose(agent.values[going_on], best, rtol=0, atol=1e-6)
 
 
