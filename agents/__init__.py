@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agents.algorithms.actor_critic import ActorCritic as ActorCritic, ActorCriticConfig as ActorCriticConfig
     from agents.algorithms.cispo import CISPO as CISPO, CISPOConfig as CISPOConfig
     from agents.algorithms.dapo import DAPO as DAPO, DAPOConfig as DAPOConfig
+    from agents.algorithms.dpo import DPO as DPO, DPOConfig as DPOConfig
     from agents.algorithms.dr_grpo import DrGRPO as DrGRPO, DrGRPOConfig as DrGRPOConfig
     from agents.algorithms.gdpo import GDPO as GDPO, GDPOConfig as GDPOConfig
     from agents.algorithms.grpo import GRPO as GRPO, GRPOConfig as GRPOConfig
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         ReinforcePlusPlusConfig as ReinforcePlusPlusConfig,
     )
     from agents.algorithms.remax import ReMax as ReMax, ReMaxConfig as ReMaxConfig
+    from agents.algorithms.rft import RFT as RFT, RFTConfig as RFTConfig
     from agents.algorithms.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
     from agents.algorithms.trpo import TRPO as TRPO, TRPOConfig as TRPOConfig
     from agents.batch import Batch as Batch, make_batch as make_batch
@@ -57,6 +59,13 @@ if TYPE_CHECKING:
     from agents.policies.transformers.lora import add_lora as add_lora
     from agents.policies.transformers.policy import CausalLMPolicy as CausalLMPolicy
     from agents.policies.vllm.policy import VLLMConfig as VLLMConfig, VLLMPolicy as VLLMPolicy
+    from agents.preferences.pairs import PreferencePair as PreferencePair, read_pairs as read_pairs
+    from agents.preferences.reward_model import (
+        RewardModelConfig as RewardModelConfig,
+        evaluate_reward_model as evaluate_reward_model,
+        new_reward_model as new_reward_model,
+        train_reward_model as train_reward_model,
+    )
     from agents.results.evaluation_record import EvaluationRecord as EvaluationRecord
     from agents.rollouts.loop import Episode as Episode, rollout as rollout
     from agents.testing import check_agent as check_agent
@@ -91,6 +100,13 @@ _HOMES = {
     "policies.transformers.config": ("PolicyConfig",),
     "policies.transformers.policy": ("CausalLMPolicy",),
     "policies.vllm.policy": ("VLLMConfig", "VLLMPolicy"),
+    "preferences.pairs": ("PreferencePair", "read_pairs"),
+    "preferences.reward_model": (
+        "RewardModelConfig",
+        "evaluate_reward_model",
+        "new_reward_model",
+        "train_reward_model",
+    ),
     "rollouts.loop": ("Episode", "rollout"),
     "testing": ("check_agent",),
     "training.critic": ("Critic", "CriticConfig"),

@@ -28,6 +28,7 @@ from agents.commands.common import (
     with_options,
 )
 from agents.commands.policies import policy_for, sampler_for
+from agents.commands.problems import with_gold
 from agents.config import AgentConfig
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
@@ -121,6 +122,9 @@ class TrainOptions:
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
+    gold_verifier: str | None = None
+    """Verifier that is asked but not trained on, to see whether the one in --verifier or --reward-model is hacked:
+    environment for the environment's own, or as for --verifier. Its score is logged as gold_reward."""
     engine: Literal["torch", "vllm"] = "torch"
     """Engine used for sampling: torch, with the model being trained, or vLLM with its weights."""
     engine_args: tuple[str, ...] = ()
@@ -305,7 +309,7 @@ def _train_in(
 
 def _finish(run: Run, agent: Agent, console: Console) -> None:
     """Draw the curve of a run that is done, and say where its results are."""
-    if any(run.rows()) and importlib.util.find_spec("matplotlib") is not None:
+    if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = "1 step" if agent.steps == 1 else f"{agent.steps} steps"
     console.print(f"{steps} done; the run is in {run.folder}", markup=False)
@@ -317,12 +321,15 @@ def _finish(run: Run, agent: Agent, console: Console) -> None:
 
 def _policy_and_env(options: TrainOptions, name: str, seed: int) -> tuple[CausalLMPolicy, VectorEnv[Any, Any, Any]]:
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
+    arguments = env_arguments(options.env_args)
+    if options.gold_verifier is not None:
+        spec = with_gold(spec, options.gold_verifier, name, options.split, arguments)
     judged_by = {} if spec is None else {"verifier": spec}
     policy, env = policy_for(
         options.model,
         name,
         num_envs=options.num_envs,
-        arguments=with_options(judged_by, env_arguments(options.env_args)),
+        arguments=with_options(judged_by, arguments),
         task_arguments={"split": options.split},
         config=PolicyConfig(**{name: getattr(options, name) for name in _POLICY}),
     )
