@@ -60,7 +60,9 @@ if TYPE_CHECKING:
     from agents.policies.transformers.policy import CausalLMPolicy as CausalLMPolicy
     from agents.policies.vllm.policy import VLLMConfig as VLLMConfig, VLLMPolicy as VLLMPolicy
     from agents.preferences.pairs import PreferencePair as PreferencePair, read_pairs as read_pairs
+    from agents.preferences.report import PreferenceReport as PreferenceReport
     from agents.preferences.reward_model import (
+        RewardModel as RewardModel,
         RewardModelConfig as RewardModelConfig,
         evaluate_reward_model as evaluate_reward_model,
         new_reward_model as new_reward_model,
@@ -101,7 +103,9 @@ _HOMES = {
     "policies.transformers.policy": ("CausalLMPolicy",),
     "policies.vllm.policy": ("VLLMConfig", "VLLMPolicy"),
     "preferences.pairs": ("PreferencePair", "read_pairs"),
+    "preferences.report": ("PreferenceReport",),
     "preferences.reward_model": (
+        "RewardModel",
         "RewardModelConfig",
         "evaluate_reward_model",
         "new_reward_model",

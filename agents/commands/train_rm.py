@@ -42,7 +42,7 @@ class TrainRM:
     model: str = "tiny"
     """Folder or Hugging Face name of the model to start from; "tiny" creates a small transformer with random weights."""
     held_out: float = 0.1
-    """Share of the problems whose pairs are not learned from but tested with."""
+    """Share of the prompts whose pairs are not learned from but tested with."""
     per_problem: int = 4
     """Most pairs of one problem that are made from a folder of rlvr eval."""
     config: RewardModelConfig = field(default_factory=RewardModelConfig)

@@ -137,7 +137,9 @@ class PipelineResult:
     """The reward models on held-out pairs."""
 
 
-def run_rlhf(task: Task, config: RLHFConfig, folder: Path, console: Console, *, model: str = "tiny") -> PipelineResult:
+def run_rlhf(
+    task: Task, config: RLHFConfig, folder: Path, console: Console, policy: CausalLMPolicy, streams: TokenStreams
+) -> PipelineResult:
     """Run the pipeline and its control, print a table and return the results.
 
     The folder gets `start` (the warm start), `pairs.jsonl`, `reward-model-1` and so on, the runs `rlhf` and `rlvr`, and
@@ -195,7 +197,7 @@ def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int
         DataError: If no completion is preferred to another.
     """
     policy, tokenizer = load_policy(start)
-    env = task.vec("train", tokenizer, 256, task.preferences)
+    env = task.vec("train", tokenizer, min(256, config.problems * config.samples), task.preferences)
     problems = min(config.problems, env.num_problems)
     episodes = episodes_of_step(env, 0, problems, config.samples, config.seed)
     with progress("completions to compare", len(episodes)) as advance:
@@ -207,7 +209,7 @@ def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int
 
         played = rollout(env, policy, episodes, on_episode=count)
     pairs = pairs_of(scored_completions(played, env.streams.dataset), seed=config.seed)
-    if len({pair.key for pair in pairs}) < 2:
+    if len({pair.prompt for pair in pairs}) < 2:
         raise DataError(
             f"{len(played)} completions of {problems} problems give {len(pairs)} pairs of different scores: sample more, or "
             "change the number of warm-start steps, so that some are right and some wrong"
@@ -279,7 +281,7 @@ def train_ppo(
 def score(task: Task, config: RLHFConfig, model: Path) -> Evaluation:
     """Evaluate a model's sampled completions on held-out problems by the environment's own verifier."""
     policy, tokenizer = load_policy(model)
-    env = task.vec("test", tokenizer, 256)
+    env = task.vec("test", tokenizer, min(256, 2 * config.test_problems))
     result = evaluate(env, policy, problems=min(config.test_problems, env.num_problems), samples=2, seed=config.seed)
     env.close()
     return result
@@ -289,13 +291,16 @@ def _table(
     task: Task, config: RLHFConfig, accuracy: Mapping[str, Evaluation], last: Mapping[str, Mapping[str, float]]
 ) -> Table:
     table = Table(title=f"{task.env}, sampled completions of held-out problems by the environment's verifier")
-    for column in ("policy", "score and 95 % interval", "reward trained on", "gold reward", "KL per token"):
+    for column in ("", "score", "reward", "gold reward", "KL"):
         table.add_column(column)
-    names = {"start": "warm start", "rlhf": "PPO on the reward model", "rlvr": "PPO on the verifier"}
+    names = {"start": "start", "rlhf": "RLHF", "rlvr": "RLVR"}
     for name, shown in names.items():
         result, metrics = accuracy[name], last.get(name, {})
         cells = [metrics.get(metric) for metric in ("reward", "gold_reward", "kl")]
         interval = f"{result.score:.3f} [{result.interval[0]:.3f}, {result.interval[1]:.3f}]"
         table.add_row(shown, interval, *("" if cell is None else f"{cell:.3f}" for cell in cells))
-    table.caption = f"The last three columns are means over the last {min(_WINDOW, config.steps)} steps of training."
+    table.caption = (
+        "RLHF: PPO on the reward model. RLVR: PPO on the verifier. score: with its 95 % interval. The others are means over "
+        f"the last {min(_WINDOW, config.steps)} steps of training; KL is per token, from the start."
+    )
     return table

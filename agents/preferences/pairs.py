@@ -6,7 +6,7 @@ A file of pairs is JSON Lines or Parquet, with the columns of TRL's preference d
 |---|---|
 | `prompt` | the prompt: text, or messages with `role` and `content` |
 | `chosen`, `rejected` | the completion that is preferred and the other: text, or a list with one message of the assistant |
-| `problem_id` | optional: id of the problem; pairs of one problem are never divided between training and held-out pairs |
+| `problem_id` | optional: id of the problem |
 | `chosen_ended`, `rejected_ended` | optional: whether the completion ended by itself, as it does by default |
 
 A folder that `rlvr eval`, `rlvr grade` or `rlvr train` has written is read, too: of the completions of one problem, one with a
@@ -48,11 +48,6 @@ class PreferencePair:
     def problem(self) -> Problem:
         """The prompt as a problem without a reference, for verifiers that need none."""
         return Problem(self.problem_id or "", self.prompt, None)
-
-    @property
-    def key(self) -> object:
-        """What is equal for pairs of one problem."""
-        return self.prompt if self.problem_id is None else self.problem_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,23 +231,23 @@ def _pair(better: ScoredCompletion, worse: ScoredCompletion) -> PreferencePair:
 def held_out(
     pairs: Sequence[PreferencePair], share: float, seed: int = 0
 ) -> tuple[list[PreferencePair], list[PreferencePair]]:
-    """Divide pairs into those to train on and those to test with; pairs of one problem stay together.
+    """Divide pairs into those to train on and those to test with; pairs of one prompt stay together.
 
     Args:
-        pairs: At least two problems' pairs.
-        share: Share of the problems whose pairs are held out, at least one.
+        pairs: Pairs of at least two prompts.
+        share: Share of the prompts whose pairs are held out, at least one.
         seed: Seed of the choice.
 
     Raises:
         InvalidArgumentError: If the share is not between 0 and 1.
-        DataError: If all pairs are of one problem.
+        DataError: If all pairs are of one prompt.
     """
     if not 0 < share < 1:
-        raise InvalidArgumentError(f"the share of held-out problems must be between 0 and 1, got {share}")
-    keys = list(dict.fromkeys(pair.key for pair in pairs))
+        raise InvalidArgumentError(f"the share of held-out prompts must be between 0 and 1, got {share}")
+    keys = list(dict.fromkeys(pair.prompt for pair in pairs))
     if len(keys) < 2:
         raise DataError(f"{len(pairs)} pairs of {len(keys)} prompts can't be divided into training and held-out pairs")
     count = min(max(1, round(share * len(keys))), len(keys) - 1)
     chosen = np.random.default_rng(np.random.SeedSequence(seed)).permutation(len(keys))[:count]
     test = {keys[index] for index in chosen.tolist()}
-    return [pair for pair in pairs if pair.key not in test], [pair for pair in pairs if pair.key in test]
+    return [pair for pair in pairs if pair.prompt not in test], [pair for pair in pairs if pair.prompt in test]

@@ -295,4 +295,4 @@ def evaluate_reward_model(verifier: RewardModelVerifier, pairs: Sequence[Prefere
     if errored is not None:
         raise DataError(f"the reward model can't score a held-out completion: {errored.detail['error']}")
     scores = [one.score for one in verdicts]
-    return preference_report(scores[: len(pairs)], scores[len(pairs) :], [str(pair.key) for pair in pairs])
+    return preference_report(scores[: len(pairs)], scores[len(pairs) :], [str(pair.prompt) for pair in pairs])

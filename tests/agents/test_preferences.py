@@ -134,8 +134,8 @@ def test_what_holds_no_pairs_is_named(tmp_path: Path) -> None:
 def test_held_out_pairs_share_no_problem_with_the_others() -> None:
     pairs = [PreferencePair(f"{index // 3}=", "1", str(index)) for index in range(60)]
     train, test = held_out(pairs, 0.25, seed=1)
-    assert len({pair.key for pair in test}) == 5
-    assert {pair.key for pair in train}.isdisjoint(pair.key for pair in test)
+    assert len({pair.prompt for pair in test}) == 5
+    assert {pair.prompt for pair in train}.isdisjoint(pair.prompt for pair in test)
     assert sorted(train + test, key=str) == sorted(pairs, key=str)
     assert held_out(pairs, 0.25, seed=2)[1] != test
     assert len(held_out(pairs[:6], 0.01)[1]) == 3  # one problem at least
