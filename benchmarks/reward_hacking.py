@@ -1,8 +1,8 @@
 """Over-optimisation of a learned reward: PPO on a reward model, with what the environment's verifier says beside it.
 
 A small transformer is taught sums until it answers some of them. Its right and wrong answers are paired, reward models are
-fitted to the pairs, and PPO goes on from the same start in five ways: on one reward model without a penalty, with two KL
-penalties, on the minimum of several reward models, and on the verifier itself. Each seed has pairs, reward models and runs of
+fitted to the pairs, and PPO goes on from the same start in four ways: on one reward model without a penalty and with a KL
+penalty, on the minimum of three reward models, and on the verifier itself. Each seed has pairs, reward models and runs of
 its own. The table has means over seeds with 95 % intervals; the figure draws reward and gold reward over the KL divergence.
 """
 
@@ -20,11 +20,9 @@ import numpy as np
 import torch
 
 from agents import CausalLMPolicy, tiny_model
-from agents.algorithms.ppo import PPOConfig
 from agents.experiments.rlhf import (
     RLHFConfig,
     Task,
-    VerifierChoice,
     fit_reward_model,
     reward_of,
     sample_pairs,
@@ -36,12 +34,12 @@ from agents.results.plots import TrainingCurve, bands, plot_panels
 from verifiers.statistics import mean_interval
 
 MEMBERS = 3
+REPORT = "report.json"
 WINDOW = 10
 """Steps at the start, at the end and around the best step that are averaged."""
 WAYS = {
     "one reward model": (1, 0.0),
-    "KL penalty 0.1": (1, 0.1),
-    "KL penalty 0.5": (1, 0.5),
+    "KL penalty 0.3": (1, 0.3),
     "minimum of three": (MEMBERS, 0.0),
     "the verifier": (0, 0.0),
 }
@@ -80,22 +78,26 @@ def run_seed(args: argparse.Namespace, seed: int) -> None:
     start, task, config = make_start(args), task_of(args), config_of(args, seed)
     folder = args.out / f"seed-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
-    models = [folder / f"reward-model-{member}" for member in range(MEMBERS)]
-    if not (folder / "reports.json").is_file():
-        pairs = sample_pairs(task, config, start, folder / "pairs.jsonl")
-        reports = [
-            fit_reward_model(folder / "pairs.jsonl", start, model, config, member)
-            for member, model in enumerate(models)
-        ]
-        write_json(folder / "reports.json", {"pairs": pairs, "accuracy": [one.accuracy for one in reports]})
-    for name, (members, kl_coefficient) in WAYS.items():
+    pairs = folder / "pairs.jsonl"
+    if not pairs.is_file():
+        sample_pairs(task, config, start, pairs)
+    for name in args.ways:
+        members, kl_coefficient = WAYS[name]
+        models = [reward_model(pairs, start, folder, config, member) for member in range(members)]
         run = run_folder(folder, name)
         if not (run / "done.json").is_file():
-            reward: VerifierChoice | None = None
-            if members:
-                reward = task.proxy(reward_of(models[:members]), "char")
-            ppo: PPOConfig = dataclasses.replace(config.ppo(), kl_coefficient=kl_coefficient)
+            reward = task.proxy(reward_of(models), "char") if members else None
+            ppo = dataclasses.replace(config.ppo(), kl_coefficient=kl_coefficient)
             write_json(run / "done.json", train_ppo(task, ppo, start, run, reward, args.steps))
+
+
+def reward_model(pairs: Path, start: Path, folder: Path, config: RLHFConfig, member: int) -> Path:
+    """The folder of a reward model, which is fitted unless it is there."""
+    model = folder / f"reward-model-{member}"
+    if not (model / REPORT).is_file():
+        report = fit_reward_model(pairs, start, model, config, member)
+        write_json(model / REPORT, {"accuracy": report.accuracy})
+    return model
 
 
 def run_folder(folder: Path, name: str) -> Path:
@@ -103,41 +105,36 @@ def run_folder(folder: Path, name: str) -> Path:
 
 
 def column(folder: Path, metric: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    rows = read_lines(folder / "metrics.jsonl", dict)
+    rows: list[dict[str, Any]] = read_lines(folder / "metrics.jsonl", dict)
     return np.array([np.nan if row.get(metric) is None else row[metric] for row in rows], dtype=np.float64)
 
 
 def shown(values: list[float]) -> str:
     """A mean over seeds, with its interval where there are several."""
-    if len(values) == 1:
-        return f"{values[0]:.2f}"
+    if len(values) < 2:
+        return "".join(f"{value:.2f}" for value in values)
     interval = mean_interval(values)
     return f"{np.mean(values):.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
 def summary(args: argparse.Namespace) -> list[str]:
     """The rows of the table."""
-    names = ("gold at the start", "best gold", "gold at the end", "reward at the end", "correlation", "KL", "tokens")
+    names = ("gold at the start", "best gold", "gold at the end", "reward at the end", "correlation", "KL")
     lines = [f"| trained on | {' | '.join(names)} |", f"|---{'|---' * len(names)}|"]
-    for name, (members, _) in WAYS.items():
+    for name in args.ways:
+        members, _ = WAYS[name]
         gold_name = "gold_reward" if members else "reward"
         cells: dict[str, list[float]] = {cell: [] for cell in names}
         for seed in args.seeds:
             run = run_folder(args.out / f"seed-{seed}", name)
             gold = np.convolve(column(run, gold_name), np.ones(WINDOW) / WINDOW, mode="valid")
-            last = {
-                metric: float(np.nanmean(column(run, metric)[-WINDOW:]))
-                for metric in ("reward", "kl", "completions/mean_length")
-            }
             cells["gold at the start"].append(float(gold[0]))
             cells["best gold"].append(float(gold.max()))
             cells["gold at the end"].append(float(gold[-1]))
-            cells["reward at the end"].append(last["reward"])
-            cells["correlation"].append(
-                float(np.nanmean(column(run, "gold_correlation")[-WINDOW:])) if members else 1.0
-            )
-            cells["KL"].append(last["kl"])
-            cells["tokens"].append(last["completions/mean_length"])
+            cells["reward at the end"].append(float(column(run, "reward")[-WINDOW:].mean()))
+            cells["KL"].append(float(column(run, "kl")[-WINDOW:].mean()))
+            if members:
+                cells["correlation"].append(float(np.nanmean(column(run, "gold_correlation")[-WINDOW:])))
         lines.append(f"| {name} | {' | '.join(shown(values) for values in cells.values())} |")
     return lines
 
@@ -147,8 +144,8 @@ def draw(args: argparse.Namespace) -> None:
     panels = []
     for metric in ("reward", "gold_reward"):
         curves = []
-        for name, (members, _) in WAYS.items():
-            if not members:
+        for name in args.ways:
+            if not WAYS[name][0]:
                 continue
             for seed in args.seeds:
                 folder = run_folder(args.out / f"seed-{seed}", name)
@@ -167,13 +164,14 @@ def main() -> None:
         "--figure", type=Path, default=None, help="Path without suffix; by default OUT/over-optimisation."
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS), metavar="WAY")
     parser.add_argument("--digits", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=5, help="Most tokens of a completion.")
     parser.add_argument("--warm-start", type=int, default=100, help="Supervised steps.")
     parser.add_argument("--problems", type=int, default=1500, help="Problems whose completions are paired.")
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=6, help="Passes of the reward models over the pairs.")
-    parser.add_argument("--steps", type=int, default=120, help="Steps of PPO.")
+    parser.add_argument("--steps", type=int, default=60, help="Steps of PPO.")
     parser.add_argument("--completions", type=int, default=128, help="Completions in a step of PPO.")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
@@ -182,14 +180,17 @@ def main() -> None:
     started, used = time.perf_counter(), time.process_time()
     for seed in args.seeds:
         run_seed(args, seed)
-    accuracy = [value for seed in args.seeds for value in read_json(args.out / f"seed-{seed}/reports.json")["accuracy"]]
+    reports = [path for seed in args.seeds for path in args.out.glob(f"seed-{seed}/*/{REPORT}")]
+    accuracy = [read_json(path)["accuracy"] for path in reports]
     print(
         f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} CPUs, {args.threads} thread(s), "
         f"{time.perf_counter() - started:.0f} s, {time.process_time() - used:.0f} s of processor time"
     )
-    print(f"reward models: accuracy {min(accuracy):.2f} to {max(accuracy):.2f} on held-out pairs")
+    if accuracy:
+        print(f"reward models: accuracy {min(accuracy):.2f} to {max(accuracy):.2f} on pairs of held-out prompts")
     print("\n".join(summary(args)))
-    draw(args)
+    if any(WAYS[name][0] for name in args.ways):
+        draw(args)
 
 
 if __name__ == "__main__":
