@@ -1,9 +1,9 @@
 """Over-optimisation of a learned reward: PPO on a reward model, with what the environment's verifier says beside it.
 
 A small transformer is taught sums until it answers some of them. Its right and wrong answers are paired, reward models are
-fitted to the pairs, and PPO goes on from the same start in four ways: on one reward model without a penalty and with a KL
-penalty, on the minimum of three reward models, and on the verifier itself. Each seed has pairs, reward models and runs of
-its own. The table has means over seeds with 95 % intervals; the figure draws reward and gold reward over the KL divergence.
+fitted to the pairs, and PPO goes on from the same start in three ways: on one reward model, without a penalty and with a KL
+penalty, and on the minimum of three reward models. Each seed has pairs, reward models and runs of its own. The table has means
+over seeds with 95 % intervals; the figure draws reward and gold reward over the KL divergence.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ WAYS = {
     "one reward model": (1, 0.0),
     "KL penalty 0.3": (1, 0.3),
     "minimum of three": (MEMBERS, 0.0),
-    "the verifier": (0, 0.0),
 }
-"""Number of reward models (0: the verifier is trained on) and weight of the KL divergence."""
+"""Number of reward models, and weight of the KL divergence."""
 
 
 def task_of(args: argparse.Namespace) -> Task:
@@ -86,7 +85,7 @@ def run_seed(args: argparse.Namespace, seed: int) -> None:
         models = [reward_model(pairs, start, folder, config, member) for member in range(members)]
         run = run_folder(folder, name)
         if not (run / "done.json").is_file():
-            reward = task.proxy(reward_of(models), "char") if members else None
+            reward = task.proxy(reward_of(models), "char")
             ppo = dataclasses.replace(config.ppo(), kl_coefficient=kl_coefficient)
             write_json(run / "done.json", train_ppo(task, ppo, start, run, reward, args.steps))
 
@@ -122,19 +121,18 @@ def summary(args: argparse.Namespace) -> list[str]:
     names = ("gold at the start", "best gold", "gold at the end", "reward at the end", "correlation", "KL")
     lines = [f"| trained on | {' | '.join(names)} |", f"|---{'|---' * len(names)}|"]
     for name in args.ways:
-        members, _ = WAYS[name]
-        gold_name = "gold_reward" if members else "reward"
         cells: dict[str, list[float]] = {cell: [] for cell in names}
         for seed in args.seeds:
             run = run_folder(args.out / f"seed-{seed}", name)
-            gold = np.convolve(column(run, gold_name), np.ones(WINDOW) / WINDOW, mode="valid")
+            gold = np.convolve(column(run, "gold_reward"), np.ones(WINDOW) / WINDOW, mode="valid")
             cells["gold at the start"].append(float(gold[0]))
             cells["best gold"].append(float(gold.max()))
             cells["gold at the end"].append(float(gold[-1]))
             cells["reward at the end"].append(float(column(run, "reward")[-WINDOW:].mean()))
             cells["KL"].append(float(column(run, "kl")[-WINDOW:].mean()))
-            if members:
-                cells["correlation"].append(float(np.nanmean(column(run, "gold_correlation")[-WINDOW:])))
+            # A batch in which all completions are wrong has no correlation, and such a seed is left out of that mean.
+            known = column(run, "gold_correlation")[-WINDOW:]
+            cells["correlation"] += [float(known[np.isfinite(known)].mean())] if np.isfinite(known).any() else []
         lines.append(f"| {name} | {' | '.join(shown(values) for values in cells.values())} |")
     return lines
 
@@ -145,8 +143,6 @@ def draw(args: argparse.Namespace) -> None:
     for metric in ("reward", "gold_reward"):
         curves = []
         for name in args.ways:
-            if not WAYS[name][0]:
-                continue
             for seed in args.seeds:
                 folder = run_folder(args.out / f"seed-{seed}", name)
                 curve = TrainingCurve.read(folder, metric, "kl")
@@ -186,11 +182,9 @@ def main() -> None:
         f"Python {platform.python_version()}, torch {torch.__version__}, {os.cpu_count()} CPUs, {args.threads} thread(s), "
         f"{time.perf_counter() - started:.0f} s, {time.process_time() - used:.0f} s of processor time"
     )
-    if accuracy:
-        print(f"reward models: accuracy {min(accuracy):.2f} to {max(accuracy):.2f} on pairs of held-out prompts")
+    print(f"reward models: accuracy {min(accuracy):.2f} to {max(accuracy):.2f} on pairs of held-out prompts")
     print("\n".join(summary(args)))
-    if any(WAYS[name][0] for name in args.ways):
-        draw(args)
+    draw(args)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 
 from agents import read_pairs, tiny_model
 from agents.commands.main import main
-from agents.experiments.rlhf import RLHFConfig, Task, fit_reward_model, reward_of
+from agents.experiments.rlhf import RLHFConfig, Task, fit_reward_model, reward_of, sample_pairs
 from agents.policies.transformers.loading import save_model
 from rlvr_envs import CharTokenizer
 from rlvr_envs.tasks import Addition
@@ -115,27 +115,18 @@ def judge() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_judge_can_be_the_one_who_prefers(start: str, judge: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_can_be_the_one_who_prefers(start: str, judge: str) -> None:
     pytest.importorskip("openai")
-    labels = "labels={'Yes': 'correct', 'No': 'incorrect'}"
-    arguments = ["model=m", f"base_url={judge}", "prompt={prompt}|{reference}|answer:{completion}", labels]
-    code, said = run(
-        capsys,
-        "rlhf",
-        *ADDITION,
-        "--model",
-        start,
-        "--out",
-        "out",
-        *TINY,
-        "--verifier",
-        "judge",
-        "--verifier-args",
-        *arguments,
-    )
-    assert code == 0, said
-    pairs = read_pairs("out/pairs.jsonl")
-    assert pairs
+    arguments = {
+        "model": "m",
+        "base_url": judge,
+        "prompt": "{prompt}|{reference}|answer:{completion}",
+        "labels": {"Yes": "correct", "No": "incorrect"},
+    }
+    task = Task("rlvr/Addition-v0", {"digits": 1, "max_new_tokens": 3}, preferences=("judge", arguments))
+    count = sample_pairs(task, RLHFConfig(problems=6, samples=6), Path(start), Path("pairs.jsonl"))
+    pairs = read_pairs("pairs.jsonl")
+    assert len(pairs) == count > 1
     assert all("1" in pair.chosen and "1" not in pair.rejected for pair in pairs)
 
 
