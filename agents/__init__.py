@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         DoubleQLearningConfig as DoubleQLearningConfig,
     )
     from agents.algorithms.dqn import DQN as DQN, DQNConfig as DQNConfig
+    from agents.algorithms.dpo import DPO as DPO, DPOConfig as DPOConfig
     from agents.algorithms.dr_grpo import DrGRPO as DrGRPO, DrGRPOConfig as DrGRPOConfig
     from agents.algorithms.epsilon_greedy import (
         EpsilonGreedy as EpsilonGreedy,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         ReinforcePlusPlusConfig as ReinforcePlusPlusConfig,
     )
     from agents.algorithms.remax import ReMax as ReMax, ReMaxConfig as ReMaxConfig
+    from agents.algorithms.rft import RFT as RFT, RFTConfig as RFTConfig
     from agents.algorithms.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
     from agents.algorithms.sarsa import SARSA as SARSA, SARSAConfig as SARSAConfig
     from agents.algorithms.thompson import Thompson as Thompson, ThompsonConfig as ThompsonConfig
@@ -81,6 +83,15 @@ if TYPE_CHECKING:
     from agents.policies.transformers.lora import add_lora as add_lora
     from agents.policies.transformers.policy import CausalLMPolicy as CausalLMPolicy
     from agents.policies.vllm.policy import VLLMConfig as VLLMConfig, VLLMPolicy as VLLMPolicy
+    from agents.preferences.pairs import PreferencePair as PreferencePair, read_pairs as read_pairs
+    from agents.preferences.report import PreferenceReport as PreferenceReport
+    from agents.preferences.reward_model import (
+        RewardModel as RewardModel,
+        RewardModelConfig as RewardModelConfig,
+        evaluate_reward_model as evaluate_reward_model,
+        new_reward_model as new_reward_model,
+        train_reward_model as train_reward_model,
+    )
     from agents.results.evaluation_record import EvaluationRecord as EvaluationRecord
     from agents.rollouts.loop import Episode as Episode, rollout as rollout
     from agents.tabular import (
@@ -121,6 +132,15 @@ _HOMES = {
     "policies.transformers.config": ("PolicyConfig",),
     "policies.transformers.policy": ("CausalLMPolicy",),
     "policies.vllm.policy": ("VLLMConfig", "VLLMPolicy"),
+    "preferences.pairs": ("PreferencePair", "read_pairs"),
+    "preferences.report": ("PreferenceReport",),
+    "preferences.reward_model": (
+        "RewardModel",
+        "RewardModelConfig",
+        "evaluate_reward_model",
+        "new_reward_model",
+        "train_reward_model",
+    ),
     "rollouts.loop": ("Episode", "rollout"),
     "tabular": ("TabularAgent", "TabularConfig", "Transition"),
     "testing": ("check_agent",),

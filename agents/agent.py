@@ -417,7 +417,7 @@ class Agent(abc.ABC):
             with self.reference.switched_on():
                 reference_logprobs = token_logprobs(self.reference.policy, batch, size)
             batch = dataclasses.replace(batch, reference_logprobs=reference_logprobs)
-            if config.kl_placement == "reward":
+            if config.has_kl_term and config.kl_placement == "reward":
                 batch = batch.with_rewards(batch.rewards - self.kl_coefficient() * self._kl(batch, batch.old))
         if self.critic is not None:
             values, last = state_values(self.policy, self.critic, batch, size)
@@ -510,7 +510,7 @@ class Agent(abc.ABC):
 
     @property
     def _kl_in_loss(self) -> bool:
-        return self.reference is not None and self.config.kl_placement == "loss"
+        return self.config.has_kl_term and self.config.kl_placement == "loss"
 
     def _kl(self, batch: Batch, logprobs: Tensor) -> Tensor:
         """The estimate f[b t] of the divergence from the reference at each token, 0 outside the loss mask."""
@@ -532,7 +532,8 @@ class Agent(abc.ABC):
         config = self.config
         self.after_update(batch)
         if self.reference is not None:
-            metrics["kl_coefficient"] = self.kl_coefficient()
+            if config.has_kl_term:
+                metrics["kl_coefficient"] = self.kl_coefficient()
             if config.reference_sync_every and (self.steps + 1) % config.reference_sync_every == 0:
                 self.reference.sync(self.policy, config.reference_sync_mix)
         # Without a trained token, or with diverged weights, there is no divergence to control.

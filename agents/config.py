@@ -73,6 +73,8 @@ class AgentConfig:
     arXiv:1909.08593); None keeps the weight fixed or scheduled."""
     kl_horizon: int = 10_000
     """Number of completions over which the adaptive controller adjusts the KL weight."""
+    measure_kl: bool = False
+    """Keep the reference policy and log the KL divergence from it also where the divergence has no weight."""
     reference_sync_every: int | None = None
     """Number of steps after which the reference moves towards the policy; None never moves it."""
     reference_sync_mix: float = 1.0
@@ -202,7 +204,7 @@ class AgentConfig:
                 f"kl_horizon must be more than a fifth of the completions of a step, got {self.kl_horizon} for "
                 f"{self.problems_per_step} x {self.group_size}"
             )
-        if self.needs_reference and self.kl_placement == "loss" and self.kl_estimator is KLEstimator.K1:
+        if self.has_kl_term and self.kl_placement == "loss" and self.kl_estimator is KLEstimator.K1:
             raise InvalidArgumentError(
                 "kl_estimator 'k1' as a term of the loss has a gradient with mean 0, which constrains nothing: set "
                 "kl_estimator='k3-ratio' or 'k2', or kl_placement='reward'"
@@ -216,9 +218,14 @@ class AgentConfig:
         self.kl_schedule()  # raises if the settings are inconsistent
 
     @property
-    def needs_reference(self) -> bool:
+    def has_kl_term(self) -> bool:
         """Whether the KL term has a positive weight at any step."""
         return self.kl_coefficient > 0 or bool(self.kl_coefficient_end)
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether a reference policy is kept."""
+        return self.has_kl_term or self.measure_kl
 
     def for_model(self, model: Any) -> Self:
         """Return these settings with the learning rate chosen for a torch model, if none is set and one is needed."""

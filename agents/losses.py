@@ -156,6 +156,60 @@ def squared_value_error(
     return 0.5 * torch.maximum(error, (clipped - targets) ** 2)
 
 
+def bradley_terry(
+    chosen: Float[Tensor, " n"], rejected: Float[Tensor, " n"], center_coefficient: float = 0.0
+) -> Float[Tensor, " n"]:
+    """-log sigmoid(r_chosen - r_rejected): the negative log-likelihood of preferences (Bradley and Terry 1952).
+
+    As the loss of a reward model it is equation 1 of Ouyang et al. 2022 (arXiv:2203.02155). It does not change if both scores
+    of a pair do by the same amount; `center_coefficient` times (r_chosen + r_rejected)^2 is added, which draws scores towards
+    a mean of 0 (Eisenstein et al. 2023, arXiv:2312.09244), so that those of several models can be compared.
+
+    Args:
+        chosen: Scores of the preferred completions, with gradient.
+        rejected: Scores of the others.
+        center_coefficient: Weight of the squared sum, at least 0.
+    """
+    return -torch.nn.functional.logsigmoid(chosen - rejected) + center_coefficient * (chosen + rejected) ** 2
+
+
+class PreferenceLoss(enum.StrEnum):
+    """How the margin of a pair becomes the loss of direct preference optimisation."""
+
+    SIGMOID = "sigmoid"
+    """-log sigmoid(beta h): DPO (Rafailov et al. 2023, arXiv:2305.18290, equation 7)."""
+    IPO = "ipo"
+    """(h - 1 / (2 beta))^2: IPO (Azar et al. 2023, arXiv:2310.12036, equation 17), bounded where preferences are certain."""
+
+
+def preference_loss(
+    margins: Float[Tensor, " n"],
+    beta: float,
+    kind: PreferenceLoss = PreferenceLoss.SIGMOID,
+    label_smoothing: float = 0.0,
+) -> Float[Tensor, " n"]:
+    """The loss of pairs by their margins h = log(pi / pi_ref)(chosen) - log(pi / pi_ref)(rejected), over whole completions.
+
+    With `label_smoothing` e a label is taken to be wrong with that probability: (1 - e) L(h) + e L(-h) (conservative DPO,
+    Mitchell 2023, "A note on DPO with noisy preferences").
+
+    Args:
+        margins: With gradient.
+        beta: Weight of the KL divergence in the objective that is solved, above 0.
+        kind: See `PreferenceLoss`.
+        label_smoothing: From 0 to below 0.5.
+    """
+    return (1 - label_smoothing) * _of_margins(margins, beta, kind) + label_smoothing * _of_margins(
+        -margins, beta, kind
+    )
+
+
+def _of_margins(margins: Tensor, beta: float, kind: PreferenceLoss) -> Tensor:
+    if kind is PreferenceLoss.IPO:
+        return (margins - 1 / (2 * beta)) ** 2
+    return -torch.nn.functional.logsigmoid(beta * margins)
+
+
 class Aggregation(enum.StrEnum):
     """How token losses are aggregated to the loss of an optimiser step: B completions, N masked tokens, T_i of completion i."""
 

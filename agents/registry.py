@@ -63,6 +63,8 @@ AGENTS = {
     "gdpo": AgentEntry("gdpo", "GDPO", "GRPO for several rewards, each normalised separately"),
     "maxrl": AgentEntry("maxrl", "MaxRL", "GRPO that maximises the likelihood of correct completions"),
     "pass-at-k": AgentEntry("pass_at_k", "PassAtK", "maximises the expected best score of k completions"),
+    "rft": AgentEntry("rft", "RFT", "rejection sampling: learns the right completions as if they were given"),
+    "dpo": AgentEntry("dpo", "DPO", "learns from pairs of better and worse completions, its own or from a file"),
 }
 """All agents that train a policy on tokens, in the order in which they are best read."""
 

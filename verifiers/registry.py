@@ -65,6 +65,7 @@ _BUILT_IN = {
     "sql": "verifiers.sql:SQLVerifier",
     "unit_tests": "verifiers.unit_tests:UnitTestVerifier",
     "weighted_sum": "verifiers.composition:WeightedSum",
+    "with_gold": "verifiers.with_gold:WithGold",
     "with_timeout": "verifiers.timeout:WithTimeout",
 }
 _registered: dict[str, Callable[..., object]] = {}

@@ -127,7 +127,7 @@ class RewardModelVerifier:
         self._template = template
         self._format = format
         self._chat = template is None and _is_chat(format, self._tokenizer)
-        self._max_tokens = token_limit(config, self._tokenizer) if max_tokens is None else max_tokens
+        self.max_tokens = token_limit(config, self._tokenizer) if max_tokens is None else max_tokens
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Score one completion."""
@@ -139,15 +139,20 @@ class RewardModelVerifier:
         Raises:
             InvalidArgumentError: If a prompt is messages, the format `"auto"`, and there is no chat template.
         """
-        texts = [self._tokens(*pair) for pair in zip(completions, problems, strict=True)]
-        fits = [0 < len(tokens) <= self._max_tokens for tokens in texts]
+        texts = [self.tokens(*pair) for pair in zip(completions, problems, strict=True)]
+        fits = [0 < len(tokens) <= self.max_tokens for tokens in texts]
         scores = iter(self._scorer.scores([tokens for tokens, fit in zip(texts, fits, strict=True) if fit]))
         return [
-            next(scores) if fit else wrong_length(len(tokens), self._max_tokens, "reward model")
+            next(scores) if fit else wrong_length(len(tokens), self.max_tokens, "reward model")
             for tokens, fit in zip(texts, fits, strict=True)
         ]
 
-    def _tokens(self, completion: str, problem: Problem) -> list[int]:
+    def tokens(self, completion: str, problem: Problem) -> list[int]:
+        """The text that is scored, as the model's tokens.
+
+        Raises:
+            InvalidArgumentError: If the prompt is messages, the format `"auto"`, and there is no chat template.
+        """
         prompt, said = problem.prompt, without_special_tokens(completion)
         completion = as_plain_text(said, self._special) + completion[len(said) :]
         if self._chat:
@@ -190,8 +195,13 @@ class _LocalModel:
         import torch
 
         with torch.inference_mode():
-            logits: torch.Tensor = self._model(**padded(texts, self._model)).logits
-        return [float(logit) for logit in logits.reshape(len(texts)).float().tolist()]
+            return [float(logit) for logit in text_logits(self._model, texts).tolist()]
+
+
+def text_logits(model: PreTrainedModel, texts: Sequence[list[int]]) -> torch.Tensor:
+    """Compute the logits f32[n] of n texts of tokens, in one forward pass, with gradients."""
+    logits: torch.Tensor = model(**padded(texts, model)).logits
+    return logits.reshape(len(texts)).float()
 
 
 def _scored(logit: float) -> Verdict:

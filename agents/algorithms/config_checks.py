@@ -105,7 +105,7 @@ def require_plain_scores(config: AgentConfig, reason: str) -> None:
     """
     if config.truncation in (Truncation.FIXED_REWARD, Truncation.SOFT_OVERLONG):
         raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r} would change scores")
-    if config.needs_reference and config.kl_placement == "reward":
+    if config.has_kl_term and config.kl_placement == "reward":
         raise InvalidArgumentError(f"{reason}: set kl_placement='loss'")
 
 

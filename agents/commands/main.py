@@ -106,6 +106,12 @@ _COMMANDS = {
         distributed=True,
     ),
     "sft": _CommandEntry("agents.commands.sft:SFT", "fine-tune a model on gold completions, as a warm start"),
+    "train-rm": _CommandEntry(
+        "agents.commands.train_rm:TrainRM", "fit a reward model to preferences, such as right and wrong completions"
+    ),
+    "rlhf": _CommandEntry(
+        "agents.commands.rlhf:RLHF", "run warm start, preferences, reward model and PPO, next to PPO on the verifier"
+    ),
     "eval": _CommandEntry("agents.commands.evaluate:Evaluate", "evaluate a model on an environment's problems"),
     "play": _CommandEntry("agents.commands.play:Play", "step through one episode, by typing or with a model"),
     "bench": _CommandEntry(

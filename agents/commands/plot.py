@@ -11,7 +11,7 @@ from rich.console import Console
 
 from agents.commands.common import check_at_least
 from agents.files.outputs import check_new_file
-from agents.results.plots import TrainingCurve, bands, plot
+from agents.results.plots import STEP, TrainingCurve, bands, plot_panels
 from verifiers import InvalidArgumentError
 
 _SUFFIXES = (".svg", ".png")
@@ -19,12 +19,14 @@ _SUFFIXES = (".svg", ".png")
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw a metric of training runs as SVG and PNG; runs that differ only in their seed are one curve with a band."""
+    """Draw metrics of training runs as SVG and PNG; runs that differ only in their seed are one curve with a band."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folders of training runs, one or more."""
-    metric: str = "reward"
-    """Name of the metric in metrics.jsonl, such as entropy."""
+    metric: tuple[str, ...] = ("reward",)
+    """Names of metrics in metrics.jsonl, such as entropy; several are drawn one above the other."""
+    against: str = STEP
+    """What the metrics are drawn over: step, or a metric, such as kl to see reward and gold_reward fall apart."""
     smooth: int = 10
     """Number of steps of the running mean; 1 draws the measured values."""
     out: Path = Path("curves")
@@ -37,14 +39,20 @@ class Plot:
     def __post_init__(self) -> None:
         if not self.runs:
             raise InvalidArgumentError("a plot needs at least one run, got none")
+        if not self.metric:
+            raise InvalidArgumentError("a plot needs at least one metric, got none")
         check_at_least(1, smooth=self.smooth)
 
     def run(self, console: Console) -> int:
         """Draw, and print where the files are."""
         out = self.out.with_suffix("") if self.out.suffix in _SUFFIXES else self.out
-        curves = [TrainingCurve.read(folder, self.metric) for folder in self.runs]
+        panels = [
+            (metric, [TrainingCurve.read(folder, metric, self.against) for folder in self.runs])
+            for metric in self.metric
+        ]
         for suffix in _SUFFIXES:
             check_new_file(out.with_name(f"{out.name}{suffix}"), overwrite=self.overwrite)
-        files = plot(bands(curves, self.smooth), out, metric=self.metric, title=self.title)
+        drawn = [(metric, bands(curves, self.smooth)) for metric, curves in panels]
+        files = plot_panels(drawn, out, against=self.against, title=self.title)
         console.print(f"written to {files[0]} and {files[1]}", markup=False, soft_wrap=True)
         return 0

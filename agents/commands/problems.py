@@ -8,7 +8,7 @@ from typing import Any
 import verifiers
 from agents.commands.common import VerifierChoice
 from rlvr_envs import Dataset, TaskSpec, environment_class
-from verifiers import DataError, Verifier, is_verifier_file, unknown_name
+from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, unknown_name
 
 
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
@@ -50,6 +50,36 @@ def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
         raise DataError(f"the record says no verifier that can be built again by its name, but {record!r}")
     name, arguments = record
     return verifiers.make(name) if is_verifier_file(name) else verifiers.make(name, **arguments)
+
+
+OWN_VERIFIER = "environment"
+"""Names the verifier of an environment itself."""
+
+
+def with_gold(
+    proxy: VerifierChoice | None, gold: str, name: str, split: str, arguments: Mapping[str, Any]
+) -> VerifierChoice:
+    """The verifier of training on a proxy, with a gold verifier beside it.
+
+    Args:
+        proxy: What is trained on.
+        gold: A verifier's name, or `OWN_VERIFIER`.
+        name: The environment.
+        split: Split of its data set.
+        arguments: Arguments of the environment.
+
+    Raises:
+        InvalidArgumentError: If there is no proxy: then the gold verifier would be trained on.
+    """
+    if proxy is None:
+        raise InvalidArgumentError(
+            "--gold-verifier is asked beside a verifier that is trained on: give that one by --verifier or --reward-model"
+        )
+    if gold != OWN_VERIFIER:
+        return "with_gold", {"proxy": proxy, "gold": gold}
+    task = environment_class(name).task
+    own = {option: value for option, value in arguments.items() if option in task.data_options}
+    return "with_gold", {"proxy": proxy, "gold": task.verifier_of(load_problems(name, split, own))}
 
 
 def make_verifier(task: TaskSpec, spec: VerifierChoice | None, dataset: Dataset) -> Verifier:

@@ -31,6 +31,7 @@ from agents.commands.common import (
     with_options,
 )
 from agents.commands.policies import policy_for, sampler_for
+from agents.commands.problems import with_gold
 from agents.config import AgentConfig
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
@@ -133,6 +134,9 @@ class TrainOptions:
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
+    gold_verifier: str | None = None
+    """Verifier that is asked but not trained on, to see whether the one in --verifier or --reward-model is hacked:
+    environment for the environment's own, or as for --verifier. Its score is logged as gold_reward."""
     engine: Literal["torch", "vllm"] = "torch"
     """Engine used for sampling: torch, with the model being trained, or vLLM with its weights."""
     engine_args: tuple[str, ...] = ()
@@ -349,7 +353,7 @@ def train_in(
 
 def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
     """Draw the curve of a run that is done, and say where its results are."""
-    if any(run.rows()) and importlib.util.find_spec("matplotlib") is not None:
+    if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = "1 step" if agent.steps == 1 else f"{agent.steps} steps"
     console.print(f"{steps} done; the run is in {run.folder}", markup=False)
@@ -361,8 +365,11 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
 
 def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tuple[Any, VectorEnv[Any, Any, Any]]:
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
+    arguments = env_arguments(options.env_args)
+    if options.gold_verifier is not None:
+        spec = with_gold(spec, options.gold_verifier, name, options.split, arguments)
     judged_by = {} if spec is None else {"verifier": spec}
-    arguments = with_options(judged_by, env_arguments(options.env_args))
+    arguments = with_options(judged_by, arguments)
     if _vector_env(name, 1, arguments) is not None:
         # A row without an episode would be stepped too.
         plain_env = _vector_env(name, min(options.num_envs, config.problems_per_step * config.group_size), arguments)

@@ -12,9 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch, make_batch
@@ -23,6 +21,7 @@ from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TokenOutputs
 from agents.policies.transformers.policy import CausalLMPolicy
+from agents.rollouts.given import given_episode
 from agents.rollouts.problem_order import problems_of_step
 from agents.training.learner import Learner, LearnerConfig, Loss
 from agents.types import Trajectory
@@ -81,38 +80,7 @@ def demonstration(streams: TokenStreams, index: int) -> Trajectory:
     gold = problem.metadata.get("gold_completion")
     if not isinstance(gold, str):
         raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be trained on")
-    tokenizer = streams.rules.tokenizer
-    prompt = streams.prompt_tokens(index)
-    tokens = np.concatenate([prompt, tokenizer.encode(gold)])
-    over = streams.rules.end_condition
-    if over is None or not over(tokens, len(prompt), problem):
-        tokens = np.append(tokens, np.int32(tokenizer.eos_token))
-    return Trajectory(
-        problem_id=problem.id,
-        group=index,
-        prompt_length=len(prompt),
-        terminated=True,
-        truncated=False,
-        verdict=None,
-        completion=gold,
-        tokens=tokens,
-        policy_mask=np.arange(len(tokens)) >= len(prompt),
-        logprobs=np.zeros(len(tokens), dtype=np.float32),
-        rewards=np.zeros(len(tokens)),
-        policy_version=np.zeros(len(tokens), dtype=np.int32),
-        action_masks=_legal_masks(streams, tokens, len(prompt)),
-    )
-
-
-def _legal_masks(streams: TokenStreams, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.uint8] | None:
-    """The legal tokens at each position, packed; None if every token is legal."""
-    legal = streams.rules.legal_actions
-    if legal is None:
-        return None
-    masks = np.ones((len(tokens), streams.vocab_size), dtype=bool)
-    for position in range(prompt_length, len(tokens)):
-        masks[position] = legal(tokens[:position], prompt_length).astype(bool)
-    return np.packbits(masks, axis=1)
+    return given_episode(streams, problem, streams.prompt_tokens(index), gold, group=index)
 
 
 def train_supervised(

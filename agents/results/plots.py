@@ -20,6 +20,8 @@ from agents.files.json_files import read_json, to_json
 from verifiers import DataError, InvalidArgumentError, MissingDataError, missing_dependency, statistics, unknown_name
 
 Array = NDArray[np.float64]
+STEP = "step"
+"""What a curve is drawn over by default."""
 _OF_ONE_RUN = ("seed", "run_folder", "run_id", "resume", "keep", "checkpoint_every", "loggers", "versions", "steps")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Distinguishable without red and green (Okabe and Ito 2008)."""
@@ -36,10 +38,17 @@ class TrainingCurve:
     steps: NDArray[np.int64]
     values: Array
     """f64[t], NaN where a step has no value."""
+    against: Array | None = None
+    """f64[t], the metric that the values are drawn over; None for the step."""
 
     @classmethod
-    def read(cls, folder: str | Path, metric: str = "reward") -> TrainingCurve:
+    def read(cls, folder: str | Path, metric: str = "reward", against: str = STEP) -> TrainingCurve:
         """Read a metric of a run that `rlvr train` wrote; the run may still be going on.
+
+        Args:
+            folder: Folder of the run.
+            metric: Name of the metric.
+            against: Name of the metric that it is drawn over, such as kl, or `STEP`.
 
         Raises:
             MissingDataError: If the folder holds no run.
@@ -56,10 +65,10 @@ class TrainingCurve:
         rows = list(_rows(folder / "metrics.jsonl"))
         if not rows:
             raise DataError(f"{folder} has no finished step to plot")
-        names = {name for row in rows for name, value in row.items() if name != "step" and _is_number(value)}
-        if metric not in names:
-            raise unknown_name("metric", metric, sorted(names))
-        values = [row.get(metric) for row in rows]
+        names = {name for row in rows for name, value in row.items() if name != STEP and _is_number(value)}
+        for name in (metric, *([] if against == STEP else [against])):
+            if name not in names:
+                raise unknown_name("metric", name, sorted(names))
         return cls(
             folder=folder,
             setting=to_json(_without(config, _OF_ONE_RUN)),
@@ -67,8 +76,14 @@ class TrainingCurve:
                 ", "
             ),
             steps=np.array([row["step"] for row in rows]),
-            values=np.array([value if _is_number(value) else np.nan for value in values], dtype=np.float64),
+            values=_column(rows, metric),
+            against=None if against == STEP else _column(rows, against),
         )
+
+
+def _column(rows: Sequence[Mapping[str, Any]], metric: str) -> Array:
+    values = [row.get(metric) for row in rows]
+    return np.array([value if _is_number(value) else np.nan for value in values], dtype=np.float64)
 
 
 def _is_number(value: object) -> bool:
@@ -107,6 +122,8 @@ class Band:
     high: Array
     raw: Array
     """A single run's values as they were measured; empty of several."""
+    against: Array | None = None
+    """f64[t], mean of the metric that the means are drawn over, in the order of the steps; None for the step."""
 
 
 def bands(curves: Sequence[TrainingCurve], smooth: int = 10) -> list[Band]:
@@ -136,9 +153,7 @@ def bands(curves: Sequence[TrainingCurve], smooth: int = 10) -> list[Band]:
 
 def _band(label: str, group: Sequence[TrainingCurve], smooth: int) -> Band:
     steps = np.unique(np.concatenate([curve.steps for curve in group]))
-    table = np.full((len(group), len(steps)), np.nan)
-    for row, curve in enumerate(group):
-        table[row, np.searchsorted(steps, curve.steps)] = running_mean(curve.values, smooth)
+    table = _table(group, [curve.values for curve in group], steps, smooth)
     known = np.isfinite(table)
     mean, low, high = (np.full(len(steps), np.nan) for _ in range(3))
     for column in range(len(steps)):
@@ -148,7 +163,19 @@ def _band(label: str, group: Sequence[TrainingCurve], smooth: int) -> Band:
         if len(values) > 1:
             interval = statistics.mean_interval(values)
             low[column], high[column] = interval.low, interval.high
+    over = [curve.against for curve in group if curve.against is not None]
+    if over:
+        positions = np.nanmean(_table(group, over, steps, smooth), axis=0)
+        return Band(label, steps, mean, low, high, raw=np.empty(0), against=positions)
     return Band(label, steps, mean, low, high, raw=group[0].values if len(group) == 1 else np.empty(0))
+
+
+def _table(group: Sequence[TrainingCurve], values: Sequence[Array], steps: NDArray[np.int64], smooth: int) -> Array:
+    """The running means f64[r t] of r runs at t steps, NaN where a run has no value."""
+    table = np.full((len(group), len(steps)), np.nan)
+    for row, (curve, own) in enumerate(zip(group, values, strict=True)):
+        table[row, np.searchsorted(steps, curve.steps)] = running_mean(own, smooth)
+    return table
 
 
 def running_mean(values: Array, width: int) -> Array:
@@ -163,9 +190,23 @@ def running_mean(values: Array, width: int) -> Array:
 
 
 def plot(drawn: Sequence[Band], path: Path, *, metric: str = "reward", title: str | None = None) -> list[Path]:
+    """Draw curves of one metric over steps; see `plot_panels`."""
+    return plot_panels([(metric, drawn)], path, title=title)
+
+
+def plot_panels(
+    panels: Sequence[tuple[str, Sequence[Band]]], path: Path, *, against: str = STEP, title: str | None = None
+) -> list[Path]:
     """Draw curves into `path` with the suffixes `.svg` and `.png`, and give the two files.
 
-    The same runs give the same bytes.
+    Over another metric than the step a curve is a path in the order of the steps, with a mark at its end. The same runs give
+    the same bytes.
+
+    Args:
+        panels: Metrics and their curves, one above the other over the same axis; the same curves in each.
+        path: Where to write, without a suffix.
+        against: Name of what the curves are drawn over.
+        title: Title above all.
 
     Raises:
         MissingDependencyError: If matplotlib is not installed.
@@ -179,21 +220,32 @@ def plot(drawn: Sequence[Band], path: Path, *, metric: str = "reward", title: st
     with matplotlib.rc_context(
         {"svg.hashsalt": "rlvr-envs", "svg.fonttype": "none", "font.size": 9, "text.parse_math": False}
     ):
-        figure = Figure(figsize=(5.5, 3.4), layout="constrained")
-        axes = figure.add_subplot()
-        for colour, band in zip(_endless(_COLOURS), drawn, strict=False):
-            if len(band.raw):
-                axes.plot(band.steps, band.raw, color=colour, alpha=0.25, linewidth=0.8)
-            axes.fill_between(band.steps, band.low, band.high, color=colour, alpha=0.2, linewidth=0)
-            axes.plot(band.steps, band.mean, color=colour, linewidth=1.6, label=printable(band.label))
-        axes.set(xlabel="step", ylabel=metric.replace("_", " "), title=printable(title or ""))
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.25, linewidth=0.5)
-        axes.legend(frameon=False)
+        figure = Figure(figsize=(5.5, 3.4 if len(panels) == 1 else 0.6 + 2.3 * len(panels)), layout="constrained")
+        stacked = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
+        for axes, (metric, drawn) in zip(stacked, panels, strict=True):
+            _draw(axes, drawn)
+            axes.set(ylabel=metric.replace("_", " "))
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(alpha=0.25, linewidth=0.5)
+        stacked[0].set_title(printable(title or ""))
+        stacked[0].legend(frameon=False)
+        stacked[-1].set_xlabel(against.replace("_", " "))
         files = [path.with_name(f"{path.name}{suffix}") for suffix in (".svg", ".png")]
         figure.savefig(files[0], metadata={"Date": None})
         figure.savefig(files[1], dpi=200, metadata={"Software": None})
     return files
+
+
+def _draw(axes: Any, drawn: Sequence[Band]) -> None:
+    for colour, band in zip(_endless(_COLOURS), drawn, strict=False):
+        style = {"color": colour, "linewidth": 1.6, "label": printable(band.label)}
+        if band.against is not None:
+            axes.plot(band.against, band.mean, marker="o", markersize=4, markevery=[-1], **style)
+            continue
+        if len(band.raw):
+            axes.plot(band.steps, band.raw, color=colour, alpha=0.25, linewidth=0.8)
+        axes.fill_between(band.steps, band.low, band.high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(band.steps, band.mean, **style)
 
 
 def _endless(values: Sequence[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ it appears, and again only after `WINDOW` steps without it.
 | kind | sign |
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
+| `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
@@ -33,7 +34,7 @@ ENTROPY_SHARE = 0.1
 SPREAD_SHARE = 0.5
 MOST_CLIPPED = 0.8
 
-_WATCHED = ("reward", "reward_std", "explained_variance", "entropy", "clip_ratio/region_mean")
+_WATCHED = ("reward", "gold_reward", "reward_std", "explained_variance", "entropy", "clip_ratio/region_mean")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class HealthWarning:
     """A sign of failing training."""
 
     kind: str
-    """`"reward"`, `"explained_variance"`, `"entropy"`, `"clipping"` or `"nonfinite"`."""
+    """`"reward"`, `"gold_reward"`, `"explained_variance"`, `"entropy"`, `"clipping"` or `"nonfinite"`."""
     step: int
     """The step at which the sign appeared."""
     value: float
@@ -89,16 +90,7 @@ class Health:
         """All signs that are present at a step."""
         last = {name: np.array(values) for name, values in self._last.items() if len(values) == WINDOW}
         first = {name: np.array(self._first[name]) for name in last}
-        if "reward" in last and _standard_errors_below(last["reward"], first["reward"]) > SIGMAS:
-            now, start = float(last["reward"].mean()), float(first["reward"].mean())
-            yield HealthWarning(
-                "reward",
-                step,
-                now,
-                f"reward {now:.3f} in the last {WINDOW} steps, significantly below the {start:.3f} of the first {WINDOW}: "
-                "training makes the policy worse. Try a lower learning rate (or max_kl), more completions per step, or fewer "
-                "epochs and minibatches",
-            )
+        yield from _reward_signs(step, first, last)
         if "explained_variance" in last and (value := float(last["explained_variance"].mean())) < LEAST_EXPLAINED:
             yield HealthWarning(
                 "explained_variance",
@@ -128,6 +120,29 @@ class Health:
                 f"{value:.0%} of the tokens clipped in the last {WINDOW} steps: hardly any has a gradient. Try a lower "
                 "learning rate, fewer epochs and minibatches, or wider clip_low and clip_high",
             )
+
+
+def _reward_signs(
+    step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
+) -> Iterator[HealthWarning]:
+    """Of rewards and gold scores, the first that has fallen from the first window f64[n] to the last."""
+    advice = {
+        "reward": "training makes the policy worse. Try a lower learning rate (or max_kl), more completions per step, or fewer "
+        "epochs and minibatches",
+        "gold_reward": "the reward has not fallen, so the policy exploits the score that it is trained on. Try a "
+        "kl_coefficient, the minimum of an ensemble of reward models, or stop earlier",
+    }
+    for name, text in advice.items():
+        if name in last and _standard_errors_below(last[name], first[name]) > SIGMAS:
+            now, start = float(last[name].mean()), float(first[name].mean())
+            yield HealthWarning(
+                name,
+                step,
+                now,
+                f"{name} {now:.3f} in the last {WINDOW} steps, significantly below the {start:.3f} of the first {WINDOW}: "
+                f"{text}",
+            )
+            return
 
 
 def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[HealthWarning]:

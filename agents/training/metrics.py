@@ -8,6 +8,12 @@
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
 | `applied/NAME` | share of the episodes that this part of a `hybrid` or `first` verifier decided, of those that one did |
+| `gold_reward`, `gold_errors` | of `with_gold`: mean gold score; number of episodes on which the gold verifier broke |
+| `gold_correlation` | correlation of the gold score with the score that is trained on; absent where one of them does not vary |
+| `rewards/chosen`, `rejected`, `margins` | DPO: mean implicit rewards of pairs, and their difference |
+| `rewards/accuracies` | DPO: share of pairs whose difference is above 0 |
+| `pairs` | DPO: number of pairs |
+| `kept` | RFT: share of the completions that are learned from |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
 | `unsupported` | number of episodes scored 0 because their tests use objects in a way the sandbox does not support |
 | `baseline_errors` | number of other episodes excluded because the verifier broke on their baseline (ReMax) |
@@ -45,6 +51,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch
@@ -76,6 +83,7 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "completions/clipped_ratio": float(np.mean([trajectory.truncated for trajectory in trajectories])),
         **_outcomes(trajectories),
         **_applied(trajectories),
+        **_gold(valid),
         "verifier_errors": float(len(trajectories) - len(valid)),
         "unsupported": float(
             sum(trajectory.verdict is not None and is_unsupported(trajectory.verdict) for trajectory in trajectories)
@@ -121,6 +129,24 @@ def _outcomes(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 def _applied(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     parts = Counter(part for trajectory in trajectories if (part := applied_part(trajectory.verdict)) is not None)
     return {f"applied/{part}": count / parts.total() for part, count in sorted(parts.items())}
+
+
+def _gold(valid: Sequence[Trajectory]) -> dict[str, float]:
+    """What the gold verifier of `verifiers.with_gold` says, beside the scores that are trained on."""
+    reports = [None if one.verdict is None else one.verdict.detail.get("gold") for one in valid]
+    scores = [
+        (trajectory.score, report["score"])
+        for trajectory, report in zip(valid, reports, strict=True)
+        if isinstance(report, Mapping) and "score" in report
+    ]
+    if not scores:
+        return {}
+    known: NDArray[np.float64] = np.array([pair for pair in scores if pair[1] is not None], dtype=np.float64)
+    metrics = {"gold_errors": float(len(scores) - len(known))}
+    metrics["gold_reward"] = float(known[:, 1].mean()) if len(known) else math.nan
+    if len(known) and np.ptp(known, axis=0).all():
+        metrics["gold_correlation"] = float(np.corrcoef(known[:, 0], known[:, 1])[0, 1])
+    return metrics
 
 
 def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor] | None) -> dict[str, float]:

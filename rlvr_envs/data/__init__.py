@@ -13,8 +13,8 @@ through `datasets.load_dataset`. Local folders look like this:
 
 from rlvr_envs.data import text
 from rlvr_envs.data.dataset import ProblemDataset
-from rlvr_envs.data.local import DATA_DIR_VARIABLE
+from rlvr_envs.data.local import DATA_DIR_VARIABLE, read_rows
 from rlvr_envs.data.rows import Row
 from rlvr_envs.data.source import Source, clear_cache
 
-__all__ = ["DATA_DIR_VARIABLE", "ProblemDataset", "Row", "Source", "clear_cache", "text"]
+__all__ = ["DATA_DIR_VARIABLE", "ProblemDataset", "Row", "Source", "clear_cache", "read_rows", "text"]

@@ -93,6 +93,8 @@ SETTINGS: dict[str, Mapping[str, Any]] = {
     "gdpo": GROUPED,
     "maxrl": GROUPED,
     "pass-at-k": {**GROUPED, "k": 2},
+    "rft": GROUPED,
+    "dpo": GROUPED,
 }
 """All that an agent is told but for its learner: a lesson does not depend on what is chosen where nothing is said."""
 

@@ -20,6 +20,7 @@ ARGUMENTS = {
     "math_verifier": "--answers 2",
     "overlap": "--rows 2 --episodes 2 --workers 2 --sleep-ms 1 --layers 1 --width 16 --rounds 1",
     "ray_tasks": "--help",  # Ray is not among what the tests install
+    "reward_hacking": "--help",  # its runs take minutes; test_rlhf.py runs its parts
     "rollout": f"{TINY_MODEL} --rounds 1 --threads 1",
     "scaling": "--help",  # it starts many processes; `make test-distributed` runs it
     "sandbox": "--programs 1 --workers 1 --repeats 1",

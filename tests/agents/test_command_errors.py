@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -71,6 +72,8 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "audit-verifier": {"name": ("exact",), "dataset": ("Sort",), "limit": ("1",)},
     "train": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "run_folder": ("NEW",), "num_envs": ("2",)},
     "sft": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "out": ("NEW",)},
+    "train-rm": {"pairs": ("pairs.jsonl",), "out": ("NEW",)},
+    "rlhf": {"env": ("Sort",), "env_args": SMALL, "out": ("NEW",)},
     "eval": {"env": ("Sort",), "model": ("model",), "problems": ("1",), "out": ("NEW",)},
     "play": {"env": ("Sort",), "model": ("model",)},
     "bench": {"suite": ("tiny",), "model": ("model",), "out": ("NEW",)},
@@ -177,6 +180,8 @@ def workplace(tmp_path: Path, local_data: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "unreadable_file").chmod(0)
     save_model(tmp_path / "model", small_model(257), ByteTokenizer())
     (tmp_path / "completions.jsonl").write_text('{"completion": "1"}\n')
+    lines = [json.dumps({"prompt": f"{n}=", "chosen": "1", "rejected": "2"}) for n in range(3)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(lines) + "\n")
     (tmp_path / "trained").mkdir()
     (tmp_path / "trained" / "config.json").write_text("{}")
     (tmp_path / "trained" / "metrics.jsonl").write_text('{"step": 1, "reward": 0.5}\n')

@@ -36,6 +36,17 @@ def sampled_rewards(shares: Sequence[float], seed: int) -> list[dict[str, float]
 # The reward
 
 
+def test_a_gold_score_that_falls_while_the_reward_does_not_is_hacking() -> None:
+    falling = sampled_rewards([0.5] * 12 + [0.2] * 20, seed=0)
+    rows = [{"reward": 0.1 * step, "gold_reward": row["reward"]} for step, row in enumerate(falling)]
+    (warning,) = warnings_of(rows)
+    assert warning.kind == "gold_reward"
+    assert "exploits the score that it is trained on" in warning.text
+    # A policy that gets worse by both is no hacker: the reward says so.
+    assert {one.kind for one in warnings_of([{**row, "gold_reward": row["reward"]} for row in falling])} == {"reward"}
+    assert not warnings_of([{"reward": 0.1 * step, "gold_reward": 0.5} for step in range(40)])
+
+
 def test_noise_alone_is_no_sign() -> None:
     """Runs of 200 steps at one level: the bound of six standard errors of so few steps is passed once in some thousand runs."""
     alarms = [bool(warnings_of(sampled_rewards([0.3] * 200, seed))) for seed in range(60)]

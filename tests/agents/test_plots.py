@@ -110,3 +110,41 @@ def test_the_command_draws_and_overwrites_nothing_unasked(
         codes.append(ended.value.code)
     assert codes == [0, 2, 0]
     assert "curves.svg exists already" in capsys.readouterr().err
+
+
+# Over another metric
+
+
+def hacked_run(folder: Path, seed: int = 0) -> Path:
+    """A run whose gold score falls while its reward rises."""
+    run_folder(folder, [0.0, 1.0, 2.0], seed)
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        row |= {"kl": 0.5 * row["step"] + seed, "gold_reward": 1 / row["step"]}
+    (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return folder
+
+
+def test_a_metric_over_another_is_a_path_in_the_order_of_steps(tmp_path: Path) -> None:
+    runs = [hacked_run(tmp_path / f"s{seed}", seed) for seed in (0, 1)]
+    (band,) = bands([TrainingCurve.read(run, "gold_reward", "kl") for run in runs], smooth=1)
+    assert band.against is not None
+    assert band.against.tolist() == [1.0, 1.5, 2.0]
+    assert band.mean.tolist() == pytest.approx([1, 1 / 2, 1 / 3])
+    with pytest.raises(UnknownNameError, match=r"kll.*Did you mean 'kl'"):
+        TrainingCurve.read(runs[0], "reward", "kll")
+
+
+def test_the_command_draws_several_metrics_one_above_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = hacked_run(tmp_path / "run")
+    words = ["plot", str(run), "--metric", "reward", "gold_reward", "--against", "kl", "--out", str(tmp_path / "both")]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    assert "both.svg" in capsys.readouterr().out
+    drawn = (tmp_path / "both.svg").read_text()
+    assert ">gold reward<" in drawn
+    assert ">reward<" in drawn
+    assert ">kl<" in drawn

@@ -122,6 +122,8 @@ MAZE_LESSONS = {
     "gdpo": Lesson(settings=PARTS, training=TWO_PARTS),
     "maxrl": Lesson(settings=PARTS, training=TWO_PARTS),
     "pass-at-k": Lesson(settings={**PARTS, "k": 2}),  # with k=4 one success in four is enough
+    "rft": Lesson(7e-3),
+    "dpo": Lesson(),
 }
 GRID_LESSONS = {
     **MAZE_LESSONS,
@@ -131,6 +133,7 @@ GRID_LESSONS = {
     "gdpo": Lesson(settings=PARTS, training=GOAL_AND_SPEED),
     "maxrl": Lesson(settings=PARTS, training={"step_reward": 0.0}),  # it needs scores of at least 0
     "pass-at-k": Lesson(settings={"minibatches": 2, "k": 2}),
+    "rft": Lesson(7e-3, {"selection": "best"}),  # every score is below 0
 }
 TASKS = {
     "maze": Task(MAZE, {}, 1008, MAZE_LESSONS),

@@ -1,0 +1,224 @@
+"""DPO: Direct Preference Optimization (Rafailov et al. 2023, arXiv:2305.18290, equation 7).
+
+The policy that maximises the expected reward less beta times the KL divergence from a reference policy is
+pi(y) = pi_ref(y) exp(r(y) / beta) / Z, so that beta log(pi / pi_ref) is a reward up to a constant of the prompt, and the
+likelihood of preferences under Bradley and Terry's model is that of the policy itself: no reward model, no sampling. The
+reference is the policy at the start.
+
+Pairs come from a file (`pairs`), or are made online from the policy's own verified completions: in each group the best and
+the worst, or all pairs with different scores (Guo et al. 2024, "Direct Language Model Alignment from Online AI Feedback",
+arXiv:2402.04792, ask a judge about two). Groups whose scores are all equal have no pair.
+
+The gradient of the loss of a pair is -dL/dh (grad log pi(chosen) - grad log pi(rejected)) at the margin h of the two, a policy
+gradient whose advantages are the slope of the loss. It is computed so: one pass gives the margins at the current weights, and
+the learner's pass is that of any policy gradient, so that no pair has to share a micro-batch.
+
+`preference_loss="ipo"` and `label_smoothing` are two variants; see `agents.losses.preference_loss`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from agents.agent import Agent
+from agents.algorithms.config_checks import require_defaults
+from agents.batch import Batch
+from agents.choices import choice
+from agents.config import AgentConfig
+from agents.importance import Correction
+from agents.losses import Aggregation, PreferenceLoss, policy_gradient, preference_loss
+from agents.policies.trainable import TrainablePolicy
+from agents.preferences.pairs import PreferencePair, read_pairs
+from agents.rollouts.given import given_episode
+from agents.rollouts.problem_order import problems_of_step
+from agents.training.batch_passes import token_logprobs
+from agents.training.metrics import merge
+from agents.types import Sampler, Trajectory
+from rlvr_envs import TokenStreams, TokenVectorEnv
+from verifiers import DataError, InvalidArgumentError
+
+Pairing = Literal["best-worst", "all"]
+
+
+@dataclass(frozen=True)
+class DPOConfig(AgentConfig):
+    """Settings of DPO."""
+
+    pairs: str | None = None
+    """File of preference pairs (.jsonl or .parquet) or folder of rlvr eval to learn from, in place of the policy's own
+    completions; a step has `problems_per_step` pairs."""
+    beta: float = 0.1
+    """Weight of the KL divergence from the reference in the objective that is solved; small ones allow large changes."""
+    pairing: Pairing = "best-worst"
+    """Which pairs are made of a group of the policy's own completions: the best with the worst, or `all` with different
+    scores."""
+    preference_loss: PreferenceLoss = PreferenceLoss.SIGMOID
+    """Loss of a pair: `sigmoid` (DPO) or `ipo`, whose optimum stays finite where preferences are certain."""
+    label_smoothing: float = 0.0
+    """Probability that a preference is taken to be wrong, from 0 to below 0.5."""
+    aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+    importance_correction: Correction | None = Correction.NONE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "preference_loss", choice("preference_loss", self.preference_loss, PreferenceLoss))
+        if not 0 < self.beta < math.inf:
+            raise InvalidArgumentError(f"beta must be greater than 0 and finite, got {self.beta}")
+        if not 0 <= self.label_smoothing < 0.5:
+            raise InvalidArgumentError(f"label_smoothing must be from 0 to below 0.5, got {self.label_smoothing}")
+        if self.minibatches > 1:
+            raise InvalidArgumentError(
+                f"a pair must not be divided: minibatches must be 1, got {self.minibatches}; choose a smaller problems_per_step"
+            )
+        require_defaults(self, ("aggregation",), "The log-probability of a completion is the sum over its tokens")
+        require_defaults(self, ("importance_correction",), "The loss does not depend on who sampled the pairs")
+        require_defaults(self, ("kl_coefficient", "kl_coefficient_end"), "The weight of the KL divergence is beta")
+        if self.pairs is None and self.group_size < 2:
+            raise InvalidArgumentError(
+                f"group_size must be at least 2, since pairs are made of a group; got {self.group_size}"
+            )
+        if self.pairs is not None and self.lag:
+            raise InvalidArgumentError(f"nothing is sampled where pairs are given: lag must be 0, got {self.lag}")
+
+    @property
+    def needs_reference(self) -> bool:
+        """DPO is relative to a reference."""
+        return True
+
+
+class DPO(Agent):
+    """Direct Preference Optimization."""
+
+    name = "dpo"
+    config: DPOConfig
+
+    def __init__(self, policy: TrainablePolicy, config: DPOConfig, *, sampler: Sampler | None = None) -> None:
+        super().__init__(policy, config, sampler=sampler)
+        self.pairs: list[PreferencePair] | None = (
+            None if config.pairs is None else read_pairs(config.pairs, seed=config.seed)
+        )
+        """The pairs to learn from; None if the policy's own completions are paired."""
+
+    # Pairs
+
+    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+        """Sample groups, or take the next pairs of the file: the preferred completion has a score of 1, the other 0."""
+        if self.pairs is None:
+            return super().collect(env, first_round)
+        world = env.unwrapped
+        if not isinstance(world, TokenVectorEnv):
+            raise InvalidArgumentError(
+                f"pairs need an environment that renders prompts, a TokenVectorEnv; got {type(world).__name__}"
+            )
+        indices = problems_of_step(len(self.pairs), first_round, self.config.problems_per_step, self.config.seed)
+        return [
+            one for group, index in enumerate(indices) for one in pair_episodes(world.streams, self.pairs[index], group)
+        ], 1
+
+    def chosen_and_rejected(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Row indices i64[n] of the completions of n pairs."""
+        chosen: list[int] = []
+        rejected: list[int] = []
+        scores = batch.scores.tolist()
+        for group in batch.groups.unique().tolist():
+            rows = ((batch.groups == group) & batch.valid).nonzero().flatten().tolist()
+            for better, worse in self._pairs_of(rows, scores):
+                chosen.append(better)
+                rejected.append(worse)
+        return torch.tensor(chosen, dtype=torch.int64), torch.tensor(rejected, dtype=torch.int64)
+
+    def _pairs_of(self, rows: Sequence[int], scores: Sequence[float]) -> list[tuple[int, int]]:
+        if self.config.pairing == "all":
+            return [(one, other) for one in rows for other in rows if scores[one] > scores[other]]
+        best, worst = (pick(rows, key=lambda row: scores[row], default=0) for pick in (max, min))
+        return [(best, worst)] if rows and scores[best] > scores[worst] else []
+
+    # The loss
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Add the log-probabilities of reference and policy; those of a file's completions are the policy's own."""
+        batch = super().prepare(batch)
+        current = token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
+        if self.pairs is not None:
+            return dataclasses.replace(batch, logprobs=current, old_logprobs=None)
+        return dataclasses.replace(batch, old_logprobs=current)
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """Minus the slope of the loss by each completion's log-probability, scaled from a mean over pairs to one over rows."""
+        return self._slopes(batch, batch.old)[0]
+
+    def _slopes(self, batch: Batch, logprobs: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """The advantages f64[b l] at log-probabilities f32[b l], and metrics of the pairs."""
+        assert batch.reference_logprobs is not None
+        gains = torch.where(batch.loss_mask, (logprobs - batch.reference_logprobs).double(), 0.0).sum(dim=1)
+        chosen, rejected = self.chosen_and_rejected(batch)
+        slopes = torch.zeros_like(gains)
+        if not len(chosen):
+            return slopes[:, None].expand(batch.tokens.shape), {"pairs": 0.0}
+        margins = (gains[chosen] - gains[rejected]).detach().requires_grad_()
+        config = self.config
+        with torch.enable_grad():
+            losses = preference_loss(margins, config.beta, config.preference_loss, config.label_smoothing)
+            (slope,) = torch.autograd.grad(losses.sum(), margins)
+        slopes.index_add_(0, chosen, -slope).index_add_(0, rejected, slope)
+        scale = int(batch.valid.sum()) / len(chosen)
+        rewards = config.beta * gains
+        return (scale * slopes)[:, None].expand(batch.tokens.shape), {
+            "loss": float(losses.detach().mean()),
+            "rewards/chosen": float(rewards[chosen].mean()),
+            "rewards/rejected": float(rewards[rejected].mean()),
+            "rewards/margins": config.beta * float(margins.detach().mean()),
+            "rewards/accuracies": float((margins > 0).double().mean()),
+            "pairs": float(len(chosen)),
+        }
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-A log pi(y_t), summed over the completion: at the current weights its gradient is that of the loss of pairs."""
+        return policy_gradient(logprobs, advantages)
+
+    def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
+        """Take one optimiser step in each epoch, each with the margins of its own weights; metrics are of the first."""
+        steps: list[dict[str, float]] = []
+        _, metrics = self._slopes(batch, batch.old)
+        for epoch in range(self.config.epochs):
+            if epoch > 0:
+                current = token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
+                advantages, _ = self._slopes(batch, current)
+            steps.append(self.learner.step(batch, advantages, self.batch_loss()))
+        metrics = merge(steps) | metrics
+        if self.pairs is not None:
+            # Nothing was sampled: completions of a file say nothing of the policy's score, nor of its divergence.
+            metrics["reward"] = math.nan
+            metrics.pop("kl", None)
+        return metrics
+
+
+def pair_episodes(streams: TokenStreams, pair: PreferencePair, group: int) -> tuple[Trajectory, Trajectory]:
+    """Make the episodes of a pair, with the score 1 for the preferred completion and 0 for the other.
+
+    Raises:
+        DataError: If the prompt or a completion is longer than the environment allows.
+    """
+    problem = pair.problem
+    prompt = streams.encode_prompt(problem)
+    made = (
+        given_episode(streams, problem, prompt, pair.chosen, group=group, ended=pair.chosen_ended, score=1.0),
+        given_episode(streams, problem, prompt, pair.rejected, group=group, ended=pair.rejected_ended),
+    )
+    rules = streams.rules
+    longest = max(int(one.policy_mask.sum()) for one in made)
+    if len(prompt) > rules.max_prompt_tokens or longest > rules.max_new_tokens:
+        raise DataError(
+            f"a pair of the prompt {str(pair.prompt)[:60]!r} has {len(prompt)} tokens of prompt and up to {longest} of "
+            f"completion, but the environment has max_prompt_tokens={rules.max_prompt_tokens} and "
+            f"max_new_tokens={rules.max_new_tokens}: raise them, or leave the pair out"
+        )
+    return made

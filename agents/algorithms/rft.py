@@ -1,0 +1,143 @@
+"""RFT: rejection-sampling fine-tuning. Sample completions, keep the right ones, and learn them as if they had been given.
+
+The loss of a kept completion is its negative log-likelihood, that of the others 0. With a weight of 1 for what is kept and a
+mean over all that was sampled, the expected gradient of the first optimiser step on a batch is the policy gradient of the
+share of right completions: REINFORCE with rewards 0 and 1 and no baseline. `mean_over="kept"` divides by the number of kept
+completions instead, as supervised learning does, which changes the length of a step, not its direction.
+
+One agent stands for a family, whose members are choices:
+
+* RAFT (Dong et al. 2023, arXiv:2304.06767): `selection="best"` keeps the completion of each group with the highest score.
+* ReST (Gulcehre et al. 2023, arXiv:2308.08998): completions with a score of at least `threshold`, which rises to
+  `threshold_end`, are learned in several `epochs` over each batch. ReST-EM (Singh et al. 2023, arXiv:2312.06585) keeps right
+  ones and trains the first weights with each batch.
+* STaR (Zelikman et al. 2022, arXiv:2203.14465): `from_start=True` trains the weights of the start, not the current ones, with
+  the completions of each batch, so that errors do not add up.
+* RFT (Yuan et al. 2023, arXiv:2308.01825): `unique=True` and `per_problem` limit how often a problem is learned.
+
+Departures from the papers: a batch is one training step, where the papers sample the whole data set before they train; STaR's
+rationalisation, which shows the answer to problems that were not solved, is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from agents.agent import Agent
+from agents.algorithms.config_checks import require_defaults
+from agents.batch import Batch
+from agents.config import AgentConfig
+from agents.losses import Aggregation, policy_gradient
+from agents.policies.trainable import TrainablePolicy
+from agents.policies.transformers.lora import has_adapter
+from agents.training.schedules import Schedule
+from agents.types import Sampler
+from verifiers import InvalidArgumentError
+
+Selection = Literal["right", "best"]
+MeanOver = Literal["sampled", "kept"]
+
+
+@dataclass(frozen=True)
+class RFTConfig(AgentConfig):
+    """Settings of rejection-sampling fine-tuning."""
+
+    aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+    selection: Selection = "right"
+    """Which completions of a group are kept: all with a score of at least `threshold`, or the `best` (RAFT)."""
+    threshold: float = 1.0
+    """Lowest score of a completion that is kept."""
+    threshold_end: float | None = None
+    """Lowest score at the end of the run (see `schedule_steps`), reached linearly (ReST); None keeps it constant."""
+    per_problem: int | None = None
+    """Most completions of a group that are kept, the first ones; None keeps all."""
+    unique: bool = False
+    """Whether equal completions of a group are kept only once."""
+    mean_over: MeanOver = "sampled"
+    """Whether the loss is a mean over all `sampled` completions, which gives the policy gradient, or over those `kept`."""
+    from_start: bool = False
+    """Whether each batch trains the weights of the start in place of the current ones (STaR, ReST-EM); set several epochs or
+    minibatches then."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("threshold", "threshold_end"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise InvalidArgumentError(f"{name} must be finite, got {value}")
+        if self.per_problem is not None and self.per_problem < 1:
+            raise InvalidArgumentError(f"per_problem must be at least 1, or None for all, got {self.per_problem}")
+        if self.selection == "best":
+            names = ("threshold", "threshold_end", "per_problem", "unique")
+            require_defaults(self, names, "selection='best' keeps one completion of each group")
+        if self.from_start and self.reference_sync_every is not None:
+            raise InvalidArgumentError("from_start trains the weights of the start: leave reference_sync_every out")
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether the weights of the start are kept."""
+        return self.from_start or super().needs_reference
+
+    def threshold_schedule(self, run_steps: int | None = None) -> Schedule:
+        """The lowest score over training steps; `run_steps` is the number of optimiser steps of a whole run."""
+        return self._schedule(self.threshold, self.threshold_end, run_steps)
+
+
+class RFT(Agent):
+    """Rejection-sampling fine-tuning."""
+
+    name = "rft"
+    config: RFTConfig
+
+    def __init__(self, policy: TrainablePolicy, config: RFTConfig, *, sampler: Sampler | None = None) -> None:
+        if config.from_start and has_adapter(policy.model):
+            raise InvalidArgumentError(
+                "from_start needs a copy of the weights of the start: it does not work with an adapter"
+            )
+        super().__init__(policy, config, sampler=sampler)
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """1 for each token of a kept completion and 0 for the others; times sampled / kept with `mean_over="kept"`."""
+        kept = self.kept(batch).double()
+        if self.config.mean_over == "kept":
+            kept = kept * (batch.valid.sum() / kept.sum().clamp(min=1))
+        return kept[:, None].expand(batch.tokens.shape)
+
+    def kept(self, batch: Batch) -> Tensor:
+        """The completions bool[b] that are learned from."""
+        config = self.config
+        kept = torch.zeros(len(batch), dtype=torch.bool)
+        least = config.threshold_schedule(self.learner.run_steps)(self.steps)
+        for group in batch.groups.unique():
+            rows = ((batch.groups == group) & batch.valid).nonzero().flatten().tolist()
+            if config.selection == "best":
+                chosen = [max(rows, key=lambda row: float(batch.scores[row]))] if rows else []
+            else:
+                chosen = [row for row in rows if batch.scores[row] >= least]
+            if config.unique:
+                chosen = list({_own_tokens(batch, row): row for row in reversed(chosen)}.values())[::-1]
+            kept[chosen[: config.per_problem]] = True
+        return kept
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """-log pi(y_t) of kept completions."""
+        return policy_gradient(logprobs, advantages)
+
+    def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
+        """Take the optimiser steps of a batch, with `from_start` from the first weights and a fresh optimiser."""
+        if self.config.from_start:
+            assert self.reference is not None
+            self.policy.model.load_state_dict(self.reference.policy.model.state_dict())
+            self.policy.weights_changed()
+            self.learner.optimizer.state.clear()
+        kept = (advantages != 0).any(dim=1) & batch.valid
+        return super().optimize(batch, advantages) | {"kept": float(kept.sum()) / max(int(batch.valid.sum()), 1)}
+
+
+def _own_tokens(batch: Batch, row: int) -> tuple[int, ...]:
+    return tuple(batch.tokens[row][batch.loss_mask[row]].tolist())

@@ -1,0 +1,64 @@
+"""`rlvr rlhf`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from agents.commands.common import env_arguments, shown_warnings, verifier_spec
+from agents.commands.policies import policy_for
+from agents.experiments.rlhf import RLHFConfig, Task, run_rlhf
+from agents.files.outputs import check_new_folder
+from agents.interrupts import sigterm_interrupts
+from agents.policies.transformers.config import PolicyConfig
+from rlvr_envs import TokenVectorEnv, environment_id
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class RLHF:
+    """Run warm start, preferences, reward model and PPO with a KL penalty, and PPO on the verifier beside it."""
+
+    env: str
+    """Environment, such as Addition or rlvr/GSM8K-v0."""
+    out: Path
+    """New folder for models, pairs and runs."""
+    model: str = "tiny"
+    """Folder or Hugging Face name of the model to start from; "tiny" creates a small transformer with random weights."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as tokenizer=char or max_new_tokens=64."""
+    verifier: str | None = None
+    """Verifier whose scores decide which completion is preferred, such as judge, in place of the environment's own."""
+    verifier_args: tuple[str, ...] = ()
+    """Arguments of that verifier, each as name=value."""
+    config: RLHFConfig = field(default_factory=RLHFConfig)
+    """Settings of the pipeline."""
+
+    def run(self, console: Console) -> int:
+        """Run the pipeline and print its results."""
+        check_new_folder(self.out)
+        preferences = verifier_spec(self.verifier, self.verifier_args, None)
+        task = Task(environment_id(self.env), env_arguments(self.env_args), preferences)
+        policy, env = policy_for(
+            self.model,
+            self.env,
+            num_envs=1,
+            arguments=dict(task.arguments),
+            task_arguments={"split": "train"},
+            config=PolicyConfig(),
+        )
+        if not isinstance(env, TokenVectorEnv):
+            raise InvalidArgumentError(
+                f"{self.env} has no data set of problems: expected a subclass of rlvr_envs.TaskEnv"
+            )
+        with shown_warnings(), sigterm_interrupts():
+            run_rlhf(task, self.config, self.out, console, policy, env.streams)
+        console.print(
+            f"everything is in {self.out}; rlvr plot {self.out / 'rlhf'} --metric reward gold_reward --against kl draws what "
+            "the reward model's score is worth",
+            markup=False,
+            soft_wrap=True,
+        )
+        return 0

@@ -1,0 +1,102 @@
+"""`rlvr train-rm`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from agents.commands.common import check_at_least
+from agents.console.progress import progress
+from agents.files.json_files import write_json
+from agents.files.outputs import check_new_folder, whole_folder
+from agents.files.versions import package_versions
+from agents.interrupts import sigterm_interrupts
+from agents.preferences.pairs import held_out, read_pairs
+from agents.preferences.report import PreferenceReport
+from agents.preferences.reward_model import (
+    RewardModelConfig,
+    evaluate_reward_model,
+    new_reward_model,
+    num_steps,
+    train_reward_model,
+)
+from agents.training.learning_rate import describe_choice
+from verifiers import InvalidArgumentError
+
+REPORT = "preferences.json"
+"""The file with the settings and the report, in the folder of the model."""
+
+
+@dataclass(frozen=True)
+class TrainRM:
+    """Fit a reward model to pairs of completions, of which one is preferred, and test it on held-out pairs."""
+
+    pairs: Path
+    """Pairs to learn from: a .jsonl or .parquet file with the columns prompt, chosen and rejected, or a folder of rlvr eval,
+    whose completions of one problem are paired by their scores, such as right with wrong ones."""
+    out: Path
+    """Folder for the reward model, as --reward-model reads it."""
+    model: str = "tiny"
+    """Folder or Hugging Face name of the model to start from; "tiny" creates a small transformer with random weights."""
+    held_out: float = 0.1
+    """Share of the prompts whose pairs are not learned from but tested with."""
+    per_problem: int = 4
+    """Most pairs of one problem that are made from a folder of rlvr eval."""
+    config: RewardModelConfig = field(default_factory=RewardModelConfig)
+    """Settings of the training."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, per_problem=self.per_problem)
+        if not 0 < self.held_out < 1:
+            raise InvalidArgumentError(f"--held-out must be between 0 and 1, got {self.held_out}")
+
+    def run(self, console: Console) -> int:
+        """Train, save the model, and print what it says of held-out pairs."""
+        check_new_folder(self.out)
+        pairs = read_pairs(self.pairs, per_problem=self.per_problem, seed=self.config.seed)
+        train, test = held_out(pairs, self.held_out, self.config.seed)
+        reward_model = new_reward_model(self.model, seed=self.config.seed)
+        config = self.config.for_model(reward_model.model, trained=self.model != "tiny")
+        assert config.learner.learning_rate is not None
+        total = num_steps(len(train), config)
+        rate = describe_choice(config.learner.learning_rate, reward_model.model)
+        console.print(
+            f"{len(train)} pairs to learn from, {len(test)} held out; {config.epochs} epochs, {total} steps, {rate}",
+            markup=False,
+            soft_wrap=True,
+        )
+        with sigterm_interrupts(), progress("reward model", total) as advance:
+            train_reward_model(
+                reward_model, train, config, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}")
+            )
+        report = evaluate_reward_model(reward_model.verifier(), test)
+        with whole_folder(self.out) as folder:
+            reward_model.save(folder)
+            write_json(
+                folder / REPORT,
+                {
+                    "pairs": self.pairs,
+                    "model": self.model,
+                    "train_pairs": len(train),
+                    "config": config,
+                    "report": report,
+                    "versions": package_versions(),
+                },
+            )
+        console.print(_reliability(report))
+        console.print(f"{report}; the reward model is in {self.out}", markup=False, soft_wrap=True)
+        return 0
+
+
+def _reliability(report: PreferenceReport) -> Table:
+    table = Table(title="held-out pairs by confidence in the completion with the higher score")
+    for column in ("confidence", "pairs", "mean confidence", "accuracy"):
+        table.add_column(column, justify="right")
+    for one in report.reliability:
+        table.add_row(
+            f"{one.low:.2f} to {one.high:.2f}", str(one.pairs), f"{one.confidence:.3f}", f"{one.accuracy:.3f}"
+        )
+    return table

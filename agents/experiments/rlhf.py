@@ -1,0 +1,306 @@
+"""Reinforcement learning from human feedback, from end to end, beside verifiable rewards on the same problems.
+
+The steps of Ouyang et al. 2022 (arXiv:2203.02155): a supervised warm start; pairs of its completions, of which one is
+preferred; a reward model fitted to the pairs; PPO on the reward model's score with a KL penalty. Four models take part in
+the last: policy, reference, reward model and critic. Preferences come from a verifier, which stands for the people: the
+environment's own (right completions are preferred to wrong ones), or a judge (reinforcement learning from AI feedback, Lee et
+al. 2023, arXiv:2309.00267). The environment's verifier is also asked about every completion of PPO, which is not trained on it.
+
+The control is the same PPO from the same start, with the environment's verifier as the reward.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from agents.algorithms.ppo import PPO, PPOConfig
+from agents.console.progress import progress
+from agents.evaluation import Evaluation, evaluate
+from agents.experiments.supervised import SupervisedConfig, train_supervised
+from agents.files.json_files import write_json
+from agents.policies.transformers.loading import load_policy, save_model
+from agents.policies.transformers.policy import CausalLMPolicy
+from agents.preferences.pairs import held_out, pairs_of, read_pairs, scored_completions, write_pairs
+from agents.preferences.report import PreferenceReport
+from agents.preferences.reward_model import (
+    RewardModelConfig,
+    evaluate_reward_model,
+    new_reward_model,
+    num_steps,
+    train_reward_model,
+)
+from agents.rollouts.loop import rollout
+from agents.rollouts.problem_order import episodes_of_step
+from agents.training.learner import LearnerConfig
+from agents.training.run import Run
+from rlvr_envs import TokenStreams, TokenVectorEnv, environment_class
+from verifiers import DataError, InvalidArgumentError
+
+VerifierChoice = tuple[str, Mapping[str, Any]]
+"""A verifier's name and its arguments, for `verifiers.make`."""
+_WINDOW = 10
+"""Number of last steps whose metrics are averaged in the table."""
+
+
+@dataclass(frozen=True)
+class RLHFConfig:
+    """Settings of the pipeline.
+
+    Raises:
+        InvalidArgumentError: If a number is out of range.
+    """
+
+    warm_start_steps: int = 330
+    """Number of supervised steps on gold completions before anything else; 0 takes the model as it is."""
+    problems: int = 1000
+    """Number of problems whose completions are compared."""
+    samples: int = 4
+    """Number of completions of each of these problems."""
+    held_out: float = 0.1
+    """Share of these problems whose pairs the reward model is tested with."""
+    reward_model_epochs: int = 3
+    """Number of passes over the pairs."""
+    members: int = 1
+    """Number of reward models, which differ in their seeds; the score of several is their minimum."""
+    steps: int = 100
+    """Number of steps of PPO."""
+    kl_coefficient: float = 0.05
+    """Weight of the KL divergence from the warm start in the reward of PPO, in the unit of the reward model's scores."""
+    completions: int = 128
+    """Number of completions in a step of PPO."""
+    test_problems: int = 300
+    """Number of held-out problems that the policies answer before and after."""
+    seed: int = 0
+    """Seed of the order of problems, of sampling and of the reward models."""
+
+    def __post_init__(self) -> None:
+        least = {"warm_start_steps": 0, "samples": 2, "seed": 0}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, int) and value < least.get(field.name, 1):
+                raise InvalidArgumentError(f"{field.name} must be at least {least.get(field.name, 1)}, got {value}")
+        if not 0 < self.held_out < 1:
+            raise InvalidArgumentError(f"held_out must be between 0 and 1, got {self.held_out}")
+        self.ppo()  # raises if its settings are out of range
+
+    def ppo(self, *, penalised: bool = True) -> PPOConfig:
+        """The settings of PPO, with the KL penalty or without, when the divergence is only measured."""
+        return PPOConfig(
+            problems_per_step=self.completions,
+            minibatches=4 if self.completions % 4 == 0 else 1,
+            kl_coefficient=self.kl_coefficient if penalised else 0.0,
+            measure_kl=True,
+            seed=self.seed,
+            learner=LearnerConfig(micro_batch_size=256),
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """The problems, and whose preferences count."""
+
+    env: str
+    """Id of the environment."""
+    arguments: Mapping[str, Any]
+    """Arguments of the environment."""
+    preferences: VerifierChoice | None = None
+    """The verifier whose scores decide which completion is preferred; None for the environment's own."""
+
+    def vec(self, split: str, tokenizer: Any, num_envs: int, verifier: VerifierChoice | None = None) -> TokenVectorEnv:
+        """Build an environment of these problems with a verifier, by default its own."""
+        judged_by = {} if verifier is None else {"verifier": verifier}
+        options = {**self.arguments, "split": split, "tokenizer": tokenizer, **judged_by}
+        return environment_class(self.env).make_vec(num_envs, copy=False, **options)
+
+    def proxy(self, verifier: VerifierChoice, tokenizer: Any) -> VerifierChoice:
+        """A verifier to train on, with the environment's own beside it."""
+        env = self.vec("train", tokenizer, 1)
+        gold = environment_class(self.env).task.verifier_of(env.streams.dataset)
+        env.close()
+        return "with_gold", {"proxy": verifier, "gold": gold}
+
+
+@dataclass(frozen=True)
+class PipelineResult:
+    """What a pipeline leaves behind, besides its folder."""
+
+    accuracy: Mapping[str, Evaluation]
+    """Scores of the environment's verifier on held-out problems, by policy: `start`, `rlhf`, `rlvr`."""
+    reward_models: Sequence[PreferenceReport]
+    """The reward models on held-out pairs."""
+
+
+def run_rlhf(
+    task: Task, config: RLHFConfig, folder: Path, console: Console, policy: CausalLMPolicy, streams: TokenStreams
+) -> PipelineResult:
+    """Run the pipeline and its control, print a table and return the results.
+
+    The folder gets `start` (the warm start), `pairs.jsonl`, `reward-model-1` and so on, the runs `rlhf` and `rlvr`, and
+    `results.json`.
+
+    Args:
+        task: The problems, and whose preferences count.
+        config: Settings.
+        folder: An empty folder.
+        console: Where to print.
+        policy: The policy to start from, which the warm start changes.
+        streams: Source of the problems and the tokenizer of the warm start.
+
+    Raises:
+        DataError: If no completion is preferred to another, or a problem of the warm start has no gold completion.
+    """
+    start = folder / "start"
+    warm_start(config, start, policy, streams)
+    pairs = sample_pairs(task, config, start, folder / "pairs.jsonl")
+    console.print(f"{pairs} pairs in {folder / 'pairs.jsonl'}", markup=False, soft_wrap=True)
+    reports = [
+        fit_reward_model(folder / "pairs.jsonl", start, folder / f"reward-model-{1 + member}", config, member)
+        for member in range(config.members)
+    ]
+    for report in reports:
+        console.print(f"reward model: {report}", markup=False, soft_wrap=True)
+    folders = [folder / f"reward-model-{1 + member}" for member in range(config.members)]
+    rewards = {"rlhf": task.proxy(reward_of(folders), streams.rules.tokenizer), "rlvr": None}
+    accuracy = {"start": score(task, config, start)}
+    last: dict[str, Mapping[str, float]] = {}
+    for name, verifier in rewards.items():
+        last[name] = train_ppo(
+            task, config.ppo(penalised=verifier is not None), start, folder / name, verifier, config.steps
+        )
+        accuracy[name] = score(task, config, folder / name)
+    result = PipelineResult(accuracy, reports)
+    write_json(folder / "results.json", {"task": task, "config": config, "result": result, "last_steps": last})
+    console.print(_table(task, config, accuracy, last))
+    return result
+
+
+def warm_start(config: RLHFConfig, folder: Path, policy: CausalLMPolicy, streams: TokenStreams) -> None:
+    """Fit a policy to gold completions, and save it with its tokenizer."""
+    if config.warm_start_steps:
+        settings = SupervisedConfig(steps=config.warm_start_steps, seed=config.seed)
+        with progress("supervised warm start", config.warm_start_steps) as advance:
+            train_supervised(policy, streams, settings, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}"))
+    save_model(folder, policy.model, streams.rules.tokenizer)
+
+
+def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int:
+    """Sample completions of the start, pair them by the scores of whoever prefers, and write them; return their number.
+
+    Raises:
+        DataError: If no completion is preferred to another.
+    """
+    policy, tokenizer = load_policy(start)
+    env = task.vec("train", tokenizer, min(256, config.problems * config.samples), task.preferences)
+    problems = min(config.problems, env.num_problems)
+    episodes = episodes_of_step(env, 0, problems, config.samples, config.seed)
+    with progress("completions to compare", len(episodes)) as advance:
+        done: list[object] = []
+
+        def count(trajectory: object) -> None:
+            done.append(trajectory)
+            advance(len(done))
+
+        played = rollout(env, policy, episodes, on_episode=count)
+    pairs = pairs_of(scored_completions(played, env.streams.dataset), seed=config.seed)
+    if len({pair.prompt for pair in pairs}) < 2:
+        raise DataError(
+            f"{len(played)} completions of {problems} problems give {len(pairs)} pairs of different scores: sample more, or "
+            "change the number of warm-start steps, so that some are right and some wrong"
+        )
+    write_pairs(path, pairs)
+    env.close()
+    return len(pairs)
+
+
+def fit_reward_model(pairs: Path, start: Path, folder: Path, config: RLHFConfig, member: int = 0) -> PreferenceReport:
+    """Fit a reward model that begins as the warm start, save it, and test it on held-out pairs.
+
+    Args:
+        pairs: The file of pairs.
+        start: Folder of the warm start.
+        folder: Folder of the reward model.
+        config: Settings.
+        member: Number of the reward model, which sets its seed; the held-out pairs are the same for all.
+    """
+    train, test = held_out(read_pairs(pairs), config.held_out, config.seed)
+    seed = config.seed * config.members + member
+    made = new_reward_model(start, seed=seed)
+    settings = RewardModelConfig(epochs=config.reward_model_epochs, seed=seed).for_model(made.model, trained=True)
+    with progress(folder.name, num_steps(len(train), settings)) as advance:
+        train_reward_model(made, train, settings, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}"))
+    made.save(folder)
+    return evaluate_reward_model(made.verifier(), test)
+
+
+def reward_of(folders: Sequence[Path]) -> VerifierChoice:
+    """The score of one reward model, or the minimum of several (Coste et al. 2024, arXiv:2310.02743)."""
+    single: list[VerifierChoice] = [("reward_model", {"model": str(one), "batch_size": 256}) for one in folders]
+    if len(single) == 1:
+        return single[0]
+    return "ensemble", {"parts": single, "reduction": "min"}
+
+
+def train_ppo(
+    task: Task, config: PPOConfig, start: Path, folder: Path, verifier: VerifierChoice | None, steps: int
+) -> dict[str, float]:
+    """Train the warm start with PPO in a run's folder; return the mean metrics of the last steps.
+
+    Args:
+        task: The problems.
+        config: Settings of PPO.
+        start: Folder of the warm start.
+        folder: Folder of the run.
+        verifier: What is trained on; None for the environment's own verifier.
+        steps: Number of training steps.
+    """
+    policy, tokenizer = load_policy(start, dtype="float32")
+    env = task.vec("train", tokenizer, config.problems_per_step, verifier)
+    agent = PPO(policy, config.for_model(policy.model))
+    record = {"agent": "ppo", "env": task.env, "config": dataclasses.asdict(agent.config), "environment": env.manifest}
+    seen: list[Mapping[str, float]] = []
+    with Run(folder, record, loggers=(), keep=1, log_rollouts=4) as run, progress(folder.name, steps) as advance:
+
+        def show(step: int, metrics: Mapping[str, float]) -> None:
+            seen.append(metrics)
+            gold = metrics.get("gold_reward")
+            advance(step, f"reward {metrics['reward']:.2f}" + ("" if gold is None else f", gold {gold:.2f}"))
+
+        agent.learn(env, steps=steps, run=run, callbacks=[show])
+    env.close()
+    last = seen[-_WINDOW:]
+    return {name: sum(row[name] for row in last) / len(last) for name in last[-1] if all(name in row for row in last)}
+
+
+def score(task: Task, config: RLHFConfig, model: Path) -> Evaluation:
+    """Evaluate a model's sampled completions on held-out problems by the environment's own verifier."""
+    policy, tokenizer = load_policy(model)
+    env = task.vec("test", tokenizer, min(256, 2 * config.test_problems))
+    result = evaluate(env, policy, problems=min(config.test_problems, env.num_problems), samples=2, seed=config.seed)
+    env.close()
+    return result
+
+
+def _table(
+    task: Task, config: RLHFConfig, accuracy: Mapping[str, Evaluation], last: Mapping[str, Mapping[str, float]]
+) -> Table:
+    table = Table(title=f"{task.env}, sampled completions of held-out problems by the environment's verifier")
+    for column in ("", "score", "reward", "gold reward", "KL"):
+        table.add_column(column)
+    names = {"start": "start", "rlhf": "RLHF", "rlvr": "RLVR"}
+    for name, shown in names.items():
+        result, metrics = accuracy[name], last.get(name, {})
+        cells = [metrics.get(metric) for metric in ("reward", "gold_reward", "kl")]
+        interval = f"{result.score:.3f} [{result.interval[0]:.3f}, {result.interval[1]:.3f}]"
+        table.add_row(shown, interval, *("" if cell is None else f"{cell:.3f}" for cell in cells))
+    table.caption = (
+        "RLHF: PPO on the reward model. RLVR: PPO on the verifier. score: with its 95 % interval. The others are means over "
+        f"the last {min(_WINDOW, config.steps)} steps of training; KL is per token, from the start."
+    )
+    return table

@@ -1,0 +1,298 @@
+"""Reward models: a sequence classifier with one logit, fitted to preferences by the likelihood of Bradley and Terry.
+
+The saved folder is read by `verifiers.make("reward_model", model=FOLDER)`, which gives the scores that were trained: texts
+become tokens, and tokens scores, by the verifier's own code.
+
+The head is a random projection at first, so training ends with a model whose scores have no unit and no zero: what they are
+worth is a held-out pair's order (see `agents.preferences.report`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from agents.config import MAX_COMPLETIONS
+from agents.files.json_files import read_json
+from agents.interrupts import interrupts_deferred
+from agents.losses import bradley_terry
+from agents.policies.transformers.byte_level import copy_embeddings, hugging_face_bytes
+from agents.policies.transformers.loading import load_model, load_tokenizer, model_folder, tiny_model, writing_to
+from agents.preferences.pairs import PreferencePair
+from agents.preferences.report import PreferenceReport, preference_report
+from agents.rollouts.problem_order import problems_of_step
+from agents.training.learner import LearnerConfig
+from rlvr_envs import HuggingFaceTokenizer, Tokenizer
+from verifiers import DataError, InvalidArgumentError, Outcome, check_types
+from verifiers.hub import without_loading_bars
+from verifiers.reward_model import RewardModelVerifier, text_logits
+
+
+@dataclass(frozen=True)
+class RewardModelConfig:
+    """Settings of the training of a reward model.
+
+    Raises:
+        InvalidArgumentError: If a value is out of range.
+    """
+
+    epochs: int | None = None
+    """Number of passes over the pairs; None takes 10 for a model with random weights, and 1 for one that was trained before,
+    since a large model learns pairs by heart in more."""
+    batch_size: int = 64
+    """Number of pairs in each optimiser step."""
+    center_coefficient: float = 0.01
+    """Weight of the squared sum of a pair's scores, which draws scores towards a mean of 0 without changing an order
+    (Eisenstein et al. 2023, arXiv:2312.09244)."""
+    seed: int = 0
+    """Seed of the head's random weights and of the order of the pairs; members of an ensemble differ in it."""
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    """Settings of the optimiser; `micro_batch_size` counts pairs."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InvalidArgumentError(f"{name} must be at least {least}, got {value}")
+        if self.batch_size > MAX_COMPLETIONS:
+            raise InvalidArgumentError(f"batch_size must be at most {MAX_COMPLETIONS}, got {self.batch_size}")
+        if not 0 <= self.center_coefficient < math.inf:
+            raise InvalidArgumentError(
+                f"center_coefficient must be finite and at least 0, got {self.center_coefficient}"
+            )
+
+    def for_model(self, model: Any, *, trained: bool) -> RewardModelConfig:
+        """Return these settings with the passes and the learning rate chosen for a torch model, if not set."""
+        epochs = self.epochs if self.epochs is not None else 1 if trained else 10
+        return dataclasses.replace(self, epochs=epochs, learner=self.learner.for_model(model, supervised=True))
+
+
+@dataclass(frozen=True)
+class RewardModel:
+    """A sequence classifier with one logit, and its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+    """A tokenizer of `transformers`."""
+
+    def verifier(self, batch_size: int = 256) -> RewardModelVerifier:
+        """The verifier that gives this model's scores."""
+        return RewardModelVerifier(self.model, self.tokenizer, batch_size=batch_size)
+
+    def save(self, folder: Path) -> None:
+        """Write the folder that `verifiers.make("reward_model", model=folder)` reads."""
+        with without_loading_bars(), writing_to(folder):
+            self.model.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+
+
+def new_reward_model(name: str | Path, *, seed: int = 0) -> RewardModel:
+    """Build a reward model to train, on the GPU where there is one.
+
+    Args:
+        name: Folder or hub name of a causal language model or of a reward model; or "tiny" for a small one with random weights,
+            which reads bytes. A model that `rlvr sft` or `rlvr train` saved with characters or bytes as its tokens becomes one
+            that reads bytes.
+        seed: Seed of the weights that are random.
+
+    Raises:
+        InvalidArgumentError: If no model or tokenizer can be loaded.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = _from_bytes(name, seed) or _from_pretrained(model_folder(name))
+    if torch.cuda.is_available():
+        made.model.to("cuda")
+    made.model.float().eval()
+    return made
+
+
+def _from_bytes(name: str | Path, seed: int) -> RewardModel | None:
+    """A model of the built-in tokenizers, which `transformers` does not have; None for another."""
+    if name == "tiny":
+        return _with_head(tiny_model(257, seed=seed), None)
+    folder = model_folder(name)
+    if not Path(folder).is_dir() or _has_one_logit(Path(folder)):
+        return None
+    own = load_tokenizer(folder)
+    return None if isinstance(own, HuggingFaceTokenizer) else _with_head(load_model(folder, dtype="float32"), own)
+
+
+def _has_one_logit(folder: Path) -> bool:
+    """Whether a folder holds a sequence classifier already."""
+    path = folder / "config.json"
+    config = read_json(path) if path.is_file() else {}
+    return any("ForSequenceClassification" in str(name) for name in config.get("architectures") or ())
+
+
+def _with_head(policy: Any, own: Tokenizer | None) -> RewardModel:
+    """A classifier on the body of a causal model of bytes or characters."""
+    from transformers import AutoModelForSequenceClassification
+
+    tokenizer = hugging_face_bytes()
+    with tempfile.TemporaryDirectory() as folder, without_loading_bars():
+        policy.save_pretrained(folder)
+        # As `AutoTokenizer` reads it beside this kind of model, which may normalise text.
+        tokenizer.save_pretrained(folder)
+        settled = _auto_tokenizer(folder)
+        model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
+    embeddings = model.get_input_embeddings().weight.detach().clone()
+    model.resize_token_embeddings(len(settled), mean_resizing=False)
+    if own is not None:
+        copy_embeddings(model, embeddings, own)
+    model.config.pad_token_id = settled.pad_token_id
+    return RewardModel(model, settled)
+
+
+def _auto_tokenizer(folder: str | Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def _from_pretrained(name: str | Path) -> RewardModel:
+    from transformers import AutoModelForSequenceClassification
+
+    try:
+        with without_loading_bars():
+            tokenizer = _auto_tokenizer(name)
+            model: Any = AutoModelForSequenceClassification.from_pretrained(name, num_labels=1, dtype="float32")
+    except Exception as error:
+        # A damaged file may cause any error: of JSON, of safetensors, of pickle, or a missing key.
+        first = (str(error).strip().splitlines() or [""])[0]
+        raise InvalidArgumentError(
+            f"no reward model could be made of {str(name)!r}: expected a folder with config.json, weights and tokenizer, or a "
+            f"name on the Hugging Face hub ({type(error).__name__}: {first[:200]})"
+        ) from error
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    if model.config.get_text_config().pad_token_id is None:
+        model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
+    return RewardModel(model, tokenizer)
+
+
+# Training
+
+
+@dataclass(frozen=True)
+class _TokenPair:
+    chosen: list[int]
+    rejected: list[int]
+
+    @property
+    def longest(self) -> int:
+        return max(len(self.chosen), len(self.rejected))
+
+
+def train_reward_model(
+    reward_model: RewardModel,
+    pairs: Sequence[PreferencePair],
+    config: RewardModelConfig,
+    *,
+    on_step: Callable[[int, float], None] | None = None,
+) -> int:
+    """Fit a reward model to pairs, by the mean of `agents.losses.bradley_terry` over each batch.
+
+    Args:
+        reward_model: The model, whose weights change.
+        pairs: Pairs whose texts fit into the model.
+        config: Settings, as `RewardModelConfig.for_model` returns them.
+        on_step: Called with the number of each step and its loss.
+
+    Returns:
+        The number of optimiser steps.
+
+    Raises:
+        InvalidArgumentError: If neither epochs nor a learning rate are set.
+        DataError: If there are no pairs, or a text does not fit.
+    """
+    rates, rate = config.learner, config.learner.learning_rate
+    if config.epochs is None or rate is None:
+        raise InvalidArgumentError("no epochs or no learning rate is set: `RewardModelConfig.for_model` chooses them")
+    texts = _token_pairs(reward_model, pairs)
+    batch_size = min(config.batch_size, len(texts))
+    steps = num_steps(len(texts), config)
+    model = reward_model.model
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(
+        parameters, lr=rate, betas=(rates.beta1, rates.beta2), weight_decay=rates.weight_decay
+    )
+    for step in range(steps):
+        batch = [texts[index] for index in problems_of_step(len(texts), step, batch_size, config.seed)]
+        with interrupts_deferred():  # weights never change by a partial step
+            optimizer.zero_grad(set_to_none=True)
+            loss = backward(model, batch, config)
+            norm = torch.nn.utils.clip_grad_norm_(parameters, rates.max_grad_norm)
+            for group in optimizer.param_groups:
+                group["lr"] = rates.learning_rate_at(step, steps)
+            if bool(torch.isfinite(norm)):
+                optimizer.step()
+        if on_step is not None:
+            on_step(step + 1, loss)
+    return steps
+
+
+def num_steps(pairs: int, config: RewardModelConfig) -> int:
+    """The number of optimiser steps of so many pairs."""
+    return math.ceil((config.epochs or 0) * pairs / min(config.batch_size, pairs))
+
+
+def _token_pairs(reward_model: RewardModel, pairs: Sequence[PreferencePair]) -> list[_TokenPair]:
+    if not pairs:
+        raise DataError("there are no pairs to learn from")
+    verifier = reward_model.verifier()
+    texts = [
+        _TokenPair(verifier.tokens(pair.chosen, pair.problem), verifier.tokens(pair.rejected, pair.problem))
+        for pair in pairs
+    ]
+    for pair, tokens in zip(pairs, texts, strict=True):
+        if not (tokens.chosen and tokens.rejected) or tokens.longest > verifier.max_tokens:
+            raise DataError(
+                f"a text of the pair {pair.chosen[:40]!r}, {pair.rejected[:40]!r} has {tokens.longest} tokens with its prompt, "
+                f"and the model takes 1 to {verifier.max_tokens:.0f}: leave the pair out"
+            )
+    return texts
+
+
+def backward(model: Any, batch: Sequence[_TokenPair], config: RewardModelConfig) -> float:
+    """Add the gradient of the mean loss of a batch to the model's, in micro-batches; return the loss."""
+    total = 0.0
+    for part in _micro_batches(batch, config.learner.micro_batch_size):
+        scores = text_logits(model, [*(pair.chosen for pair in part), *(pair.rejected for pair in part)])
+        chosen, rejected = scores.double().split(len(part))
+        loss: Tensor = bradley_terry(chosen, rejected, config.center_coefficient).sum() / len(batch)
+        loss.backward()
+        total += float(loss.detach())
+    return total
+
+
+def _micro_batches(batch: Sequence[_TokenPair], size: int) -> Iterator[list[_TokenPair]]:
+    """Pairs of similar length together, so that little is padding."""
+    ordered = sorted(batch, key=lambda pair: pair.longest)
+    yield from (ordered[start : start + size] for start in range(0, len(ordered), size))
+
+
+def evaluate_reward_model(verifier: RewardModelVerifier, pairs: Sequence[PreferencePair]) -> PreferenceReport:
+    """Score held-out pairs with a reward model.
+
+    Raises:
+        DataError: If a text can't be scored.
+    """
+    problems = [pair.problem for pair in pairs]
+    verdicts = verifier.verify_batch(
+        [*(pair.chosen for pair in pairs), *(pair.rejected for pair in pairs)], [*problems, *problems]
+    )
+    errored = next((one for one in verdicts if one.outcome is Outcome.VERIFIER_ERROR), None)
+    if errored is not None:
+        raise DataError(f"the reward model can't score a held-out completion: {errored.detail['error']}")
+    scores = [one.score for one in verdicts]
+    return preference_report(scores[: len(pairs)], scores[len(pairs) :], [str(pair.prompt) for pair in pairs])

@@ -1,0 +1,202 @@
+"""The pipeline of RLHF from end to end, with preferences of the verifier and of a judge, and runs on a proxy."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import read_pairs, tiny_model
+from agents.commands.main import main
+from agents.experiments.rlhf import RLHFConfig, Task, fit_reward_model, reward_of, sample_pairs
+from agents.policies.transformers.loading import save_model
+from rlvr_envs import CharTokenizer
+from rlvr_envs.tasks import Addition
+from verifiers import InvalidArgumentError, Problem, make
+
+SIZES = {"warm-start-steps": 1, "problems": 12, "samples": 6, "reward-model-epochs": 1, "steps": 2, "completions": 8}
+TINY = [f"--{name}={size}" for name, size in SIZES.items()] + ["--test-problems=4"]
+ADDITION = ["--env", "Addition", "--env-args", "tokenizer=char", "max_new_tokens=3", "digits=1"]
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A small model that writes any digits, some of which are right."""
+    monkeypatch.chdir(tmp_path)
+    tokenizer = CharTokenizer(Addition(digits=1).alphabet)
+    model = tiny_model(tokenizer.vocab_size, layers=1, hidden_size=16, heads=2, intermediate_size=16, max_tokens=16)
+    save_model(tmp_path / "small", model, tokenizer)
+    return "small"
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out + said.err
+
+
+def even(completion: str, problem: Problem) -> bool:
+    """Stands for the people: who prefers answers of an even number of characters."""
+    return len(completion) % 2 == 0
+
+
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_the_pipeline_leaves_models_pairs_runs_and_a_table(start: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["rlhf", *ADDITION, "--model", start, "--out", "out", *TINY, "--members", "2"]
+    code, said = run(capsys, *words, "--verifier", "tests.agents.test_rlhf:even")
+    assert code == 0, said
+    out = Path("out")
+    for pair in read_pairs(out / "pairs.jsonl"):
+        assert (even(pair.chosen, pair.problem), even(pair.rejected, pair.problem)) == (True, False)
+    assert said.count("reward model: accuracy") == 2
+    scores = [
+        make("reward_model", model=out / f"reward-model-{n}")("3", Problem("", "1+2=", None)).score for n in (1, 2)
+    ]
+    assert scores[0] != scores[1]
+    learned = rows_of(out / "rlhf")
+    assert len(learned) == 2
+    assert all(0 <= row["gold_reward"] <= 1 and row["kl_coefficient"] == 0.05 for row in learned)
+    assert learned[0]["kl"] == pytest.approx(0.0, abs=0.01)
+    assert all("gold_reward" not in row and "kl" in row for row in rows_of(out / "rlvr"))
+    results = json.loads((out / "results.json").read_text())
+    assert set(results["result"]["accuracy"]) == {"start", "rlhf", "rlvr"}
+    assert "RLHF: PPO on the reward model" in " ".join(said.split())
+    code, said = run(capsys, *words)
+    assert code == 2
+    assert "out is not empty" in said
+
+
+class Judge(http.server.BaseHTTPRequestHandler):
+    """A server of OpenAI's protocol, whose model finds every answer right that contains a 1."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = body["messages"][-1]["content"].rpartition("answer:")[2]
+        message = {"role": "assistant", "content": "Yes" if "1" in said else "No"}
+        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        answer = {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": choices,
+            "usage": usage,
+        }
+        data = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def judge() -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Judge)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_judge_can_be_the_one_who_prefers(start: str, judge: str) -> None:
+    pytest.importorskip("openai")
+    arguments = {
+        "model": "m",
+        "base_url": judge,
+        "prompt": "{prompt}|{reference}|answer:{completion}",
+        "labels": {"Yes": "correct", "No": "incorrect"},
+    }
+    task = Task("rlvr/Addition-v0", {"digits": 1, "max_new_tokens": 3}, preferences=("judge", arguments))
+    count = sample_pairs(task, RLHFConfig(problems=6, samples=6), Path(start), Path("pairs.jsonl"))
+    pairs = read_pairs("pairs.jsonl")
+    assert len(pairs) == count > 1
+    assert all("1" in pair.chosen and "1" not in pair.rejected for pair in pairs)
+
+
+def test_completions_that_are_all_alike_to_the_judge_are_no_pairs(
+    start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["rlhf", *ADDITION, "--model", start, "--out", "out", *TINY, "--verifier", "length_penalty"]
+    code, said = run(capsys, *words, "--verifier-args", "free=98", "limit=99")
+    assert code == 1
+    assert "72 completions of 12 problems give 0 pairs of different scores" in said
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"samples": 1}, "samples must be at least 2, got 1"),
+        ({"members": 0}, "members must be at least 1, got 0"),
+        ({"held_out": 1.0}, "held_out must be between 0 and 1"),
+        ({"kl_coefficient": -1.0}, "kl_coefficient must be finite and at least 0"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        RLHFConfig(**settings)
+
+
+def test_the_members_of_an_ensemble_are_tested_with_the_same_pairs(start: str, tmp_path: Path) -> None:
+    lines = [{"prompt": f"{n}+1=", "chosen": str(n + 1), "rejected": "0"} for n in range(8)]
+    Path("pairs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    config = RLHFConfig(members=2, reward_model_epochs=1)
+    reports = [fit_reward_model(Path("pairs.jsonl"), Path(start), Path(f"rm-{n}"), config, n) for n in (0, 1)]
+    assert [report.pairs for report in reports] == [1, 1]
+    assert reports[0].mean_score != reports[1].mean_score
+    verifier = make(*reward_of([Path("rm-0")])[:1], **reward_of([Path("rm-0")])[1])
+    name, arguments = reward_of([Path("rm-0"), Path("rm-1")])
+    both = make(name, **arguments)
+    problem = Problem("", "1+1=", None)
+    second = make("reward_model", model="rm-1")
+    assert both("2", problem).score == pytest.approx(min(verifier("2", problem).score, second("2", problem).score))
+
+
+# Training on a proxy
+
+
+def longer(completion: str, problem: Problem) -> float:
+    """A score that favours length."""
+    return float(len(completion))
+
+
+def test_a_run_on_a_proxy_logs_the_verifier_of_the_environment(start: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", "rloo", *ADDITION, "--model", start, "--steps", "2", "--problems-per-step", "8"]
+    proxy = ["--verifier", "tests.agents.test_rlhf:longer"]
+    options = ["--run-folder", "run", "--gold-verifier", "environment", "--measure-kl", "--group-size", "4"]
+    code, said = run(capsys, *words, *proxy, *options)
+    assert code == 0, said
+    for row in rows_of(Path("run")):
+        assert row["reward"] == pytest.approx(row["completions/mean_length"], abs=1.0)
+        assert 0 <= row["gold_reward"] <= 1
+        assert {"kl", "gold_errors"} <= row.keys()
+        assert "kl_coefficient" not in row
+    (line, *_) = (json.loads(line) for line in Path("run/rollouts.jsonl").read_text().splitlines())
+    assert line["detail"]["gold"]["outcome"] in ("correct", "incorrect", "no_answer")
+    code, said = run(capsys, *words, "--gold-verifier", "exact")
+    assert code == 2
+    assert "give that one by --verifier or --reward-model" in said
+
+
+def test_the_own_verifier_of_an_environment_is_the_gold_one(start: str) -> None:
+    task = Task("rlvr/Addition-v0", {"digits": 1})
+    name, arguments = task.proxy(("length_penalty", {"free": 0, "limit": 9}), "char")
+    verdict = make(name, **arguments)("3", Problem("", "1+2=", "3"))
+    assert verdict.detail["gold"] == {"score": 1.0, "outcome": "correct", "answer": "3", "detail": {}}

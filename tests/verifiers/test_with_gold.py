@@ -1,0 +1,47 @@
+import math
+
+import pytest
+
+from verifiers import Outcome, Problem, Verdict, make
+from verifiers.with_gold import WithGold
+
+PROBLEM = Problem("p", "", "95")
+
+
+def test_the_verdict_is_the_proxys_with_the_gold_verdict_in_its_detail():
+    proxy = Verdict(2.5, Outcome.SCORED, "x", {"why": "long"}, token_scores=((1, 0.5),), cost={"seconds": 1.0})
+    verdict = WithGold(lambda completion, problem: proxy, "exact")("94", PROBLEM)
+    assert (verdict.score, verdict.outcome, verdict.answer, verdict.token_scores) == (
+        2.5,
+        Outcome.SCORED,
+        "x",
+        ((1, 0.5),),
+    )
+    assert verdict.detail["why"] == "long"
+    assert verdict.detail["gold"]["score"] == 0.0
+    assert verdict.detail["gold"]["outcome"] == "incorrect"
+    assert verdict.cost["seconds"] >= 1.0
+
+
+def broken(completion, problem):
+    raise RuntimeError("no judge today")
+
+
+def test_a_gold_verifier_that_broke_leaves_the_verdict_as_it_is():
+    verdict = make("with_gold", proxy="exact", gold=broken)("95", PROBLEM)
+    assert (verdict.score, verdict.outcome) == (1.0, Outcome.CORRECT)
+    assert (verdict.detail["gold"]["score"], verdict.detail["gold"]["outcome"]) == (None, "verifier_error")
+
+
+def test_a_proxy_that_broke_is_an_error_whatever_the_gold_verifier_says():
+    verdict = make("with_gold", proxy=broken, gold="exact")("95", PROBLEM)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert math.isnan(verdict.score)
+    assert verdict.detail["gold"]["score"] == 1.0
+
+
+def test_parts_are_named_with_their_arguments():
+    verifier = make("with_gold", proxy=("length_penalty", {"free": 0, "limit": 4}), gold=("numeric", {"whole": True}))
+    verdicts = verifier.verify_batch(["95", "9495"], [PROBLEM] * 2)
+    assert [verdict.score for verdict in verdicts] == pytest.approx([-0.5, -1.0])
+    assert [verdict.detail["gold"]["score"] for verdict in verdicts] == [1.0, 0.0]

@@ -1,0 +1,35 @@
+"""A score to train on, and beside it the one that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from verifiers.composition import Composition, PartSpec, report, total_cost
+from verifiers.types import Problem, Verdict
+
+
+class WithGold(Composition):
+    """The verdict of a proxy, with that of the gold verifier in `detail["gold"]`, so that a run shows whether it is hacked.
+
+    A proxy is what is trained on in place of what is meant: a reward model, a score that favours length, a verifier with a
+    bug. The score, the outcome and what is paid before the end are the proxy's alone. Training runs log the mean of the gold
+    scores and their correlation with the proxy's (`gold_reward`, `gold_correlation`; Gao et al. 2023, arXiv:2210.10760). If
+    the gold verifier breaks, the verdict stands and its gold score is None.
+
+    Args:
+        proxy: The verifier whose verdict counts.
+        gold: The verifier that is only asked.
+    """
+
+    def __init__(self, proxy: PartSpec, gold: PartSpec) -> None:
+        super().__init__({"proxy": proxy, "gold": gold})
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i."""
+        return [_beside(verdicts) for verdicts in self._rows(completions, problems)]
+
+
+def _beside(verdicts: Mapping[str, Verdict]) -> Verdict:
+    proxy = verdicts["proxy"]
+    detail = {**proxy.detail, "gold": report(verdicts["gold"])}
+    return Verdict(proxy.score, proxy.outcome, proxy.answer, detail, proxy.token_scores, total_cost(verdicts))
