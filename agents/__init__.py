@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agents.algorithms.remax import ReMax as ReMax, ReMaxConfig as ReMaxConfig
     from agents.algorithms.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
     from agents.algorithms.trpo import TRPO as TRPO, TRPOConfig as TRPOConfig
+    from agents.algorithms.vineppo import VinePPO as VinePPO, VinePPOConfig as VinePPOConfig
     from agents.batch import Batch as Batch, make_batch as make_batch
     from agents.config import AgentConfig as AgentConfig
     from agents.endpoint.client import Endpoint as Endpoint, EndpointConfig as EndpointConfig
