@@ -48,10 +48,18 @@ def require_states(env: VectorEnv[Any, Any, Any]) -> TokenVectorEnv:
     )
 
 
-def own_streams(env: VectorEnv[Any, Any, Any], num_streams: int) -> contextlib.closing[TokenStreams]:
-    """Further streams over the problems of an environment, under its rules, to be closed by `with`."""
+def own_streams(
+    env: VectorEnv[Any, Any, Any], num_streams: int, *, judged: bool = True
+) -> contextlib.closing[TokenStreams]:
+    """Further streams over the problems of an environment, under its rules, to be closed by `with`.
+
+    Args:
+        env: The environment, which is left as it is.
+        num_streams: Their number.
+        judged: False to call no verifier when an episode ends.
+    """
     streams = require_states(env).streams
-    rules = dataclasses.replace(streams.rules, verification="sync")
+    rules = dataclasses.replace(streams.rules, verification="sync", verifier=streams.rules.verifier if judged else None)
     return contextlib.closing(TokenStreams(streams.dataset, rules, num_streams))
 
 

@@ -89,9 +89,9 @@ def returns_of_prefixes(env: Any, policy: Any) -> dict[str, tuple[float, float]]
 
 def test_values_are_unbiased_in_every_state() -> None:
     """z-scores of all states, with the exact mean and deviation; beyond 5 there would be one seed in a million."""
-    env, count = corridor.corridor(64), 256
+    env, count = corridor.corridor(128), 128
     policy = corridor.tiny_policy(env)
-    config = VinePPOConfig(problems_per_step=16, group_size=4, episodes_per_state=count, max_step_tokens=1)
+    config = VinePPOConfig(problems_per_step=8, group_size=4, episodes_per_state=count, max_step_tokens=1)
     trajectories, rounds = VinePPO(policy, config).collect(env, 0)
     exact = returns_of_prefixes(corridor.corridor(1), policy)
     scores = {}
