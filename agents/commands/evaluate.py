@@ -110,6 +110,11 @@ class Evaluate:
             raise InvalidArgumentError("--base-url and --engine openai come together: give both or neither")
         if self.search is None and (self.search_args or self.guide or self.guide_args):
             raise InvalidArgumentError("--search-args, --guide and --guide-args belong to a search: give --search, too")
+        if self.search is not None and self.engine == "openai":
+            raise InvalidArgumentError(
+                "--search does not work with --engine openai: take several --samples with --pass-at and --maj-at, or choose "
+                "another engine"
+            )
         if self.engine != "openai":
             check_is_saved(self.model)
 

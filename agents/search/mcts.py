@@ -150,11 +150,12 @@ class _Tree:
         """Choose some paths from the root, try their last tokens, and add the states that these lead to."""
         chosen = [self._select() for _ in range(count)]
         self.simulations += count
-        fresh = [edge for edge in chosen if edge.final is None]
-        scores = dict(zip(map(id, fresh), self._try(fresh), strict=True)) if fresh else {}
-        for edge in chosen:
-            self._pass_up(edge, scores[id(edge)] if edge.final is None or id(edge) in scores else edge.final)
-        self._grow([edge for edge in {id(edge): edge for edge in fresh}.values() if edge.final is None])
+        known = [edge.final for edge in chosen]
+        fresh = [edge for edge, score in zip(chosen, known, strict=True) if score is None]
+        scores = iter(self._try(fresh) if fresh else [])
+        for edge, score in zip(chosen, known, strict=True):
+            self._pass_up(edge, next(scores) if score is None else score)
+        self._grow([edge for edge in dict.fromkeys(fresh) if edge.final is None])
 
     # Choosing
 
@@ -213,10 +214,10 @@ class _Tree:
         scores = guide_scores(self._env, self._settings.guide, trajectories)
         if self._settings.oracle:
             scores = [score + edge.parent.earned for score, edge in zip(scores, edges, strict=True)]
-        finite = [score for score in scores if math.isfinite(score)]
-        self._least, self._greatest = min([self._least, *finite]), max([self._greatest, *finite])
-        floor = self._least if math.isfinite(self._least) else 0.0
-        return [score if math.isfinite(score) else floor for score in scores]
+        least = min([self._least, *filter(math.isfinite, scores)])
+        scores = [score if math.isfinite(score) else least if math.isfinite(least) else 0.0 for score in scores]
+        self._least, self._greatest = min([self._least, *scores]), max([self._greatest, *scores])
+        return scores
 
     def _next_seed(self) -> int:
         """The sampling seed of the next episode that is tried."""

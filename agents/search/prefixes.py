@@ -87,6 +87,11 @@ class Scripted:
         if self._policy is not None:
             self._policy.begin(rows, seeds)
 
+    def rows_at_once(self, width: int) -> int | None:
+        """The number of rows of up to `width` tokens that the other policy has memory for; None if unlimited."""
+        limit = getattr(self._policy, "rows_at_once", None)
+        return None if limit is None else limit(width)
+
     def act(
         self,
         observation: Observation,

@@ -183,6 +183,22 @@ def test_the_optimal_walk_in_a_maze_is_found_with_400_simulations() -> None:
     assert (result.trajectory.score, result.trajectory.completion) == (optimum, "RRRR")
 
 
+def test_episodes_whose_verifier_breaks_are_worth_the_least() -> None:
+    def break_on_b(completion: str, problem: Problem) -> float:
+        if "b" in completion:
+            raise RuntimeError("broken")
+        return float(len(completion))
+
+    (result,) = found(MCTS(100, "oracle", exploration=3.0), small_env(break_on_b), LAB.policy)
+    assert (result.trajectory.completion, result.guide_score) == ("aaa", 3.0)
+
+    def broken(completion: str, problem: Problem) -> float:
+        raise RuntimeError("broken")
+
+    (result,) = found(MCTS(20, "oracle"), small_env(broken), LAB.policy)
+    assert result.trajectory.errored
+
+
 def test_puct_by_hand() -> None:
     tree: Any = _Tree.__new__(_Tree)
     tree._settings, tree._least, tree._greatest = MCTS(1, "oracle", exploration=2.0), -1.0, 3.0
