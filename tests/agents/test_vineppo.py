@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import defaultdict
 from typing import Any
@@ -10,13 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from agents import VinePPO, VinePPOConfig, make_batch
+from agents import Aggregation, VinePPO, VinePPOConfig, make_batch
 from agents.advantages import step_advantages
 from agents.algorithms.vineppo import step_starts
+from agents.commands.gradient_lab import small_lab
 from rlvr_envs import ByteTokenizer, decode
 from rlvr_envs.worlds import every_episode
 from tests.agents import corridor
 from tests.agents.agent_cases import make_agent, playing_policy, sort_env
+from tests.agents.rounding import FLOAT64, assert_equal
 from tests.agents.test_turn_credit import EPISODES, exact_gradient, log_probability, masks
 from tests.agents.trajectories import scored, trajectory
 from verifiers import InvalidArgumentError
@@ -73,6 +76,23 @@ def test_with_exact_values_the_expected_gradient_is_the_exact_one(starts: tuple[
     expected = (chances * (advantages * logprobs).sum(1)).sum()
     (gradient,) = torch.autograd.grad(expected, theta)
     torch.testing.assert_close(gradient, exact_gradient(theta), atol=1e-12, rtol=1e-10)
+
+
+@FLOAT64
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_agents_expected_gradient_is_that_of_the_expected_return(size: int) -> None:
+    """Over all completions of a transformer, in steps of some tokens with exact values."""
+    lab = small_lab()
+    for row, one in enumerate(lab.completions):
+        begins = one.policy_mask & ((np.arange(len(one.tokens)) - one.prompt_length) % size == 0)
+        exact = np.where(begins, lab.values[row, : len(one.tokens)].numpy(), NAN)
+        lab.completions[row] = dataclasses.replace(one, step_values=exact)
+    config = VinePPOConfig(
+        problems_per_step=1, group_size=1, minibatches=1, whiten=False, aggregation=Aggregation.SEQUENCE_MEAN_TOKEN_SUM
+    )
+    agent = VinePPO(lab.policy, config)
+    estimates = torch.stack([lab.estimate(agent, [row]) for row in range(len(lab.completions))])
+    assert_equal(lab.probabilities.detach() @ estimates, lab.gradient)
 
 
 def returns_of_prefixes(env: Any, policy: Any) -> dict[str, tuple[float, float]]:
