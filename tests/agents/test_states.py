@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import Episode, rollout
+from agents import Episode, make_batch, rollout
 from agents.rollouts.states import states_before
+from agents.training.batch_passes import token_logprobs
 from rlvr_envs import Reply, Turn
 from tests.agents.agent_cases import playing_policy, sort_env
+from tests.agents.rounding import FLOAT64, assert_equal_stored
 from tests.agents.test_rollout import Scripted
 from tests.envs.helpers import EOS, says, text_tokens, vector_env
 from verifiers import InvalidArgumentError, Problem
@@ -46,6 +48,20 @@ def test_an_episode_from_any_of_its_states_goes_on_as_it_did() -> None:
             np.testing.assert_allclose(other.logprobs[position:], one.logprobs[position:], atol=1e-4)
             assert other.rewards[position:].tolist() == one.rewards[position:].tolist()
             assert (other.terminated, other.completion) == (one.terminated, one.completion)
+
+
+@FLOAT64
+def test_an_episode_from_a_state_is_a_row_whose_tokens_were_seen_when_its_own_were_sampled() -> None:
+    """The learner finds the log-probabilities that the policy sampled with, and learns no token of the state."""
+    env = sort_env("grpo")
+    policy = playing_policy(env)
+    played = rollout(env, policy, [Episode(index, index, index) for index in range(4)])
+    states = states_before(env, [(one, [int(np.flatnonzero(one.policy_mask)[-1])]) for one in played])
+    episodes = [Episode(state.problem_index, 0, 50, state=state) for (state,) in states]
+    batch = make_batch(rollout(env, policy, episodes))
+    assert [int(row.nonzero()[0]) for row in batch.loss_mask] == [len(state.tokens) for (state,) in states]
+    recomputed = token_logprobs(policy, batch, 4)
+    assert_equal_stored(recomputed[batch.loss_mask], batch.logprobs[batch.loss_mask])
 
 
 def test_states_within_a_dialogue_know_its_turns() -> None:
