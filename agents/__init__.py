@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from agents.algorithms.thompson import Thompson as Thompson, ThompsonConfig as ThompsonConfig
     from agents.algorithms.trpo import TRPO as TRPO, TRPOConfig as TRPOConfig
     from agents.algorithms.ucb1 import UCB1 as UCB1, UCB1Config as UCB1Config
+    from agents.algorithms.vineppo import VinePPO as VinePPO, VinePPOConfig as VinePPOConfig
     from agents.batch import Batch as Batch, make_batch as make_batch
     from agents.config import AgentConfig as AgentConfig
     from agents.endpoint.client import Endpoint as Endpoint, EndpointConfig as EndpointConfig

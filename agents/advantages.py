@@ -506,3 +506,34 @@ def _decisions(
 def _at_tokens(decisions: Tensor, mask: Tensor) -> Tensor:
     """Scatter f64[b t] of decisions to the tokens that are decisions; 0 elsewhere."""
     return torch.where(mask, decisions.gather(1, (_decision_index(mask) - 1).clamp(min=0)), 0.0)
+
+
+# Values estimated at the steps of a completion
+
+
+def step_advantages(
+    rewards: Float[Tensor, "b t"], step_values: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]
+) -> Float[Tensor, "b t"]:
+    """A = r + V(s') - V(s) for every token of a step from s to s': VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679).
+
+    A step begins at each of the policy's own tokens for which a value is given, and r is the sum of the rewards up to the next
+    step. After the last step V is 0. With exact values the gradient is that of the expected return, and with estimates of them
+    too if these are unbiased, independent of the completion, and steps end by what was written so far alone.
+
+    Args:
+        rewards: f[b t].
+        step_values: f[b t], the value of the state before each token that begins a step; NaN for all others.
+        mask: bool[b t], the policy's own tokens.
+
+    Returns:
+        f64[b t]; 0 outside the mask and before the first step.
+    """
+    starts = mask & ~step_values.isnan()
+    number = starts.long().cumsum(1)  # 0 before the first step
+    shape = (len(number), int(number.max()) + 2 if number.numel() else 2)
+    paid, values = (
+        torch.zeros(shape, dtype=torch.float64, device=rewards.device).scatter_add(1, number, amounts)
+        for amounts in (rewards.double(), torch.where(starts, step_values.double(), 0.0))
+    )
+    advantages = paid[:, :-1] + values[:, 1:] - values[:, :-1]
+    return torch.where(mask & (number > 0), advantages.gather(1, number), 0.0)

@@ -49,6 +49,8 @@ class Batch:
     baselines: Tensor | None
     """f64[b], baseline of each score, such as the greedy completion's score; NaN where it is unknown, None if there are no
     baselines."""
+    step_values: Tensor | None = field(default=None, metadata=_PER_TOKEN)
+    """f64[b l], estimates of the value of the state before each token that begins a step; NaN for all other tokens."""
     legal: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """u8[b l ceil(v/8)], packed masks of the legal tokens."""
     observations: Tensor | None = field(default=None, metadata=_PER_TOKEN)
@@ -152,6 +154,7 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
         groups=torch.tensor([trajectory.group for trajectory in trajectories]),
         truncated=torch.tensor([trajectory.truncated for trajectory in trajectories]),
         baselines=_baselines(trajectories),
+        step_values=_step_values(trajectories),
         legal=_legal_masks(trajectories),
         observations=_observations(trajectories),
         **_components(trajectories),
@@ -163,6 +166,17 @@ def _baselines(trajectories: Sequence[Trajectory]) -> Tensor | None:
     if all(baseline is None for baseline in given):
         return None
     return torch.tensor([math.nan if baseline is None else baseline for baseline in given], dtype=torch.float64)
+
+
+def _step_values(trajectories: Sequence[Trajectory]) -> Tensor | None:
+    """Pad the values before steps, if there are any; NaN for trajectories without."""
+    if all(trajectory.step_values is None for trajectory in trajectories):
+        return None
+    given = [
+        np.full(len(trajectory.tokens), math.nan) if trajectory.step_values is None else trajectory.step_values
+        for trajectory in trajectories
+    ]
+    return torch.from_numpy(_pad(given))
 
 
 def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:

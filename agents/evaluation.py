@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 from agents.endpoint.client import Endpoint
 from agents.endpoint.sampling import endpoint_env, endpoint_prompt, sample_endpoint
 from agents.results.at_k import AtK, answer_verifier, check_draws, count_votes, estimate_maj_at, estimate_pass_at
-from agents.results.evaluation_record import EvaluationRecord, Sample, SampledRow, sample_line
+from agents.results.evaluation_record import ORACLE_NOTE, EvaluationRecord, Sample, SampledRow, sample_line
 from agents.rollouts.loop import Episode, play
 from agents.rollouts.vector_adapter import num_problems
+from agents.search.results import Search
 from agents.seeding import env_seeds, sample_seeds
 from agents.training.verifier_errors import shown
 from agents.types import Policy, Trajectory
@@ -72,6 +74,8 @@ class Evaluation:
     """maj@k for each k that was asked for."""
     trajectories: tuple[Trajectory, ...] = ()
     """The episodes that were played, in the same order, without those of a resumed record."""
+    search: Mapping[str, Any] | None = None
+    """The search that found the samples, as its manifest; None where each was sampled once."""
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -86,6 +90,11 @@ class Evaluation:
             notes += f", {self.unsupported} unsupported by the verifier"
         if self.applied:
             notes += ", decided by " + ", ".join(f"{part} {count}" for part, count in self.applied.items())
+        if self.search is not None:
+            method, guide = self.search["method"], self.search["guide"]
+            notes += f", found by {method} with the guide {guide} and {self.search_tokens} tokens"
+        if self.oracle:
+            notes += f"; {ORACLE_NOTE}"
         about = ", approximately" if self.approximate else ""
         return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({self.problems} problems x {self.samples}{notes})"
 
@@ -93,6 +102,16 @@ class Evaluation:
     def errored(self) -> int:
         """Number of samples that say nothing about the policy: their verifier broke, or their request failed."""
         return self.verifier_errors + self.failed_requests
+
+    @property
+    def oracle(self) -> bool:
+        """Whether the samples were chosen by the verdicts that score them, so that the score is no accuracy."""
+        return self.search is not None and bool(self.search["oracle"])
+
+    @property
+    def search_tokens(self) -> int:
+        """Number of tokens that the searches took, with those thrown away."""
+        return sum(row.search_tokens or 0 for row in self.rows)
 
     @property
     def warning(self) -> str | None:
@@ -115,6 +134,7 @@ class Evaluation:
             "bounds": [_finite(end) for end in self.bounds],
             **{name: getattr(self, name) for name in ("approximate", *counts, "error_causes")},
             **({"applied": self.applied} if self.applied else {}),
+            **({"oracle": self.oracle, "search_tokens": self.search_tokens} if self.search is not None else {}),
             "pass_at": [result.summary() for result in self.pass_at],
             "maj_at": [result.summary() for result in self.maj_at],
         }
@@ -129,6 +149,7 @@ def evaluate(
     seed: int = 0,
     pass_at: Sequence[int] = (),
     maj_at: Sequence[int] = (),
+    search: Search | None = None,
     record: EvaluationRecord | None = None,
     on_sample: Callable[[Sample], None] | None = None,
 ) -> Evaluation:
@@ -150,12 +171,14 @@ def evaluate(
         pass_at: Each k for which pass@k is estimated, at most `samples`.
         maj_at: Each k for which maj@k is estimated, at most `samples`; the environment's verifier then has to compare answers
             with each other, as `verifiers.AnswerVerifier`.
+        search: Finds each sample among several tries, such as `agents.search.BestOfN`; None samples once. With the guide
+            `"oracle"` the score is an upper bound, as pass@k is, and `Evaluation.oracle` says so.
         record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
         on_sample: Called with each sample: first those of the record, then each as its episode ends.
 
     Raises:
-        InvalidArgumentError: If the environment has fewer problems, the number of problems is unknown, or a resumed record
-            is of another evaluation.
+        InvalidArgumentError: If the environment has fewer problems, the number of problems is unknown, a resumed record
+            is of another evaluation, or an endpoint is to search.
         EngineError: If an endpoint can't be reached, or refuses what all requests have in common.
         OSError: If the record can't be written; it then holds all earlier samples.
     """
@@ -166,6 +189,8 @@ def evaluate(
     votes = _vote_counter(env) if maj_at else None  # before there is any sample that it might refuse
     _warn_of_equal_samples(policy, samples)
     settings = {"problems": count, "samples": samples, "seed": seed, **_settings(env, policy)} if record else {}
+    if search is not None:
+        settings["search"] = dict(search.manifest)
     rows = {} if record is None else record.begin(settings)
     keys = [(problem, sample) for problem in range(count) for sample in range(samples)]
     for key in keys:
@@ -173,7 +198,7 @@ def evaluate(
             on_sample(rows[key])
     missing = [key for key in keys if key not in rows or rows[key].errored]
     played: dict[tuple[int, int], Trajectory] = {}
-    with contextlib.closing(_sampled(env, policy, missing, seed, (count, samples))) as sampled:
+    with contextlib.closing(_sampled(env, policy, missing, seed, (count, samples), search)) as sampled:
         for made in sampled:
             sample = made.sample
             if record is not None:
@@ -192,6 +217,7 @@ def evaluate(
         pass_at=pass_at,
         maj_at=maj_at,
         votes=[] if votes is None else votes(ordered),
+        search=None if search is None else search.manifest,
     )
     if record is not None:
         record.finish(result.summary())
@@ -204,14 +230,28 @@ def _sampled(
     keys: Sequence[tuple[int, int]],
     seed: int,
     size: tuple[int, int],
+    search: Search | None,
 ) -> Generator[SampledRow]:
     """Make the samples given by problem and number, of `size` problems and samples, in the order in which they end."""
     seeds = sample_seeds(seed, _EVALUATION, *size)
     if isinstance(policy, Endpoint):
+        if search is not None:
+            raise InvalidArgumentError(
+                "a server's completions can't be searched, since episodes are played token by token in a search: take several "
+                "samples with pass@k and maj@k, or another engine"
+            )
         own = [int(seeds[key]) for key in keys]
         yield from sample_endpoint(endpoint_env(env), policy, keys, own)
         return
     episodes = _episodes(env, keys, seed, seeds)
+    if search is not None:
+        for index, found in search.find(env, policy, episodes):
+            problem, number = keys[index]
+            sample = Sample.of(found.trajectory, problem=problem, sample=number)
+            # The seed is that of the search, from which those of its tries follow.
+            sample = dataclasses.replace(sample, seed=episodes[index].seed, search_tokens=found.tokens)
+            yield SampledRow(sample, found.trajectory.completion, found.trajectory.verdict, found.trajectory)
+        return
     for index, trajectory in play(env, policy, episodes) if episodes else ():
         problem, number = keys[index]
         sample = Sample.of(trajectory, problem=problem, sample=number)
@@ -309,6 +349,7 @@ def summarize_evaluation(
     pass_at: Sequence[int] = (),
     maj_at: Sequence[int] = (),
     votes: Sequence[Sequence[int | None]] = (),
+    search: Mapping[str, Any] | None = None,
 ) -> Evaluation:
     """Summarise `samples` samples for each of `problems` problems; maj@k takes their votes: see `count_votes`."""
     means = _problem_means(rows)
@@ -334,6 +375,7 @@ def summarize_evaluation(
         applied=dict(sorted(Counter(row.applied for row in rows if row.applied is not None).items())),
         maj_at=tuple(estimate_maj_at(votes, k) for k in maj_at),
         trajectories=tuple(trajectories),
+        search=search,
     )
 
 

@@ -51,6 +51,7 @@ AGENTS = {
     "npg": AgentEntry("npg", "NPG", "natural policy gradient: a step of fixed KL divergence"),
     "trpo": AgentEntry("trpo", "TRPO", "natural gradient with a line search inside a trust region"),
     "ppo": AgentEntry("ppo", "PPO", "clipped surrogate over minibatches, with a critic"),
+    "vineppo": AgentEntry("vineppo", "VinePPO", "clipped surrogate with Monte Carlo values between steps, no critic"),
     "grpo": AgentEntry("grpo", "GRPO", "scores normalised within their group, clipped surrogate, no critic"),
     "dr-grpo": AgentEntry("dr_grpo", "DrGRPO", "GRPO without dividing by length and standard deviation"),
     "dapo": AgentEntry("dapo", "DAPO", "GRPO with clip-higher and dynamic sampling"),

@@ -88,6 +88,7 @@ class Trajectory:
     group: int
     """Number of the group; trajectories of one group answer the same problem."""
     prompt_length: int
+    """Number of tokens that the episode started with: those of the prompt, or of the captured state."""
     terminated: bool
     truncated: bool
     verdict: Verdict | None
@@ -113,6 +114,9 @@ class Trajectory:
     baseline: float | None = None
     """A baseline score for the same problem, such as that of the greedy completion; NaN if its verifier broke, None if
     there is no baseline."""
+    step_values: NDArray[np.float64] | None = None
+    """f64[l], an estimate of the value of the state before each token that begins a step, such as VinePPO's; NaN for all other
+    tokens. None if there are no estimates."""
 
     def __post_init__(self) -> None:
         if not self.errored and not np.isfinite(self.rewards).all():

@@ -161,6 +161,8 @@ def agent_settings(name: str, task: Task) -> dict[str, Any]:
     """What an agent is told in this benchmark, but for the seed: only what its config does not do without."""
     if name == "dr-grpo":
         return {"max_tokens": make_env(task, "train", num_envs=1).unwrapped.streams.rules.max_new_tokens}
+    if name == "vineppo":
+        return {"max_step_tokens": 1}  # these completions have no lines
     return {}
 
 

@@ -280,6 +280,7 @@ class TokenStreams:
         generators: Sequence[np.random.Generator | None],
         problems: Sequence[int],
         *,
+        states: Sequence[StreamState | None] | None = None,
         drop_awaited: bool = False,
     ) -> None:
         """Start a new episode in some rows; on an error in none of them.
@@ -288,10 +289,12 @@ class TokenStreams:
             rows: The rows to reset.
             generators: For each of them its new random generator, None to keep the one it has.
             problems: For each of them the problem's index, or `DRAW`.
+            states: For each of them a captured state to go on from, which has its own problem; None to start at the prompt.
             drop_awaited: Forget the verdicts that are awaited, as a reset of all rows does.
 
         Raises:
-            InvalidArgumentError: If a problem index is out of range, or a row awaits its verdict.
+            InvalidArgumentError: If a problem index is out of range, a row awaits its verdict, or a state does not fit or is
+                that of an episode that has ended.
             PromptTooLongError: If a prompt does not fit.
         """
         waiting = sorted(set(rows) & set(self.pending_rows()))
@@ -300,26 +303,41 @@ class TokenStreams:
         chosen = [
             generator or self._generators[row] or _fresh() for row, generator in zip(rows, generators, strict=True)
         ]
-        for index in problems:
-            self._check_problem(index)
-        indices = [self._choose(index, generator) for index, generator in zip(problems, chosen, strict=True)]
-        prompts = [self.prompt_tokens(index) for index in indices]
+        starts = [
+            self._start_of(index, generator) if state is None else self._checked_start(state)
+            for index, generator, state in zip(problems, chosen, states or [None] * len(rows), strict=True)
+        ]
         if drop_awaited:
             self._awaited.clear()
             self._asked.clear()
-        for row, generator, index, prompt in zip(rows, chosen, indices, prompts, strict=True):
+        for row, generator, start in zip(rows, chosen, starts, strict=True):
             self._generators[row] = generator
-            self._start(row, index, prompt)
+            if isinstance(start, StreamState):
+                self._overwrite(row, start)
+            else:
+                self._start(row, *start)
         self.started = self.started or len(rows) > 0
 
-    def _choose(self, index: int, generator: np.random.Generator) -> int:
-        return int(generator.integers(len(self.dataset))) if index == DRAW else int(index)
-
-    def _check_problem(self, index: object) -> None:
+    def _start_of(self, index: object, generator: np.random.Generator) -> tuple[int, NDArray[np.int32]]:
+        """The problem's index, drawn where that is asked for, and its prompt."""
         if not isinstance(index, int | np.integer) or not DRAW <= index < len(self.dataset):
             raise InvalidArgumentError(
                 f"problem {index!r} does not exist: expected -1 (draw) or [0, {len(self.dataset)})"
             )
+        chosen = int(generator.integers(len(self.dataset))) if index == DRAW else int(index)
+        return chosen, self.prompt_tokens(chosen)
+
+    def _checked_start(self, state: object) -> StreamState:
+        if not isinstance(state, StreamState):
+            raise InvalidArgumentError(
+                f"an episode starts from a state that get_state gave, got {type(state).__name__} {state!r}"
+            )
+        self._check_state(state)
+        if not state.live:
+            raise InvalidArgumentError(
+                "the episode of this state has ended, so that nothing can follow from it: capture states before the end"
+            )
+        return state
 
     def prompt_tokens(self, index: int) -> NDArray[np.int32]:
         """Encode the prompt of problem `index` as tokens i32[l].
@@ -749,18 +767,22 @@ class TokenStreams:
         Raises:
             InvalidArgumentError: If the state does not fit, or the row awaits its verdict.
         """
-        foreign = len(state.tokens) > 0 and int(state.tokens.max()) >= self.vocab_size
-        if foreign or len(state.tokens) > self.buffer_tokens or state.problem_index >= len(self.dataset):
-            raise InvalidArgumentError(
-                f"the state has {len(state.tokens)} tokens up to {state.tokens.max(initial=0)} and problem "
-                f"{state.problem_index}; this environment has {self.buffer_tokens} tokens of a vocabulary of "
-                f"{self.vocab_size}, and {len(self.dataset)} problems"
-            )
+        self._check_state(state)
         self._overwrite(row, state)
         generator = np.random.Generator(np.random.PCG64())
         generator.bit_generator.state = copy.deepcopy(dict(state.generator))
         self._generators[row] = generator
         self.started = True
+
+    def _check_state(self, state: StreamState) -> None:
+        foreign = int(state.tokens.max(initial=0)) >= self.vocab_size
+        longest = state.limit + self.rules.max_inserted_tokens - state.inserted
+        if foreign or longest > self.buffer_tokens or not 0 <= state.problem_index < len(self.dataset):
+            raise InvalidArgumentError(
+                f"the state has tokens up to {state.tokens.max(initial=0)}, of which there may be {longest} at the end, and "
+                f"problem {state.problem_index}; this environment has {self.buffer_tokens} tokens of a vocabulary of "
+                f"{self.vocab_size}, and {len(self.dataset)} problems"
+            )
 
     def use_generator(self, row: int, generator: np.random.Generator) -> None:
         """Draw the row's further problems from this generator."""

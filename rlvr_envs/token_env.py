@@ -33,7 +33,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
     the prompt and what follows it; the rest is 0.
 
     ## Starting State
-    A problem's prompt, drawn uniformly from the data set, or chosen with `reset(options={"problem": index})`.
+    A problem's prompt, drawn uniformly from the data set, or chosen with `reset(options={"problem": index})`; or any state
+    that `get_state` has captured, with `reset(options={"state": state})`.
 
     ## Reward
     0 until the episode ends, then the verifier's score of the completion; NaN where the verifier broke. A process scorer
@@ -73,19 +74,23 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
         Args:
             seed: Seed of the generator that draws problems, from now on.
-            options: `{"problem": index}` chooses the problem; -1 draws it.
+            options: `{"problem": index}` chooses the problem; -1 draws it. `{"state": state}` goes on from a captured state
+                instead, which has its own problem; further problems are drawn by this environment's generator.
 
         Returns:
             The observation, and info with `problem_id` and `problem_index`.
 
         Raises:
-            InvalidArgumentError: If the problem index is out of range or an option is unknown.
+            InvalidArgumentError: If the problem index is out of range, an option is unknown, or a state does not fit or is that
+                of an episode that has ended.
             PromptTooLongError: If the prompt does not fit.
         """
         super().reset(seed=seed)
-        check_options(options, {"problem"})
-        problem_index = (options or {}).get("problem", DRAW)
-        self.streams.reset([0], [self.np_random], [problem_index], drop_awaited=True)
+        check_options(options, {"problem", "state"})
+        given = options or {}
+        self.streams.reset(
+            [0], [self.np_random], [given.get("problem", DRAW)], states=[given.get("state")], drop_awaited=True
+        )
         self._verdict_text = ""
         problem = self.streams.problem(0)
         info: Info = {"problem_id": problem.id if problem else "", "problem_index": int(self.streams.problem_index[0])}

@@ -62,22 +62,31 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
             seed: An int, from which one seed is spawned for each row; or a list with one seed (or None, to go on with the
                 row's generator) for each row: row i then behaves as a `TokenEnv` reset with `seed[i]`.
             options: `{"problems": i64[b]}` chooses problems by index, -1 draws; `{"reset_mask": bool[b]}` resets only the
-                rows where it is True, ignoring the other entries of `problems` and `seed`.
+                rows where it is True, ignoring the other entries of `problems`, `states` and `seed`; `{"states": [...]}` has
+                for each row a captured state to go on from, which has its own problem, or None.
 
         Returns:
             The observation, and info with `problem_id` and `problem_index` of the rows that were reset.
 
         Raises:
-            InvalidArgumentError: If an option has another shape or dtype, or a problem index is out of range.
+            InvalidArgumentError: If an option has another shape or dtype, a problem index is out of range, or a state does not
+                fit or is that of an episode that has ended.
             PromptTooLongError: If a prompt does not fit.
         """
-        check_options(options, {"problems", "reset_mask"})
+        check_options(options, {"problems", "reset_mask", "states"})
         mask = self._reset_mask((options or {}).get("reset_mask"))
         problems = self._problems((options or {}).get("problems"))
+        states = self._states((options or {}).get("states"))
         generators = self._row_generators(seed)
         rows = np.flatnonzero(mask).tolist()
         drop = len(rows) == self.num_envs
-        self.streams.reset(rows, [generators[row] for row in rows], [problems[row] for row in rows], drop_awaited=drop)
+        self.streams.reset(
+            rows,
+            [generators[row] for row in rows],
+            [problems[row] for row in rows],
+            states=[states[row] for row in rows],
+            drop_awaited=drop,
+        )
         return self._observation(), self._reset_info(mask)
 
     def step(self, actions: ArrayLike) -> StepResult:
@@ -175,6 +184,15 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
                 f"got {array.dtype} of shape {array.shape}"
             )
         return [int(index) for index in array]
+
+    def _states(self, states: object) -> Sequence[StreamState | None]:
+        if states is None:
+            return [None] * self.num_envs
+        if not isinstance(states, Sequence) or len(states) != self.num_envs:
+            raise InvalidArgumentError(
+                f"options['states'] must be a list with a state or None for each of {self.num_envs} rows, got {states!r}"
+            )
+        return states
 
     def _row_generators(self, seed: int | Sequence[int | None] | None) -> list[np.random.Generator | None]:
         if seed is None:

@@ -26,6 +26,7 @@ from agents.results.comparison import (
     score_measure,
     task_differences,
 )
+from agents.results.evaluation_record import ORACLE_NOTE
 from agents.results.judging import recorded_votes
 from agents.results.reading import RecordedRun
 from verifiers.statistics import FEW_PROBLEMS
@@ -55,7 +56,7 @@ class Compare:
         comparisons = compare_measures(runs, self._measures(runs))
         for difference in task_differences(runs):
             console.print(f"not the same task: {difference}", markup=False, soft_wrap=True)
-        for note in _left_out(runs, comparisons[0].problems):
+        for note in _notes(runs, comparisons[0].problems):
             console.print(note, markup=False, soft_wrap=True)
         console.print(_table(comparisons))
         for comparison in comparisons:
@@ -90,11 +91,12 @@ def _votes(run: RecordedRun, arguments: Mapping[str, Any]) -> list[list[int | No
     return recorded_votes(run, dataset, verifier)
 
 
-def _left_out(runs: Sequence[RecordedRun], problems: int) -> Iterator[str]:
+def _notes(runs: Sequence[RecordedRun], problems: int) -> Iterator[str]:
     for run in runs:
         missing = len(run.problem_scores()) - problems
         notes = [f"{missing} problems that not all runs have are left out"] if missing else []
         notes += [f"{run.errored} errored samples are left out"] if run.errored else []
+        notes += [f"its samples were {ORACLE_NOTE}"] if run.oracle else []
         yield from (f"{run.name}: {note}" for note in notes)
 
 

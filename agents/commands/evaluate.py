@@ -24,6 +24,7 @@ from agents.commands.common import (
     verifier_spec,
     with_options,
 )
+from agents.commands.searches import search_for
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.endpoint.client import Endpoint
@@ -32,12 +33,14 @@ from agents.files.outputs import free_folder
 from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.results.at_k import check_draws
-from agents.results.evaluation_record import SAMPLES, EvaluationRecord, Sample
+from agents.results.evaluation_record import ORACLE_NOTE, SAMPLES, EvaluationRecord, Sample
+from agents.search.results import Search
 from agents.types import Policy
 from rlvr_envs import TokenVectorEnv, environment_class, environment_id
 from verifiers import InvalidArgumentError
 
 EngineName = Literal["torch", "vllm", "openai"]
+SearchName = Literal["best-of-n", "beam", "mcts"]
 _NO_FOLDER = "--resume needs --out, the folder of the evaluation to continue"
 
 
@@ -60,6 +63,15 @@ class Evaluate:
     """Numbers k for which to report pass@k, the probability that one of k samples is correct; at most --samples."""
     maj_at: tuple[int, ...] = ()
     """Numbers k for which to report maj@k, the probability that a majority vote of k samples is correct; at most --samples."""
+    search: SearchName | None = None
+    """Search for each completion instead of sampling once: the best of n samples, beam search, or Monte Carlo tree search."""
+    search_args: tuple[str, ...] = ()
+    """Settings of the search, each as name=value, such as n=16, width=4 or simulations=256."""
+    guide: str | None = None
+    """What best-of-n (majority, likelihood, oracle or a verifier) and mcts (oracle or a verifier) choose by. A verifier, such
+    as reward_model, is not shown the reference answer; oracle is that of the evaluation: its score is no accuracy."""
+    guide_args: tuple[str, ...] = ()
+    """Arguments of the guide, where it is a verifier, each as name=value, such as model=MODEL for the guide reward_model."""
     temperature: float = 0.0
     """Sampling temperature; 0 chooses the likeliest token."""
     seed: int = 0
@@ -96,6 +108,13 @@ class Evaluate:
         check_draws(self.samples, pass_at=self.pass_at, maj_at=self.maj_at)
         if (self.engine == "openai") != (self.base_url is not None):
             raise InvalidArgumentError("--base-url and --engine openai come together: give both or neither")
+        if self.search is None and (self.search_args or self.guide or self.guide_args):
+            raise InvalidArgumentError("--search-args, --guide and --guide-args belong to a search: give --search, too")
+        if self.search is not None and self.engine == "openai":
+            raise InvalidArgumentError(
+                "--search does not work with --engine openai: take several --samples with --pass-at and --maj-at, or choose "
+                "another engine"
+            )
         if self.engine != "openai":
             check_is_saved(self.model)
 
@@ -113,12 +132,15 @@ class Evaluate:
         judged_by = {} if spec is None else {"verifier": spec}
         if self.resume and self.out is None:
             raise InvalidArgumentError(_NO_FOLDER)
+        search = search_for(self.search, self.search_args, self.guide, self.guide_args)
         out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{folder_name(name)}")
         settings: dict[str, Any] = {"env": name, "split": self.split, "model": self.model}
         if self.engine != "torch":
             settings["engine"] = self.engine
         if self.engine == "vllm" and self.engine_args:
             settings["engine_args"] = redacted_pairs(self.engine_args)
+        if self.guide_args:
+            settings["guide"] = {"name": self.guide, "args": redacted_pairs(self.guide_args)}
         arguments = with_options({"split": self.split, **judged_by}, env_arguments(self.env_args))
         with (
             shown_warnings(),
@@ -127,7 +149,7 @@ class Evaluate:
             self._sampler(name, arguments) as (env, policy),
         ):
             try:
-                result = self._evaluate(env, policy, record)
+                result = self._evaluate(env, policy, record, search)
             except BaseException:
                 if record.num_samples:
                     TerminalConsole(stderr=True).print(
@@ -174,7 +196,9 @@ class Evaluate:
         with sampler_for(policy, env, "vllm" if self.engine == "vllm" else "torch", self.engine_args) as sampler:
             yield env, sampler
 
-    def _evaluate(self, env: TokenVectorEnv, policy: Policy | Endpoint, record: EvaluationRecord) -> Evaluation:
+    def _evaluate(
+        self, env: TokenVectorEnv, policy: Policy | Endpoint, record: EvaluationRecord, search: Search | None
+    ) -> Evaluation:
         count = env.num_problems if self.problems is None else self.problems
         done, scored, total = 0, 0, 0.0
         with progress(f"{self.env} {self.split}", count * self.samples) as advance:
@@ -194,6 +218,7 @@ class Evaluate:
                 seed=self.seed,
                 pass_at=self.pass_at,
                 maj_at=self.maj_at,
+                search=search,
                 record=record,
                 on_sample=show,
             )
@@ -222,6 +247,8 @@ class Evaluate:
             console.print(line, markup=False, soft_wrap=True)
         if result.warning is not None:
             print_warning(result.warning)
+        if result.oracle:
+            print_warning(f"the samples were {ORACLE_NOTE}")
 
 
 def short_name(model: str) -> str:

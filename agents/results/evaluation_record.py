@@ -23,6 +23,7 @@ The line of a sample has these fields:
 | `truncated` | whether the token budget ran out, or the verifier broke |
 | `applied` | the part that decided, of a `hybrid` or `first` verifier; null for others |
 | `error` | why the verifier broke, or the request for the completion failed; null if neither did |
+| `search_tokens` | number of tokens that the search for it took, with those thrown away; null without a search |
 | `unsupported` | whether it scored 0 because its tests use the program's objects in a way the sandbox does not support |
 
 Lines are in the order in which episodes end. A later line of the same problem and sample replaces an errored one. See
@@ -56,6 +57,8 @@ SAMPLES = "samples.jsonl"
 TABLE = "samples.parquet"
 FORMAT = 1
 """Version of the record's format, raised by every incompatible change."""
+ORACLE_NOTE = "chosen by the verdicts that score them: an upper bound like pass@k, not an accuracy"
+"""What is said of samples whose search was guided by the verifier of the evaluation."""
 _MAY_GROW = ("problems", "samples")
 _MAY_CHANGE = "engine_args"
 """Settings of which a change is only warned of, since another machine or engine may need others."""
@@ -82,6 +85,8 @@ class Sample:
     """Whether it scored 0 because its tests use the program's objects in a way the sandbox does not support."""
     applied: str | None = None
     """The part that decided, of a `hybrid` or `first` verifier; None for others."""
+    search_tokens: int | None = None
+    """Number of tokens that the search for it took, with those thrown away; None without a search."""
 
     @classmethod
     def of(cls, trajectory: Trajectory, *, problem: int, sample: int) -> Sample:
@@ -139,7 +144,8 @@ class Sample:
         Raises:
             DataError: If a field is missing or of another type.
         """
-        named: dict[str, Any] = {"unsupported": False, "applied": None} | line if isinstance(line, dict) else {}
+        added_later = {"unsupported": False, "applied": None, "search_tokens": None}
+        named: dict[str, Any] = added_later | line if isinstance(line, dict) else {}
         wrong = [
             name
             for name, expected in _FIELD_TYPES.items()
@@ -203,6 +209,7 @@ def sample_line(sample: Sample, completion: str, verdict: Verdict | None, proble
         "error": sample.error,
         "unsupported": sample.unsupported,
         "applied": sample.applied,
+        "search_tokens": sample.search_tokens,
     }
 
 

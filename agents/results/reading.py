@@ -61,6 +61,12 @@ class RecordedRun:
         return settings
 
     @property
+    def oracle(self) -> bool:
+        """Whether a search chose the samples by the verdicts that score them, so that the score is no accuracy."""
+        search = self.settings.get("search")
+        return isinstance(search, dict) and bool(search.get("oracle"))
+
+    @property
     def errored(self) -> int:
         """How many samples have no score, as their verifier broke or their request failed."""
         return sum(row["score"] is None for row in self.rows)

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from agents.rollouts.states import require_states
 from agents.rollouts.vector_adapter import with_token_info
 from agents.types import Action, Policy, Trajectory
+from rlvr_envs import StreamState
 from verifiers import InvalidArgumentError
 
 
@@ -39,8 +41,15 @@ class Episode:
     env_seed: int | None = None
     """Seed with which the row is reset, so that an environment that draws the problem itself draws the same one again; None
     continues the environment's random state. Episodes with the same problem and `env_seed` start alike."""
+    state: StreamState | None = field(default=None, compare=False)
+    """State of the same problem, captured by `get_state`, from which the episode starts; None for the prompt. All tokens of the
+    state are the trajectory's prompt, which this episode has not sampled, and its rewards are those that follow."""
 
     def __post_init__(self) -> None:
+        if self.state is not None and self.problem != self.state.problem_index:
+            raise InvalidArgumentError(
+                f"the episode's problem must be that of its state, {self.state.problem_index}, got {self.problem}"
+            )
         if not _is_u64(self.seed):
             raise InvalidArgumentError(
                 f"an episode's seed must be an integer from 0 to 2**64 - 1, got {self.seed!r}: take it modulo 2**64"
@@ -93,6 +102,8 @@ def play(
     env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]
 ) -> Iterator[tuple[int, Trajectory]]:
     """Play episodes as `rollout` does, and yield each trajectory as it ends, with its index in `episodes`."""
+    if any(episode.state is not None for episode in episodes):
+        require_states(env)
     return _Recorder(with_token_info(env), policy, episodes).play()
 
 
@@ -167,6 +178,11 @@ class _Recorder:
         problems = np.full(self.env.num_envs, -1, dtype=np.int64)
         problems[rows] = [episode.problem for episode in starting]
         options: dict[str, Any] = {"problems": problems}
+        if any(episode.state is not None for episode in starting):
+            states: list[StreamState | None] = [None] * self.env.num_envs
+            for row, episode in zip(rows.tolist(), starting, strict=True):
+                states[row] = episode.state
+            options["states"] = states
         if len(rows) < self.env.num_envs:
             options["reset_mask"] = np.isin(np.arange(self.env.num_envs), rows)
         seeds = self._env_seeds(rows, starting)
@@ -194,7 +210,7 @@ class _Recorder:
     def _check_starts(self, rows: NDArray[np.int64], starting: Sequence[Episode], observation: Any) -> None:
         """Check that episodes with the same problem and seed start alike, since members of a group are compared."""
         for row, episode in zip(rows.tolist(), starting, strict=True):
-            if episode.env_seed is None:
+            if episode.env_seed is None or episode.state is not None:
                 continue
             prompt = observation["tokens"][row, : self.length[row]].tobytes()
             if self.observations is not None:

@@ -16,7 +16,7 @@
 | `kept` | RFT: share of the completions that are learned from |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
 | `unsupported` | number of episodes scored 0 because their tests use objects in a way the sandbox does not support |
-| `baseline_errors` | number of other episodes excluded because the verifier broke on their baseline (ReMax) |
+| `baseline_errors` | number of other episodes excluded because the verifier broke on their baseline (ReMax, VinePPO) |
 | `loss`, `loss/TERM` | loss of the optimiser step, and its terms if there are several |
 | `entropy` | entropy of the policy at the trained tokens, in nats; it and the ratios are absent if no token had a gradient |
 | `kl` | k3 estimate of KL(policy || reference) per token |

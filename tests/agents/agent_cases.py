@@ -43,6 +43,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "remax": {"group_size": 1},
     "actor-critic": {"trace_decay": 0.0},
     "ppo": {"epochs": 1, "minibatches": 1},
+    "vineppo": {"minibatches": 1, "max_step_tokens": 2, "episodes_per_state": 2},
     "trpo": {"value_steps": 3, "cg_iterations": 4},
     "npg": {"value_steps": 3, "cg_iterations": 4},
 }
@@ -106,13 +107,14 @@ def some_trajectory(generator: np.random.Generator, *, score: float, group: int,
     mask[:3], mask[3] = False, True
     rewards = np.zeros(length)
     rewards[-1] = score
+    step_values = np.where(mask & (np.arange(length) % 3 == 0), 0.1 * np.arange(length), np.nan)
     return trajectory(
         mask.tolist(),
         tokens=tokens.tolist(),
         rewards=rewards.tolist(),
         verdict=scored_verdict(score, float(generator.integers(0, 2))),
         group=group,
-        **{"baseline": 0.25, "truncated": bool(generator.random() < 0.3), **fields},
+        **{"baseline": 0.25, "step_values": step_values, "truncated": bool(generator.random() < 0.3), **fields},
     )
 
 

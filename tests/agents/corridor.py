@@ -5,11 +5,12 @@ There is one problem and two legal moves, and four moves are made at most, so th
 episodes that were learned from. `python -m tests.agents.margins --seeds 20` says how far
 every agent gets. On 2026-11-22 (AMD EPYC Milan, AVX2; torch 2.13.0, transformers 5.23.0; one thread) the least share of the way
 with any of the seeds 0 to 19 was, to two decimals the same on the kernels chosen by default and with
-`ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE`:
+`ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE` (VinePPO: one day later, AVX-512 on an Intel Xeon, two threads):
 
 | agents | least share | (mean - 0.5) / standard deviation over seeds |
 |---|---|---|
 | actor-critic, A2C, PPO | 0.99 | 177 to 260 |
+| VinePPO | 0.97 | 81 |
 | REINFORCE, REINFORCE++ | 0.96 | 50, 49 |
 | RLOO, GRPO, Dr. GRPO, DAPO, OPO, GSPO, CISPO, GDPO, MaxRL | 0.95 | 44 to 47 |
 | ReMax | 0.94 | 32 |
@@ -83,6 +84,7 @@ SETTINGS: dict[str, Mapping[str, Any]] = {
     "npg": NATURAL,
     "trpo": NATURAL,
     "ppo": VALUES,
+    "vineppo": {**GROUPED, "max_step_tokens": 1, "episodes_per_state": 2},
     "grpo": GROUPED,
     "dr-grpo": {**GROUPED, "max_tokens": 4},
     "dapo": {**GROUPED, "max_rounds": 1},

@@ -138,6 +138,7 @@ def widened(batch: Batch, columns: int) -> Batch:
         loss_mask=pad(batch.loss_mask, (0, columns)),
         logprobs=pad(batch.logprobs, (0, columns)),
         rewards=pad(batch.rewards, (0, columns)),
+        step_values=None if batch.step_values is None else pad(batch.step_values, (0, columns)),
     )
 
 

@@ -159,6 +159,31 @@ def test_eval_runs_a_model_folder_and_records_every_sample(
     assert all(row["tokens"] <= 8 and row["outcome"] for row in rows)
 
 
+def test_eval_searches_and_says_where_the_score_is_no_accuracy(
+    model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("eval", "--env", "Reverse", "--model", str(model_folder), "--problems", "1", "--temperature", "1")
+    arguments += ("--env-args", "max_new_tokens=2", "--search-args", "n=2", "--search", "best-of-n", "--guide")
+    for guide in ("oracle", "likelihood"):
+        code, output, errors = run(capsys, *arguments, guide, "--out", str(tmp_path / guide))
+        assert code == 0
+        assert f"found by best-of-n with the guide {guide}" in output
+        assert ("an upper bound like pass@k, not an accuracy" in output) == (guide == "oracle")
+        assert ("warning: the samples were chosen by the verdicts" in errors) == (guide == "oracle")
+        manifest = json.loads((tmp_path / guide / "manifest.json").read_text())
+        assert manifest["settings"]["search"] == {
+            "method": "best-of-n",
+            "n": 2,
+            "guide": guide,
+            "oracle": guide == "oracle",
+        }
+    code, output, errors = run(capsys, "compare", str(tmp_path / "likelihood"), str(tmp_path / "oracle"))
+    assert (code, "oracle: its samples were chosen by the verdicts that score them" in output + errors) == (0, True)
+    code, _, errors = run(capsys, "eval", "--env", "Reverse", "--model", str(model_folder), "--guide", "oracle")
+    assert code != 0
+    assert "--search-args, --guide and --guide-args belong to a search: give --search, too" in errors
+
+
 def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     options = ("--env", "Reverse", "--env-args", "tokenizer=char", "--steps", "2", "--run-folder", str(folder))

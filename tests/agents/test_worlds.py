@@ -112,6 +112,7 @@ MAZE_LESSONS = {
     "npg": Lesson(None, NATURAL),
     "trpo": Lesson(None, NATURAL),
     "ppo": Lesson(settings={**PARTS, "epochs": 1}),
+    "vineppo": Lesson(settings=PARTS),
     "grpo": Lesson(settings=PARTS),
     "dr-grpo": Lesson(settings={**PARTS, "max_tokens": 12}),
     "dapo": Lesson(settings=PARTS),

@@ -1,0 +1,213 @@
+"""VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679): PPO whose values are estimated by playing on, without a critic.
+
+A completion is divided into steps, such as lines. From the state before each step K further completions are sampled; the mean
+of what they earn is an unbiased estimate of the state's value, so that
+
+    A = r + V(s') - V(s)
+
+is one of the advantage of the step from s to s', and all of its tokens get it. States that several completions of a batch have
+in common, such as the prompt, are estimated once. Where a step ends depends only on what was written up to there; otherwise the
+estimate would be biased.
+
+One training step, and the functions that implement it:
+
+    trajectories   tokens ~ pi_old, scored by the verifier               rollouts.loop.rollout
+    steps          the tokens that begin one                             step_starts
+    states         the trajectory's tokens up to there, played again     rollouts.states.states_before
+    V              the mean return of K episodes from each state         VinePPO.collect, rollouts.loop.rollout
+    A              r + V(s') - V(s), then whitened                       advantages.step_advantages, advantages.whiten
+    L              -min(ratio A, clip(ratio) A)                          losses.clipped_surrogate
+
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes those of the further
+completions too. Those on which the verifier broke are left out of the mean; where it broke on all from one state, the
+completions that pass through it are excluded from training.
+
+Departures from the paper: it makes two passes over batches of 512 completions of 64 problems, with a KL term of weight 1e-4 in
+the loss. By default there is one pass here, as for the other agents, and no KL term unless `kl_coefficient` is set. The authors
+divide solutions by rules for LaTeX; here a step ends with `step_separator`, or after `max_step_tokens`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from agents.advantages import step_advantages, whiten
+from agents.agent import Agent
+from agents.algorithms.config_checks import require_clip
+from agents.batch import Batch, make_batch
+from agents.config import AgentConfig
+from agents.losses import clipped_surrogate, clipped_tokens
+from agents.rollouts.loop import Episode
+from agents.rollouts.states import require_states, states_before
+from agents.seeding import mix
+from agents.types import Trajectory
+from rlvr_envs import StreamState, Tokenizer
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class VinePPOConfig(AgentConfig):
+    """Settings of VinePPO."""
+
+    minibatches: int = 4
+    episodes_per_state: int = 9
+    """Number K of further completions sampled from each state whose value is estimated."""
+    step_separator: str = "\n"
+    """Text that ends a step; empty to divide completions by `max_step_tokens` alone."""
+    max_step_tokens: int | None = None
+    """Number of tokens after which a step ends in any case; None sets no limit."""
+    whiten: bool = True
+    """Whether advantages are normalised to mean 0 and standard deviation 1 over the batch's tokens."""
+    clip_low: float = 0.2
+    """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
+    clip_high: float = 0.2
+    """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_clip(self.clip_low, self.clip_high)
+        if self.episodes_per_state < 1:
+            raise InvalidArgumentError(f"episodes_per_state must be at least 1, got {self.episodes_per_state}")
+        if self.max_step_tokens is not None and self.max_step_tokens < 1:
+            raise InvalidArgumentError(f"max_step_tokens must be at least 1, or None, got {self.max_step_tokens}")
+        if self.needs_reference and self.kl_placement == "reward":
+            raise InvalidArgumentError(
+                "VinePPO estimates values from the environment's rewards, which a KL term would not be part of: set "
+                "kl_placement='loss'"
+            )
+
+
+class VinePPO(Agent):
+    """PPO with Monte Carlo values of the states between steps."""
+
+    name = "vineppo"
+    config: VinePPOConfig
+
+    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+        """Sample completions, and estimate the value of the state before each of their steps."""
+        require_states(env)
+        trajectories = self.play(env, self.episodes(env, first_round))
+        return self.with_values(env, trajectories), 1
+
+    def with_values(self, env: VectorEnv[Any, Any, Any], trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+        """Estimate the `step_values` of trajectories that were sampled in an environment."""
+        config, tokenizer = self.config, require_states(env).tokenizer
+        starts = [step_starts(one, tokenizer, config.step_separator, config.max_step_tokens) for one in trajectories]
+        states = states_before(env, list(zip(trajectories, starts, strict=True)))
+        values = self._estimate(env, trajectories, states)
+        return [
+            _with_values(one, positions, [values[_key(state)] for state in own])
+            for one, positions, own in zip(trajectories, starts, states, strict=True)
+        ]
+
+    def _estimate(
+        self, env: VectorEnv[Any, Any, Any], trajectories: Sequence[Trajectory], states: Sequence[Sequence[StreamState]]
+    ) -> dict[tuple[int, bytes], float]:
+        """The value of each distinct state; NaN where the verifier broke on all episodes from it."""
+        count = self.config.episodes_per_state
+        origins: dict[tuple[int, bytes], tuple[Trajectory, StreamState]] = {}
+        for one, own in zip(trajectories, states, strict=True):
+            for state in own:
+                origins.setdefault(_key(state), (one, state))
+        episodes = [
+            Episode(state.problem_index, one.group, seed, state=state)
+            for one, state in origins.values()
+            for seed in _seeds(one.seed, len(state.tokens), count)
+        ]
+        played = self.play(env, episodes)
+        return {
+            key: self._mean_return(one, played[index * count : (index + 1) * count])
+            for index, (key, (one, _)) in enumerate(origins.items())
+        }
+
+    def _mean_return(self, origin: Trajectory, continuations: Sequence[Trajectory]) -> float:
+        """The mean of what was earned from a state of an episode on, by the config's rule for truncated episodes."""
+        batch = self.truncated(make_batch([_whole(origin, one) for one in continuations]))
+        earned = batch.rewards[:, continuations[0].prompt_length :].sum(dim=1)
+        return float(earned[batch.valid].mean())  # of none it is NaN
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Exclude completions that pass through a state without a value, and continue as for any agent."""
+        unknown = torch.zeros_like(batch.valid) if batch.baselines is None else batch.baselines.isnan()
+        return super().prepare(batch.without(unknown))
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """For all tokens of a step r + V(s') - V(s), whitened."""
+        advantages = step_advantages(batch.rewards, _values(batch), batch.loss_mask)
+        return whiten(advantages, batch.loss_mask) if self.config.whiten else advantages
+
+    def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
+        """PPO's clipped surrogate."""
+        return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
+
+    def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return where the surrogate has no gradient."""
+        return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
+
+
+def step_starts(trajectory: Trajectory, tokenizer: Tokenizer, separator: str, max_tokens: int | None) -> list[int]:
+    """The positions of the tokens that begin a step.
+
+    A step begins with each turn of the policy, after a token that completes the separator, and after `max_tokens` tokens.
+    """
+    wanted = separator.encode()
+    starts: list[int] = []
+    seen, count = b"", 0
+    for position in np.flatnonzero(trajectory.policy_mask).tolist():
+        begins_turn = not trajectory.policy_mask[position - 1]
+        if begins_turn or (wanted and wanted in seen) or count == max_tokens:
+            starts.append(position)
+            seen, count = b"", 0
+        # A separator may span tokens, so that its beginning may be the end of what was seen.
+        seen = seen[len(seen) - len(wanted) + 1 :] if len(seen) >= len(wanted) else seen
+        seen, count = seen + tokenizer.token_bytes(int(trajectory.tokens[position])), count + 1
+    return starts
+
+
+def _with_values(trajectory: Trajectory, starts: Sequence[int], values: Sequence[float]) -> Trajectory:
+    """A trajectory with the values before its steps, the first being its baseline; NaN as the baseline if any is unknown."""
+    step_values = np.full(len(trajectory.tokens), math.nan)
+    step_values[list(starts)] = values
+    known = not any(map(math.isnan, values))
+    return dataclasses.replace(trajectory, step_values=step_values, baseline=values[0] if known else math.nan)
+
+
+def _whole(origin: Trajectory, continuation: Trajectory) -> Trajectory:
+    """An episode from a state of another as one from the prompt, whose length counts all of its tokens."""
+    start = continuation.prompt_length
+    mask = np.concatenate([origin.policy_mask[:start], continuation.policy_mask[start:]])
+    return dataclasses.replace(continuation, policy_mask=mask)
+
+
+def _key(state: StreamState) -> tuple[int, bytes]:
+    return state.problem_index, state.tokens.tobytes()
+
+
+def _seeds(seed: int, position: int, count: int) -> list[int]:
+    """Sampling seeds of the episodes from a state, given that of the episode it was met in and its number of tokens."""
+    base = mix(np.array([seed], dtype=np.uint64)) ^ mix(np.array([position], dtype=np.uint64))
+    seeds: list[int] = mix(mix(base) ^ mix(np.arange(count, dtype=np.uint64))).tolist()
+    return seeds
+
+
+def _values(batch: Batch) -> Tensor:
+    """The values f64[b l] before the tokens that begin a step.
+
+    Raises:
+        InvalidArgumentError: If there are none at all, because the trajectories were not collected by VinePPO.
+    """
+    if batch.step_values is None:
+        raise InvalidArgumentError(
+            "no trajectory has values of the states before its steps: use VinePPO.collect or VinePPO.with_values, or set the "
+            "`step_values` of each trajectory"
+        )
+    return batch.step_values

@@ -1,0 +1,86 @@
+"""States within an episode that was played, to start other episodes from: its tokens are played again up to there."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+from agents.types import Trajectory
+from rlvr_envs import StreamState, TokenStreams, TokenVectorEnv
+from verifiers import InvalidArgumentError
+
+
+def states_before(
+    env: VectorEnv[Any, Any, Any], played: Sequence[tuple[Trajectory, Sequence[int]]]
+) -> list[list[StreamState]]:
+    """Capture the states before some tokens of episodes, without disturbing those that the environment is playing.
+
+    No verifier is called. Tools and other interactions answer again, and have to answer as they did.
+
+    Args:
+        env: The environment in which the episodes were played.
+        played: Episodes, each with positions of tokens that its policy chose, in ascending order.
+
+    Raises:
+        InvalidArgumentError: If the environment is no `TokenVectorEnv`, or an episode is not one of it.
+    """
+    with own_streams(env, 1) as streams:
+        return [list(_states(streams, trajectory, positions)) for trajectory, positions in played]
+
+
+def require_states(env: VectorEnv[Any, Any, Any]) -> TokenVectorEnv:
+    """The environment below its wrappers, which has to have states that episodes can start from.
+
+    Raises:
+        InvalidArgumentError: If it is no `TokenVectorEnv`, which alone has them.
+    """
+    world = env.unwrapped
+    if isinstance(world, TokenVectorEnv):
+        return world
+    raise InvalidArgumentError(
+        f"episodes start from captured states in a TokenVectorEnv alone, which {type(world).__name__} is not"
+    )
+
+
+def own_streams(
+    env: VectorEnv[Any, Any, Any], num_streams: int, *, judged: bool = True
+) -> contextlib.closing[TokenStreams]:
+    """Further streams over the problems of an environment, under its rules, to be closed by `with`.
+
+    Args:
+        env: The environment, which is left as it is.
+        num_streams: Their number.
+        judged: False to call no verifier when an episode ends.
+    """
+    streams = require_states(env).streams
+    rules = dataclasses.replace(streams.rules, verification="sync", verifier=streams.rules.verifier if judged else None)
+    return contextlib.closing(TokenStreams(streams.dataset, rules, num_streams))
+
+
+def _states(streams: TokenStreams, trajectory: Trajectory, positions: Sequence[int]) -> Iterator[StreamState]:
+    streams.reset([0], [None], [trajectory.problem])
+    _check_same(streams, trajectory)
+    for position in positions:
+        while streams.length[0] < position:
+            start = int(streams.length[0])
+            inserted = np.flatnonzero(~trajectory.policy_mask[start:position])
+            end = start + int(inserted[0]) if len(inserted) else position
+            streams.advance(trajectory.tokens[None, start:end].astype(np.int64))
+            _check_same(streams, trajectory, least=start + 1)
+        yield streams.get_state(0)
+
+
+def _check_same(streams: TokenStreams, trajectory: Trajectory, least: int = 1) -> None:
+    """Check that the tokens so far, of which there are to be at least some, are those of the episode."""
+    tokens: NDArray[np.int32] = streams.tokens[0, : streams.length[0]]
+    if len(tokens) < least or not np.array_equal(tokens, trajectory.tokens[: len(tokens)]):
+        raise InvalidArgumentError(
+            f"the episode of problem {trajectory.problem_id!r} goes another way when its tokens are played again: it must be "
+            "one of this environment, from the prompt on, whose interactions are pure functions of the dialogue"
+        )

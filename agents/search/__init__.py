@@ -1,0 +1,35 @@
+"""Search: several completions, or a tree of them, for each answer that is given.
+
+A search chooses among what it has tried by a guide. Most guides know no more than the policy did: its own probabilities, a vote
+of the answers, a reward model. The guide `"oracle"` is the verifier that scores the result in the end; what it finds says what
+could be found, as pass@k does, and is no accuracy.
+
+`agents.evaluate(env, policy, search=BestOfN(16, "majority"))` evaluates what a search finds.
+
+Names are imported when they are first used, so that an evaluation without a search needs no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agents.search.beam import Beam as Beam
+    from agents.search.best_of_n import BestOfN as BestOfN
+    from agents.search.mcts import MCTS as MCTS
+    from agents.search.results import Search as Search, SearchResult as SearchResult
+
+_HOMES = {"MCTS": "mcts", "Beam": "beam", "BestOfN": "best_of_n", "Search": "results", "SearchResult": "results"}
+
+__all__ = ["MCTS", "Beam", "BestOfN", "Search", "SearchResult"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'agents.search' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"agents.search.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,114 @@
+"""Guides: what a search chooses by. All but the oracle know the problem without its reference answer.
+
+| guide | score of an episode |
+|---|---|
+| `"oracle"` | what the environment pays for it, by the verifier that scores the result in the end |
+| `"likelihood"` | the sum of the log-probabilities of the policy's tokens |
+| `"majority"` | the number of episodes with the same answer, as the environment's verifier compares answers with each other |
+| a verifier | its score of the completion, such as that of a reward model |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from agents.results.at_k import answer_verifier
+from agents.rollouts.states import require_states
+from agents.training.verifier_errors import error_cause
+from agents.types import Trajectory
+from verifiers import (
+    AnswerVerifier,
+    InvalidArgumentError,
+    Outcome,
+    Problem,
+    UnreadableReferenceError,
+    Verifier,
+    unknown_name,
+    verify_batch,
+)
+
+GuideName = Literal["oracle", "likelihood", "majority"]
+Guide = GuideName | Verifier
+ORACLE = "oracle"
+_BLIND = "A guide sees the problem without its reference answer; the one that knows it is the guide 'oracle'"
+GUIDES: tuple[str, ...] = get_args(GuideName)
+
+
+def check_guide(guide: object, known: Sequence[str]) -> None:
+    """Check that a guide is a verifier, or a name that a search knows.
+
+    Raises:
+        UnknownNameError: If it is another name; the message suggests the nearest.
+        InvalidArgumentError: If it is neither.
+    """
+    if isinstance(guide, str) and guide not in known:
+        raise unknown_name("guide", guide, [*known, "a verifier"])
+    if not isinstance(guide, str) and not callable(guide):
+        raise InvalidArgumentError(f"a guide is one of {', '.join(known)}, or a verifier; got {guide!r}")
+
+
+def guide_name(guide: Guide) -> str:
+    """A guide's name, or the class of a verifier."""
+    return guide if isinstance(guide, str) else f"{type(guide).__module__}.{type(guide).__qualname__}"
+
+
+def guide_scores(env: Any, guide: Guide, episodes: Sequence[Trajectory]) -> list[float]:
+    """The guide's score of each episode; all of them answer one problem, and started alike.
+
+    Raises:
+        InvalidArgumentError: If the guide is a verifier that broke on all of them, as one does that needs the reference answer.
+    """
+    if guide == "oracle":
+        return [-math.inf if episode.errored else episode.score for episode in episodes]
+    if guide == "likelihood":
+        return [float(np.sum(episode.logprobs[episode.policy_mask], dtype=np.float64)) for episode in episodes]
+    streams = require_states(env).streams
+    problem = streams.dataset[episodes[0].problem]
+    if guide == "majority":
+        return _votes(episodes, answer_verifier(streams.rules.verifier), problem)
+    assert not isinstance(guide, str)
+    return _verified(guide, episodes, problem)
+
+
+def without_answer(problem: Problem) -> Problem:
+    """The problem as one knows it who is to solve it."""
+    return dataclasses.replace(problem, reference=None, metadata={})
+
+
+def _votes(episodes: Sequence[Trajectory], verifier: AnswerVerifier, problem: Problem) -> list[float]:
+    """How many episodes have the answer of each; 0 without an answer. Whether answers are right plays no part."""
+    blind = without_answer(problem)
+    firsts: list[str] = []
+    votes: list[int | None] = []
+    for episode in episodes:
+        answer = None if episode.verdict is None else episode.verdict.answer
+        if answer is None:
+            votes.append(None)
+            continue
+        same = (number for number, first in enumerate(firsts) if verifier.same_answer(answer, first, blind))
+        votes.append(next(same, len(firsts)))
+        if votes[-1] == len(firsts):
+            firsts.append(answer)
+    return [0.0 if vote is None else float(votes.count(vote)) for vote in votes]
+
+
+def _verified(verifier: Verifier, episodes: Sequence[Trajectory], problem: Problem) -> list[float]:
+    blind = without_answer(problem)
+    completions = [episode.completion for episode in episodes]
+    try:
+        verdicts = verify_batch(verifier, completions, [blind] * len(episodes))
+    except UnreadableReferenceError as error:
+        raise InvalidArgumentError(f"{_broke(verifier, problem)} {error}. {_BLIND}") from error
+    errored = [verdict.outcome is Outcome.VERIFIER_ERROR for verdict in verdicts]
+    if all(errored):
+        raise InvalidArgumentError(f"{_broke(verifier, problem)} {error_cause(verdicts[0].detail)}. {_BLIND}")
+    return [-math.inf if broke else verdict.score for verdict, broke in zip(verdicts, errored, strict=True)]
+
+
+def _broke(verifier: Verifier, problem: Problem) -> str:
+    return f"the guide {guide_name(verifier)} broke on every completion of problem {problem.id!r}:"

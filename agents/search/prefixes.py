@@ -1,0 +1,119 @@
+"""What searches over tokens share: the policy's next-token probabilities after any prefix, and episodes with given tokens."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+from agents.policies.trainable import TrainablePolicy
+from agents.rollouts.loop import Episode, rollout
+from agents.types import Action, Policy, Trajectory
+from rlvr_envs import Observation
+from verifiers import InvalidArgumentError
+
+_TOKENS_AT_ONCE = 2**15
+"""Largest number of tokens in one forward pass."""
+
+
+def rating_policy(policy: Policy) -> TrainablePolicy:
+    """The policy that rates tokens: the same at temperature 1 if it is greedy, since a greedy one rates one token alone.
+
+    Raises:
+        InvalidArgumentError: If the policy samples only and gives no probabilities, as an engine such as vLLM does.
+    """
+    rated: Any = policy
+    if not hasattr(rated, "distributions"):
+        raise InvalidArgumentError(
+            f"a search over tokens needs the probabilities of all next tokens, which {type(policy).__name__} does not give: "
+            "use a CausalLMPolicy or TorchPolicy (--engine torch), or search by best-of-n"
+        )
+    chosen: TrainablePolicy = rated if rated.temperature > 0 else rated.at_temperature(1.0)
+    return chosen
+
+
+@torch.no_grad()
+def next_logprobs(
+    policy: TrainablePolicy, prefixes: Sequence[NDArray[np.int32]], legal: NDArray[np.int8] | None
+) -> NDArray[np.float64]:
+    """Log-probabilities f64[n v] of the token after each prefix; -inf where it is not legal.
+
+    Args:
+        policy: Whose probabilities, at its temperature.
+        prefixes: n prefixes, each i32[l].
+        legal: i8[n v], the legal next tokens; None if any is.
+    """
+    results = np.empty((len(prefixes), policy.vocab_size))
+    by_length: defaultdict[int, list[int]] = defaultdict(list)
+    for index, prefix in enumerate(prefixes):
+        by_length[len(prefix)].append(index)
+    for length, members in by_length.items():
+        size = max(1, _TOKENS_AT_ONCE // (length + 1))
+        for start in range(0, len(members), size):
+            some = members[start : start + size]
+            # The token to be rated is a placeholder: a distribution depends only on the tokens before it.
+            tokens = np.zeros((len(some), length + 1), dtype=np.int64)
+            tokens[:, :length] = np.stack([prefixes[index] for index in some])
+            allowed = None if legal is None else torch.from_numpy(legal[some].astype(bool))[:, None].to(policy.device)
+            rated = policy.distributions(torch.from_numpy(tokens).to(policy.device), length, allowed)
+            results[some] = rated[:, 0].double().cpu().numpy()
+    return results
+
+
+class Scripted:
+    """A policy that plays given tokens first, one at a time, and then leaves the choice to another.
+
+    Args:
+        scripts: The tokens of each episode, by its seed.
+        policy: What chooses when a script is at its end; None where scripts last to the end of their episodes.
+    """
+
+    version = 0
+
+    def __init__(self, scripts: Mapping[int, Sequence[int]], policy: Policy | None = None) -> None:
+        self._scripts = scripts
+        self._policy = policy
+        self._rest: dict[int, list[int]] = {}
+
+    def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        """Announce new episodes in some rows, with the seeds u64[r] that their scripts have."""
+        for row, seed in zip(rows.tolist(), seeds.tolist(), strict=True):
+            self._rest[row] = list(self._scripts[seed])
+        if self._policy is not None:
+            self._policy.begin(rows, seeds)
+
+    def rows_at_once(self, width: int) -> int | None:
+        """The number of rows of up to `width` tokens that the other policy has memory for; None if unlimited."""
+        limit = getattr(self._policy, "rows_at_once", None)
+        return None if limit is None else limit(width)
+
+    def act(
+        self,
+        observation: Observation,
+        *,
+        action_mask: NDArray[np.int8] | None = None,
+        rows: NDArray[np.bool_] | None = None,
+    ) -> Action:
+        """Choose the next token of each row; see `Policy.act`."""
+        assert rows is not None  # as rollouts say which rows play
+        count = len(rows)
+        tokens, logprobs = np.zeros((count, 1), dtype=np.int64), np.full((count, 1), np.nan, dtype=np.float32)
+        scripted = np.array([bool(rows[row] and self._rest.get(row)) for row in range(count)])
+        for row in np.flatnonzero(scripted).tolist():
+            tokens[row, 0] = self._rest[row].pop(0)
+        others = rows & ~scripted
+        if self._policy is not None and others.any():
+            action = self._policy.act(observation, action_mask=action_mask, rows=others)
+            tokens[others], logprobs[others] = action.tokens[others], action.logprobs[others]
+        return Action(tokens, rows.astype(np.int64), logprobs)
+
+
+def played(env: VectorEnv[Any, Any, Any], episode: Episode, tokens: Sequence[int]) -> Trajectory:
+    """The episode in which the policy's tokens are those given, judged by the environment."""
+    (trajectory,) = rollout(env, Scripted({episode.seed: tokens}), [episode])
+    return trajectory
