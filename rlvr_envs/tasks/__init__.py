@@ -55,6 +55,7 @@ from rlvr_envs.tasks.linear_equation import LinearEquation, LinearEquationEnv
 from rlvr_envs.tasks.mastermind import Mastermind, MastermindEnv
 from rlvr_envs.tasks.maze import Maze, MazeEnv
 from rlvr_envs.tasks.polynomial import Polynomial, PolynomialEnv
+from rlvr_envs.tasks.reasoning_gym import ReasoningGym, ReasoningGymEnv
 from rlvr_envs.tasks.reverse import Reverse, ReverseEnv
 from rlvr_envs.tasks.sort import Sort, SortEnv
 from rlvr_envs.tasks.text import TextEnv
@@ -99,6 +100,7 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     LinearEquationEnv,
     PolynomialEnv,
     FunctionEnv,
+    ReasoningGymEnv,
     GridWorldEnv,
     MazeEnv,
     TextEnv,
@@ -147,6 +149,7 @@ __all__ = [
     "Mastermind",
     "Maze",
     "Polynomial",
+    "ReasoningGym",
     "Reverse",
     "Sort",
     "load",
