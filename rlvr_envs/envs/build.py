@@ -288,8 +288,8 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     """Give the number of tokens under which the prompt of every problem fits.
 
     Exact for a finite data set, which is encoded once for each tokenizer and prompt. For one with `max_prompt_bytes`, such as a
-    procedural one, it is the bound that follows from the bytes of its longest prompt, since no token is shorter than a byte, and what the tokenizer puts
-    before a text.
+    procedural one, it is the bound that follows from the bytes of its longest prompt, since no token is shorter than a byte,
+    and what the tokenizer puts before a text.
     """
     if turns.opening is not None and turns.dialogue is not None:
         return _longest_opening(dataset, turns.dialogue, turns.opening)

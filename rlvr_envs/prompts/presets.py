@@ -39,8 +39,8 @@ _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
     ),
     ChatPrompt(
         name="tagged_chat",
-        template="{problem}\n\nReason step by step, then give your final answer, in exactly the form that is asked for, between "
-        "<answer> and </answer>.",
+        template="{problem}\n\nReason step by step, then give your final answer between <answer> and </answer>, in exactly the "
+        "form that is asked for.",
         source="Zero-shot chat with the answer in tags, as reasoning-gym reads it.",
     ),
     ChatPrompt(

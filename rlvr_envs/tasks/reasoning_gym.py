@@ -29,10 +29,10 @@ _KEPT = 4096
 class ReasoningGym:
     """Problems of one data set of reasoning-gym, each a function of task, config, split, seed and index.
 
-    Each problem comes from a data set of reasoning-gym with a seed of its own, made in the sandbox, since some run programs. The
-    splits are disjoint by construction: a stable hash of the question decides, and one question in four belongs to `"test"`.
-    Passed over are questions that are too long, and problems whose answers can't be judged: whose own right answer does not
-    have the full score, or a meaningless one has.
+    Each problem comes from a data set of reasoning-gym with a seed of its own, made in the sandbox, since some run programs.
+    The splits are disjoint by construction: a stable hash of the question decides, and one question in four belongs to
+    `"test"`. Passed over are questions that are too long, and problems whose answers can't be judged: whose own right answer
+    does not have the full score, or a meaningless one has.
 
     Args:
         split: `"train"` or `"test"`.
@@ -95,9 +95,7 @@ class ReasoningGym:
 
     def _make(self, index: int) -> Problem:
         dataset = ReasoningGymReference(self.task, self._seed(index), 0, self.level, self.config)
-        made = make_problem(
-            dataset, split=self.split, max_prompt_bytes=self.max_prompt_bytes, isolation=self.isolation
-        )
+        made = make_problem(dataset, split=self.split, max_prompt_bytes=self.max_prompt_bytes, isolation=self.isolation)
         reference = ReasoningGymReference(self.task, dataset.seed, made.index, self.level, self.config)
         gold = {} if made.answer is None else {"gold_completion": f"<answer>{made.answer}</answer>"}
         problem_id = f"reasoning_gym/{self.task}/{self.split}/{self.seed}/{index}"
@@ -114,9 +112,9 @@ class ReasoningGymEnv(TaskEnv):
     Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    About a hundred families of generated problems: algebra, arithmetic, algorithms, puzzles, games, graphs, logic, code, induction.
-    `task` names one, as in reasoning-gym 0.1.25, which `pip install 'rlvr-envs[reasoning-gym]'` installs; `level` and `config` set
-    how hard it is. Nothing is downloaded, and the train and test splits are disjoint.
+    About a hundred families of generated problems: algebra, arithmetic, algorithms, puzzles, games, graphs, logic, code and
+    induction. `task` names one, as in reasoning-gym 0.1.25, which `pip install 'rlvr-envs[reasoning-gym]'` installs; `level`
+    and `config` set how hard it is. Nothing is downloaded, and the train and test splits are disjoint.
 
     ## Starting State
     The question. Default prompt `tagged_chat`: one user message that asks for the answer between `<answer>` and `</answer>`.
@@ -126,9 +124,9 @@ class ReasoningGymEnv(TaskEnv):
     part; `verifier=("reasoning_gym", {"partial_credit": False})` pays right answers alone.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and `task="chain_sum"`, `level=None` (of the task's curriculum, from 0), `config={}` (fields of
-    the task's config), `seed=0`, `size`, `max_prompt_bytes=8192` (longer questions are passed over) and `isolation="auto"` (of the
-    sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `verifier="reasoning_gym"`.
+    Those of `rlvr_envs.Settings`, and `task="chain_sum"`, `level=None` (of the task's curriculum, from 0), `config={}` (fields
+    of the task's config), `seed=0`, `size`, `max_prompt_bytes=8192` (longer questions are passed over) and
+    `isolation="auto"` (of the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `verifier="reasoning_gym"`.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(

@@ -1,12 +1,12 @@
 """The program that runs in the sandbox: it makes problems of reasoning-gym, and asks its scorers.
 
-It reads one request as JSON from its standard input and answers in lines of JSON. It is sent as text, and imports nothing of this
-distribution.
+It reads one request as JSON from its standard input and answers in lines of JSON. It is sent as text, and imports nothing of
+this distribution.
 
-Some scorers evaluate the answer as Python (`eval`, sympy's `parse_expr`), in the process that decides about it. The sandbox keeps
-such an answer from harming the machine; what keeps it from choosing its score is that within a scorer `eval` takes nothing but
-literals, arithmetic, and calls of elementary functions. Otherwise `Integral(f, x)` would be an antiderivative of `f`, and a
-comprehension could write to the list of right answers.
+Some scorers evaluate the answer as Python (`eval`, sympy's `parse_expr`), in the process that decides about it. The sandbox
+keeps such an answer from harming the machine; what keeps it from choosing its score is that within a scorer `eval` takes
+nothing but literals, arithmetic, and calls of elementary functions. Otherwise `Integral(f, x)` would be an antiderivative of
+`f`, and a comprehension could write to the list of right answers.
 """
 
 from __future__ import annotations
@@ -40,10 +40,13 @@ class RefusedError(Exception):
 
 _NUMBERS = frozenset(("Symbol", "Integer", "Float", "Rational"))
 """What sympy's parser writes around the names and numbers of a text."""
-_FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth sech csch asinh acosh atanh acoth "
-    "exp log ln sqrt cbrt Abs".split()
+_TRIGONOMETRIC = tuple(
+    f"{inverse}{name}{hyperbolic}"
+    for inverse in ("", "a")
+    for name in ("sin", "cos", "tan", "cot", "sec", "csc")
+    for hyperbolic in ("", "h")
 )
+_FUNCTIONS = frozenset((*_TRIGONOMETRIC, "exp", "log", "ln", "sqrt", "cbrt", "Abs"))
 _NODES = (
     ast.Expression, ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Load, ast.Name, ast.Call, ast.keyword,
     ast.UnaryOp, ast.UAdd, ast.USub, ast.Invert, ast.BinOp, ast.operator,
@@ -184,11 +187,11 @@ def unjudgeable(dataset: Any, entry: Mapping[str, Any]) -> str:
     try:
         if isinstance(gold, str) and score_of(dataset, gold.strip(), entry) != 1.0:
             return "its own right answer does not have the full score"
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the reason is given
         return f"scoring its own right answer raises {type(error).__name__}: {error}"[:200]
     try:
         return f"the answer {CONTROL!r} has the full score" if score_of(dataset, CONTROL, entry) == 1.0 else ""
-    except Exception:  # some scorers raise at an answer of another form, which is no full score
+    except Exception:  # noqa: BLE001 - some scorers raise at an answer of another form, which is no full score
         return ""
 
 
@@ -266,7 +269,7 @@ def make(request: Mapping[str, Any]) -> dict[str, Any]:
     for index in range(min(MAX_DRAWS, len(dataset))):
         try:
             entry = dataset[index]
-        except Exception as error:  # some data sets give up on some indices
+        except Exception as error:  # noqa: BLE001 - some data sets give up on some indices; counted
             reason = f"{type(error).__name__}: {error}"[:200]
         else:
             question = entry["question"]
@@ -295,7 +298,7 @@ def judge(request: Mapping[str, Any], say: Callable[[object], None]) -> None:
     if not reason:
         try:
             say({"score": score_of(dataset, request["answer"], entry)})
-        except Exception as error:  # the answer is of another form than the scorer reads
+        except Exception as error:  # noqa: BLE001 - the answer is of another form than the scorer reads; recorded
             say({"score": 0.0, "exception": type(error).__name__})
 
 

@@ -103,7 +103,9 @@ def make_problem(
     replies, output = ask(runner(isolation, 1024), request, timeout_s=_MAKE_S)
     if not replies:
         raise VerifierFailureError(
-            f"reasoning-gym made no problem of {reference.task!r} ({output.failure}): {output.stderr[-300:]}".rstrip(": ")
+            f"reasoning-gym made no problem of {reference.task!r} ({output.failure}): {output.stderr[-300:]}".rstrip(
+                ": "
+            )
         )
     if "refused" in replies[0]:
         raise refusal(reference, *replies[0]["refused"])
@@ -118,4 +120,6 @@ def refusal(reference: ReasoningGymReference, kind: str, reason: str, known: lis
         return unknown_name(f"config field of {reference.task!r}", reason, known)
     if kind == "config":
         return InvalidArgumentError(f"reasoning-gym refuses the config of {reference.task!r}: {reason}")
-    return InvalidArgumentError(f"no problem of {reference.task!r} can be used with this config, split and length: {reason}")
+    return InvalidArgumentError(
+        f"no problem of {reference.task!r} can be used with this config, split and length: {reason}"
+    )

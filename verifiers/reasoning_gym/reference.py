@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from verifiers._settings import is_whole_number
 from verifiers.errors import InvalidArgumentError
@@ -40,7 +41,7 @@ class ReasoningGymReference:
                 raise InvalidArgumentError(f"{name} must be a whole number from 0 to {bound - 1}, got {value!r}")
 
 
-def check_choice(task: object, level: object, config: object) -> None:
+def check_choice(task: object, level: Any, config: object) -> None:
     """Check the arguments that choose a data set.
 
     Raises:
@@ -56,7 +57,9 @@ def check_choice(task: object, level: object, config: object) -> None:
         )
     for name in _OWN:
         if name in config:
-            raise InvalidArgumentError(f"config can't hold {name!r}, which is an argument of the data set here: {name}=")
+            raise InvalidArgumentError(
+                f"config can't hold {name!r}, which is an argument of the data set here: {name}="
+            )
 
 
 def _is_plain(value: object) -> bool:

@@ -29,9 +29,10 @@ class ReasoningGymVerifier:
     the last `</think>` is the response, and its answer the last `<answer>…</answer>`; without one the verdict is `NO_ANSWER`.
     A score between 0 and 1 is `SCORED`, one of 0 `INCORRECT`.
 
-    Some scorers evaluate the answer as Python, so each verdict is formed in a process of its own in the sandbox of `unit_tests`,
-    where `eval` takes literals, arithmetic and elementary functions only. Where a scorer of this release gives wrong answers the
-    full score, a further condition holds (`jailed.CONDITIONS`); an answer with a number that is not finite is never right.
+    Some scorers evaluate the answer as Python, so each verdict is formed in a process of its own in the sandbox of
+    `unit_tests`, where `eval` takes literals, arithmetic and elementary functions only. Where a scorer of this release gives
+    wrong answers the full score, a further condition holds (`jailed.CONDITIONS`); an answer with a number that is not finite
+    is never right.
 
     Before the answer, the problem's own right answer is scored, and one that answers nothing. If these show that the scorer
     can't tell them apart, the reference is unreadable, whatever the completion. What an answer breaks after that is its own
@@ -89,8 +90,8 @@ class ReasoningGymVerifier:
         except VerifierFailureError as error:
             return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": str(error)})
         if not replies:  # the answer was not looked at yet
-            error = f"the problem was not made again ({output.failure}): {output.stderr[-300:]}".rstrip(": ")
-            return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": error})
+            reason = f"the problem was not made again ({output.failure}): {output.stderr[-300:]}".rstrip(": ")
+            return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": reason})
         self._check_problem(replies[0], reference, problem)
         return self._verdict(answer.strip(), replies[1] if len(replies) > 1 else None, output)
 
