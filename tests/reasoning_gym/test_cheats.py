@@ -75,7 +75,7 @@ def test_a_program_in_place_of_an_answer_is_never_run(task: str, tmp_path: Path)
         ("polynomial_multiplication", lambda problem: f"({product(problem)}).expand()"),
         ("polynomial_multiplication", lambda problem: f"sympify('expand({product(problem)})')"),
         # Any four numbers, and numbers that are not used.
-        ("puzzle24", lambda problem: "8*3*1*1"),
+        ("puzzle24", lambda problem: "9 + 9 + 6*1" if 8 in numbers(problem) else "8*3*1*1"),
         ("puzzle24", lambda problem: "6*4 # 1 1"),
         ("puzzle24", lambda problem: "24 or (1, 1, 1)"),
         ("countdown", lambda problem: f"{target(problem)} # " + " ".join(map(str, numbers(problem)))),
@@ -83,7 +83,6 @@ def test_a_program_in_place_of_an_answer_is_never_run(task: str, tmp_path: Path)
         ("countdown", lambda problem: "(" + ", ".join(map(str, numbers(problem))) + ")"),
         # A beginning of the right digits, no number, numbers near the right ones, more than asked for.
         ("coin_flip", lambda problem: "0"),
-        ("coin_flip", lambda problem: gold(problem)[:-1]),
         ("complex_arithmetic", lambda problem: "nan"),
         ("complex_arithmetic", lambda problem: "nani"),
         ("number_sorting", lambda problem: re.sub(r"'-?[\d.]+'", "NaN", gold(problem))),
