@@ -155,7 +155,7 @@ def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[H
             step,
             1.0,
             f"in no group of the last {WINDOW} steps did one completion score above another, so that agents which compare "
-            "within groups have no gradient. Try a larger group_size, a higher temperature, or problems that are solved sometimes",
+            "within groups have no gradient. Try a larger group_size, a higher temperature, or other problems",
         )
 
 

@@ -95,6 +95,33 @@ def test_verify_says_what_and_why(
     assert "answer:" in output
 
 
+PEOPLE = "CREATE TABLE person (name TEXT, age INT); INSERT INTO person VALUES ('Ada', 36), ('Bo', 20);"
+SQUARE = "def square(x): return x * x"
+
+
+@pytest.mark.parametrize(
+    ("verifier", "completion", "reference", "code"),
+    [
+        ("sql", "SELECT name FROM person", {"query": "SELECT name FROM person", "scripts": [PEOPLE]}, 0),
+        ("sql", "SELECT age FROM person", {"query": "SELECT name FROM person", "scripts": [PEOPLE]}, 1),
+        ("sql", "SELECT 1", {"query": "SELECT 1"}, 2),
+        ("unit_tests", SQUARE, {"asserts": ["assert square(3) == 9"]}, 0),
+        ("unit_tests", SQUARE, {"entry_point": "square", "cases": [{"args": [3], "expected": 8}]}, 1),
+        ("unit_tests", "print(input())", [{"input": "a", "output": "a"}], 0),
+        ("unit_tests", SQUARE, {"assert": ["assert square(3) == 9"]}, 2),
+        ("ifeval", "no, thanks", {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}, 1),
+        # What a verifier takes as text stays text.
+        ("exact", '{"a": 1}', '{"a": 1}', 0),
+    ],
+)
+def test_verify_reads_references_that_are_json(
+    verifier: str, completion: str, reference: object, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = reference if isinstance(reference, str) else json.dumps(reference)
+    result, output, _ = run(capsys, "verify", completion, text, "--verifier", verifier)
+    assert result == code, output
+
+
 @pytest.mark.parametrize("name", [*BENCHMARKS, "Text"])
 def test_gold_answers_pass(name: str, local_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, output, _ = run(capsys, "check-dataset", name)
