@@ -70,6 +70,9 @@ def test_envs_lists_every_id_and_describes_one(capsys: pytest.CaptureFixture[str
     assert code == 0
     assert all(name in output for name in ENVIRONMENTS)
     assert "train 7473" in output
+    # At the width of 80 characters no name is broken.
+    names = {cls.task.verifier[0].rpartition(":")[2] for cls in CLASSES}
+    assert names <= set(output.split())
     code, output, _ = run(capsys, "envs", "GridWorld")
     assert "pays 1 for reaching the goal and nothing else" in output
     sections = ["Description", "Action Space", "Observation Space", "Starting State", "Reward", "Episode End"]
