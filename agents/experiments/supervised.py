@@ -27,7 +27,7 @@ from agents.rollouts.problem_order import problems_of_step
 from agents.training.learner import Learner, LearnerConfig, Loss
 from agents.types import Trajectory
 from rlvr_envs import TokenStreams
-from verifiers import DataError, InvalidArgumentError, check_types
+from verifiers import DataError, InvalidArgumentError, Problem, check_types
 
 _RANDOM_STEPS = 900
 _TRAINED_STEPS = 100
@@ -74,19 +74,24 @@ class SupervisedConfig:
 def demonstration(streams: TokenStreams, index: int) -> Trajectory:
     """Make the episode of a problem's gold completion, with a stop token if the environment has not ended it by then.
 
+    If the data set has a method `gold_turns`, the episode is made of the turns that it gives for the problem, each a text that
+    depends on nothing but the prompt and the answers to the turns before; it is played in the first stream.
+
     Raises:
-        DataError: If the problem has no gold completion.
+        DataError: If the problem has no gold completion, or is a game without gold turns.
     """
     problem = streams.dataset[index]
-    gold = problem.metadata.get("gold_completion")
-    if not isinstance(gold, str):
-        raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be trained on")
-    tokenizer = streams.rules.tokenizer
-    prompt = streams.prompt_tokens(index)
-    tokens = np.concatenate([prompt, tokenizer.encode(gold)])
-    over = streams.rules.end_condition
-    if over is None or not over(tokens, len(prompt), problem):
-        tokens = np.append(tokens, np.int32(tokenizer.eos_token))
+    gold_turns = getattr(streams.dataset, "gold_turns", None)
+    if gold_turns is not None:
+        tokens, own = _played(streams, index, gold_turns(problem))
+        gold, prompt = streams.completion(0), tokens[: streams.prompt_length[0]]
+    else:
+        gold, prompt = _gold_completion(streams, problem), streams.prompt_tokens(index)
+        tokens = np.concatenate([prompt, streams.rules.tokenizer.encode(gold)])
+        over = streams.rules.end_condition
+        if over is None or not over(tokens, len(prompt), problem):
+            tokens = np.append(tokens, np.int32(streams.rules.tokenizer.eos_token))
+        own = np.arange(len(tokens)) >= len(prompt)
     return Trajectory(
         problem_id=problem.id,
         group=index,
@@ -96,12 +101,39 @@ def demonstration(streams: TokenStreams, index: int) -> Trajectory:
         verdict=None,
         completion=gold,
         tokens=tokens,
-        policy_mask=np.arange(len(tokens)) >= len(prompt),
+        policy_mask=own,
         logprobs=np.zeros(len(tokens), dtype=np.float32),
         rewards=np.zeros(len(tokens)),
         policy_version=np.zeros(len(tokens), dtype=np.int32),
         action_masks=_legal_masks(streams, tokens, len(prompt)),
     )
+
+
+def _gold_completion(streams: TokenStreams, problem: Problem) -> str:
+    gold = problem.metadata.get("gold_completion")
+    if not isinstance(gold, str):
+        raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be trained on")
+    if hasattr(streams.rules.interaction, "game"):
+        raise DataError(
+            f"problem {problem.id!r} is a game whose gold completion is known from its answers alone: a model that learns it "
+            "learns to guess. Give the data set a method gold_turns(problem) with the turns of a good player, or start from "
+            "another model"
+        )
+    return gold
+
+
+def _played(streams: TokenStreams, index: int, turns: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """The tokens i32[l] of an episode of given turns, and which of them bool[l] are the player's."""
+    tokenizer = streams.rules.tokenizer
+    streams.reset([0], [None], [index])
+    own = np.zeros(streams.buffer_tokens, dtype=bool)
+    for turn in turns:
+        start = int(streams.length[0])
+        said = np.append(tokenizer.encode(turn), tokenizer.eos_token).astype(np.int64)
+        consumed = int(streams.advance(np.tile(said, (streams.num_streams, 1))).consumed[0])
+        own[start : start + consumed] = True
+    length = int(streams.length[0])
+    return streams.tokens[0, :length].copy(), own[:length]
 
 
 def _legal_masks(streams: TokenStreams, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.uint8] | None:

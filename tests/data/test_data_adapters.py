@@ -596,7 +596,7 @@ def test_rows_that_nothing_could_judge_are_not_called_rows_of_another_split(
 
 def test_a_benchmark_without_a_train_split_says_so() -> None:
     with pytest.raises(
-        UnknownNameError, match="Known: test, v1, .*published for evaluation alone. To learn from it all the"
+        UnknownNameError, match=r"Known: test, v1, .*published for evaluation alone. To learn from it all the"
     ):
         tasks.load("livecodebench", "train")
 
