@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from agents.console.counting import counted
 from agents.endpoint.client import Endpoint
 from agents.endpoint.sampling import endpoint_env, endpoint_prompt, sample_endpoint
 from agents.results.at_k import AtK, answer_verifier, check_draws, count_votes, estimate_maj_at, estimate_pass_at
@@ -87,7 +88,7 @@ class Evaluation:
         if self.applied:
             notes += ", decided by " + ", ".join(f"{part} {count}" for part, count in self.applied.items())
         about = ", approximately" if self.approximate else ""
-        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({self.problems} problems x {self.samples}{notes})"
+        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({counted(self.problems, 'problem')} x {self.samples}{notes})"
 
     @property
     def errored(self) -> int:

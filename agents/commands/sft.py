@@ -10,6 +10,7 @@ from rich.console import Console
 
 from agents.commands.common import env_arguments
 from agents.commands.policies import policy_for
+from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.experiments.supervised import SupervisedConfig, train_supervised
 from agents.files.outputs import check_new_folder, whole_folder
@@ -70,7 +71,9 @@ class SFT:
             if done:  # also after an interrupt, so that progress is not lost
                 with interrupts_deferred(), whole_folder(self.out) as folder:
                     save_model(folder, policy.model, env.streams.rules.tokenizer)
-                steps = f"{done} steps" if done == config.steps else f"stopped after {done} of {config.steps} steps"
+                steps = (
+                    counted(done, "step") if done == config.steps else f"stopped after {done} of {config.steps} steps"
+                )
                 console.print(
                     f"{steps}, last loss {last:.3f} nats per token; the model is in {self.out}",
                     markup=False,
@@ -81,7 +84,8 @@ class SFT:
     def _choices(self, config: SupervisedConfig, model: Any) -> str:
         """Describe the steps and the learning rate, and how to set them if they were chosen automatically."""
         assert config.learner.learning_rate is not None
+        assert config.steps is not None
         if config.learner == self.config.learner:
-            return f"{config.steps} steps, learning rate {config.learner.learning_rate:.1e}"
+            return f"{counted(config.steps, 'step')}, learning rate {config.learner.learning_rate:.1e}"
         rate = describe_choice(config.learner.learning_rate, model)
-        return f"{config.steps} steps, {rate}; set --steps and --learning-rate to change them"
+        return f"{counted(config.steps, 'step')}, {rate}; set --steps and --learning-rate to change them"

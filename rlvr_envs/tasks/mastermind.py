@@ -13,8 +13,10 @@ import numpy as np
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
-from verifiers import Problem
+from verifiers import InvalidArgumentError, Problem
 
+MOST_CODES = 50_000
+"""The most codes among which `Mastermind.gold_turns` looks for those that agree with all answers."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -78,7 +80,16 @@ class Mastermind(ProceduralDataset[str]):
     guesses: int = 10
 
     def gold_turns(self, problem: Problem) -> tuple[str, ...]:
-        """The guesses of a player who takes the first code, in order of digits, that agrees with all answers so far."""
+        """The guesses of a player who takes the first code, in order of digits, that agrees with all answers so far.
+
+        Raises:
+            InvalidArgumentError: If there are more than `MOST_CODES` codes, among which the player would look for too long.
+        """
+        if (codes := self.colours**self.length) > MOST_CODES:
+            raise InvalidArgumentError(
+                f"the turns of a good player of Mastermind are found among at most {MOST_CODES} codes, got {codes} "
+                f"(length={self.length}, colours={self.colours}): choose fewer"
+            )
         code = cast("Code", problem.reference).digits
         answers: dict[str, tuple[int, int]] = {}
         while code not in answers and len(answers) < self.guesses:

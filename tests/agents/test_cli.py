@@ -158,7 +158,7 @@ def test_references_without_a_gold_completion_are_read(tmp_path: Path, capsys: p
     row = {"key": 1, "prompt": "Write.", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
     (tmp_path / "ifeval" / "test.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     code, output, _ = run(capsys, "check-dataset", "IFEval", "--args", f"data_dir={tmp_path}")
-    said = "test: 1 problems have no gold completion; the references of 1 of them can be read\n"
+    said = "test: 1 problem without a gold completion; 1 of the references can be read\n"
     assert (code, output) == (0, said)
 
 

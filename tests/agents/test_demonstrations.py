@@ -10,7 +10,7 @@ import pytest
 
 import rlvr_envs  # noqa: F401 - registers the ids
 from agents.experiments.supervised import demonstration
-from verifiers import DataError, Outcome
+from verifiers import DataError, InvalidArgumentError, Outcome
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,12 @@ def test_games_are_shown_as_a_player_plays_them_who_knows_only_the_answers(name:
             _, reward, terminated, _, info = env.step(tokens[position : position + 1].astype(np.int64))
         assert (reward[0], terminated[0]) == (1.0, True)
         assert info["verdict"][0].outcome is Outcome.CORRECT
+
+
+def test_a_game_that_is_too_large_for_its_player_is_refused() -> None:
+    env: Any = gymnasium.make_vec("rlvr/Mastermind-v0", num_envs=1, length=9, colours=9)
+    with pytest.raises(InvalidArgumentError, match="among at most 50000 codes, got 387420489"):
+        demonstration(env.streams, 0)
 
 
 def test_a_game_without_the_turns_of_a_player_is_refused() -> None:
