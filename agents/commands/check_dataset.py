@@ -87,7 +87,7 @@ class CheckDataset:
             console.print(f"{split}: {passed} of {judged} gold completions pass{others}", markup=False)
         if read:
             console.print(
-                f"{split}: {counted(len(read), 'problem')} without a gold completion; {sum(read)} of the references can be read",
+                f"{split}: {counted(len(read), 'problem')} without a gold completion; {sum(read)} have a readable reference",
                 markup=False,
                 soft_wrap=True,
             )

@@ -147,6 +147,11 @@ def _legal_masks(streams: TokenStreams, tokens: NDArray[np.int32], prompt_length
     return np.packbits(masks, axis=1)
 
 
+def supervised_learner(policy: CausalLMPolicy, config: SupervisedConfig) -> Learner:
+    """The learner of a supervised training, before its first step."""
+    return Learner(policy, config.learner.for_model(policy.model, supervised=True))
+
+
 def train_supervised(
     policy: CausalLMPolicy,
     streams: TokenStreams,
@@ -154,6 +159,7 @@ def train_supervised(
     *,
     seconds: float | None = None,
     on_step: Callable[[int, float], None] | None = None,
+    learner: Learner | None = None,
 ) -> int:
     """Fit a policy to gold completions.
 
@@ -163,9 +169,10 @@ def train_supervised(
         config: Settings of the training.
         seconds: Number of seconds after which to stop, in place of `config.steps`.
         on_step: Called with the number of each step and its mean loss per token, in nats.
+        learner: The learner to use, whose steps count as done; by default a new one of `supervised_learner`.
 
     Returns:
-        The number of steps done.
+        The number of steps done, earlier ones of the learner included.
 
     Raises:
         InvalidArgumentError: If neither `config.steps` nor `seconds` is set.
@@ -174,10 +181,10 @@ def train_supervised(
         raise InvalidArgumentError(
             "no number of steps is set: set `steps` or `seconds`, or let `config.for_model` choose"
         )
-    learner = Learner(policy, config.learner.for_model(policy.model, supervised=True))
+    learner = learner or supervised_learner(policy, config)
     learner.run_steps = config.steps if seconds is None else None
     started = time.perf_counter()
-    step = 0
+    step = learner.steps
     while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
         indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
         demonstrations = [demonstration(streams, index) for index in indices]
