@@ -12,6 +12,7 @@ ADAPTERS := .cache/adapters
 VIEW := .cache/view
 LOGGERS := .cache/loggers
 RAY := .cache/ray
+REASONING_GYM := .cache/reasoning-gym
 AGREEMENT := .cache/agreement
 DOCS := .cache/docs
 OLDEST_INSPECT := 0.3.275
@@ -19,7 +20,7 @@ OLDEST_INSPECT := 0.3.275
 PARALLEL := -n 2 --dist worksteal
 
 .PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
-.PHONY: test-vllm test-loggers test-ray test-distributed test-agreement docs course bench clean
+.PHONY: test-vllm test-loggers test-ray test-reasoning-gym test-distributed test-agreement docs course bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -172,6 +173,17 @@ $(RAY)/.installed: pyproject.toml constraints.txt constraints-ray.txt
 	rm -rf $(RAY)
 	$(PYTHON) -m venv $(RAY)
 	$(RAY)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-ray.txt -e '.[ray]' pytest
+	touch $@
+
+# The data sets of reasoning-gym and its scorers, in an environment of its own (350 MB), which needs no torch.
+test-reasoning-gym: $(REASONING_GYM)/.installed
+	$(REASONING_GYM)/bin/pytest tests/reasoning_gym
+
+$(REASONING_GYM)/.installed: pyproject.toml constraints.txt constraints-reasoning-gym.txt
+	rm -rf $(REASONING_GYM)
+	$(PYTHON) -m venv $(REASONING_GYM)
+	$(REASONING_GYM)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-reasoning-gym.txt \
+		-e '.[reasoning-gym]' pytest
 	touch $@
 
 # Rollouts and weights through vLLM on CPU, in an environment of its own (3.7 GB). torch is named, so that the build at hand is

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         DoubleQLearning as DoubleQLearning,
         DoubleQLearningConfig as DoubleQLearningConfig,
     )
-    from agents.algorithms.dqn import DQN as DQN, DQNConfig as DQNConfig
     from agents.algorithms.dpo import DPO as DPO, DPOConfig as DPOConfig
+    from agents.algorithms.dqn import DQN as DQN, DQNConfig as DQNConfig
     from agents.algorithms.dr_grpo import DrGRPO as DrGRPO, DrGRPOConfig as DrGRPOConfig
     from agents.algorithms.epsilon_greedy import (
         EpsilonGreedy as EpsilonGreedy,

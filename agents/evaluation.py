@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+from agents.console.counting import counted
 from agents.endpoint.client import Endpoint
 from agents.endpoint.sampling import endpoint_env, endpoint_prompt, sample_endpoint
 from agents.results.at_k import AtK, answer_verifier, check_draws, count_votes, estimate_maj_at, estimate_pass_at
@@ -96,7 +97,7 @@ class Evaluation:
         if self.oracle:
             notes += f"; {ORACLE_NOTE}"
         about = ", approximately" if self.approximate else ""
-        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({self.problems} problems x {self.samples}{notes})"
+        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({counted(self.problems, 'problem')} x {self.samples}{notes})"
 
     @property
     def errored(self) -> int:

@@ -46,6 +46,7 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.countdown",
                     "verifiers.answers",
                     "verifiers.ifeval",
+                    "verifiers.reasoning_gym",
                     "verifiers.sql",
                     "verifiers.hub",
                     "verifiers.reward_model",
@@ -139,9 +140,9 @@ def test_the_wheel_holds_the_three_packages_and_runs_elsewhere(tmp_path: Path) -
 
 
 def requirements(*groups: list[str]) -> dict[str, str]:
-    """The lower bound of each direct dependency that is another distribution."""
+    """The lower bound, or the only version, of each direct dependency that is another distribution."""
     texts = [text for group in groups for text in group if not text.startswith("rlvr-envs")]
-    return {name: bound for name, _, bound in (text.partition(">=") for text in texts)}
+    return dict(re.split(">=|==", text) for text in texts)
 
 
 def pins(name: str) -> dict[str, str]:
@@ -170,7 +171,7 @@ def test_the_lowest_versions_that_are_tested_are_the_lower_bounds() -> None:
 
 def test_the_pinned_versions_are_within_the_bounds() -> None:
     pinned = pins("constraints.txt") | {name: pins("constraints-loggers.txt")[name] for name in ("wandb", "trackio")}
-    pinned |= {"ray": pins("constraints-ray.txt")["ray"]}
+    pinned |= {name: pins(f"constraints-{name}.txt")[name] for name in ("ray", "reasoning-gym")}
     for name, bound in requirements(PROJECT["dependencies"], *EXTRAS.values()).items():
         if name != "vllm":
             assert release(pinned[name]) >= release(bound), name
@@ -179,7 +180,7 @@ def test_the_pinned_versions_are_within_the_bounds() -> None:
 def test_every_extra_is_named_where_it_is_needed() -> None:
     """By an error that names it as the remedy, or by a page of the documentation."""
     texts = [path.read_text(encoding="utf-8") for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py")]
-    asked = {name for text in texts for name in re.findall(r'missing_dependency\([^()]+?, "(\w+)"', text)}
+    asked = {name for text in texts for name in re.findall(r'missing_dependency\([^()]+?, "([\w-]+)"', text)}
     documented = "".join(
         path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     )

@@ -60,6 +60,7 @@ _BUILT_IN = {
     "numeric": "verifiers.numeric:NumericVerifier",
     "process_reward_model": "verifiers.process_reward_model:ProcessRewardModelVerifier",
     "ray": "verifiers.ray_tasks:RayVerifier",
+    "reasoning_gym": "verifiers.reasoning_gym:ReasoningGymVerifier",
     "reward_model": "verifiers.reward_model:RewardModelVerifier",
     "smt": "verifiers.proofs.smt.verifier:SmtVerifier",
     "sql": "verifiers.sql:SQLVerifier",

@@ -13,6 +13,7 @@ from rich.console import Console
 import verifiers
 from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments, make_verifier
+from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.training.verifier_errors import is_unsupported
 from rlvr_envs import Dataset, environment_class
@@ -55,7 +56,7 @@ class CheckDataset:
                 if self.split is not None:
                     raise
                 missing = error
-                console.print(f"{split}: not available here ({task.sizes[split]} problems)", markup=False)
+                console.print(f"{split}: not available here ({counted(task.sizes[split], 'problem')})", markup=False)
                 continue
             results.append(self._check(console, split, dataset, make_verifier(task, None, dataset)))
         if not results and missing is not None:
@@ -86,7 +87,7 @@ class CheckDataset:
             console.print(f"{split}: {passed} of {judged} gold completions pass{others}", markup=False)
         if read:
             console.print(
-                f"{split}: {len(read)} problems have no gold completion; the references of {sum(read)} of them can be read",
+                f"{split}: {counted(len(read), 'problem')} without a gold completion; {sum(read)} have a readable reference",
                 markup=False,
                 soft_wrap=True,
             )

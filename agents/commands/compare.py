@@ -15,6 +15,7 @@ from rich.table import Table
 
 from agents.commands.common import check_at_least, env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
+from agents.console.counting import counted
 from agents.results.at_k import answer_verifier, check_draws
 from agents.results.comparison import (
     Measure,
@@ -61,7 +62,7 @@ class Compare:
         console.print(_table(comparisons))
         for comparison in comparisons:
             about = ", approximate with so few" if comparison.problems < FEW_PROBLEMS else ""
-            means = f"means over {comparison.problems} problems, 95 % intervals over problems{about}"
+            means = f"means over {counted(comparison.problems, 'problem')}, 95 % intervals over problems{about}"
             console.print(_labelled(means, comparison, comparisons), markup=False)
             for row in comparison.rows[1:]:
                 sentence = _labelled(row.sentence(runs[0]), comparison, comparisons)
@@ -94,8 +95,8 @@ def _votes(run: RecordedRun, arguments: Mapping[str, Any]) -> list[list[int | No
 def _notes(runs: Sequence[RecordedRun], problems: int) -> Iterator[str]:
     for run in runs:
         missing = len(run.problem_scores()) - problems
-        notes = [f"{missing} problems that not all runs have are left out"] if missing else []
-        notes += [f"{run.errored} errored samples are left out"] if run.errored else []
+        notes = [f"left out: {counted(missing, 'problem')} that not all runs have"] if missing else []
+        notes += [f"left out: {counted(run.errored, 'errored sample')}"] if run.errored else []
         notes += [f"its samples were {ORACLE_NOTE}"] if run.oracle else []
         yield from (f"{run.name}: {note}" for note in notes)
 

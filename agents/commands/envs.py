@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, cast
 
 import tyro
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -33,16 +34,17 @@ class Envs:
         if self.name is not None:
             console.print(description(_described(self.name)), markup=False)
             return 0
-        table = Table()
-        table.add_column("id", no_wrap=True)
-        for column in ("splits", "verifier", "data"):
+        table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+        for column in ("id", "verifier"):
+            table.add_column(column, no_wrap=True)
+        for column in ("splits", "data"):
             table.add_column(column, overflow="fold")
         for env_id in ENVIRONMENTS:
             task = environment_class(env_id).task
             splits = ", ".join(f"{split} {size}" for split, size in task.sizes.items())
-            table.add_row(env_id, splits, task.verifier[0].rpartition(":")[2], task.source)
+            table.add_row(env_id, task.verifier[0].rpartition(":")[2], splits, task.source)
         for env_id in STATE_ENVIRONMENTS:
-            table.add_row(env_id, "the same", "-", "numbered states")
+            table.add_row(env_id, "-", "the same", "numbered states")
         console.print(table)
         console.print(
             "Data from the hub can also be read from a local folder: set RLVR_DATA_DIR. rlvr envs NAME describes one "

@@ -33,10 +33,10 @@ from agents.files.outputs import free_folder
 from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.results.at_k import check_draws
-from agents.results.evaluation_record import ORACLE_NOTE, SAMPLES, EvaluationRecord, Sample
+from agents.results.evaluation_record import MANIFEST, ORACLE_NOTE, SAMPLES, EvaluationRecord, Sample
 from agents.search.results import Search
 from agents.types import Policy
-from rlvr_envs import TokenVectorEnv, environment_class, environment_id
+from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
 EngineName = Literal["torch", "vllm", "openai"]
@@ -169,11 +169,23 @@ class Evaluate:
         names = [environment_id(name) for name in self.env.split(",")]
         if len(set(names)) < len(names):
             raise InvalidArgumentError(f"--env names one environment twice: {', '.join(names)}")
-        for name in names:
-            environment_class(name)  # unknown ones are said before any work is done
         out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{len(names)}-environments")
-        each = [replace(self, env=name, out=out / folder_name(name)) for name in names]
+        folders = {name: out / folder_name(name) for name in names}
+        for name, folder in folders.items():  # what is wrong with any is said before any work is done
+            self._check(name, folder)
+        each = [replace(self, env=name, out=folder) for name, folder in folders.items()]
         return max(one.run(console, resumed_as=out) for one in each)
+
+    def _check(self, name: str, folder: Path) -> None:
+        """Check all of an evaluation but the model, and a verifier that is given, which the first environment needs too."""
+        arguments = with_options({"split": self.split}, env_arguments(self.env_args))
+        available = make_vec(name, 1, arguments).num_problems
+        if self.problems is not None and self.problems > available:
+            raise InvalidArgumentError(f"--problems {self.problems} is too many: {name} {self.split} has {available}")
+        if not (self.resume or self.overwrite) and (folder / MANIFEST).exists():
+            raise InvalidArgumentError(
+                f"{folder} holds an evaluation: continue it (--resume), replace it (--overwrite), or choose another folder"
+            )
 
     @contextlib.contextmanager
     def _sampler(self, name: str, arguments: dict[str, Any]) -> Iterator[tuple[TokenVectorEnv, Policy | Endpoint]]:

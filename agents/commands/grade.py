@@ -28,7 +28,7 @@ from agents.results.completions import read_completions
 from agents.results.evaluation_record import MANIFEST, EvaluationRecord, Sample
 from agents.results.judging import judge, match_problems
 from rlvr_envs import environment_class, environment_id
-from verifiers import InvalidArgumentError, verifier_record
+from verifiers import InvalidArgumentError, MissingDataError, verifier_record
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,11 @@ class Grade:
 
     def run(self, console: Console) -> int:
         """Judge every completion, write the record, and print the score."""
+        if not self.file.is_file():
+            raise MissingDataError(
+                f"there is no file {self.file} of completions: name one in a format of docs/results.md (rlvr rescore "
+                "RUN judges a recorded evaluation again)"
+            )
         name = environment_id(self.env)
         task = environment_class(name).task
         spec = verifier_spec(self.verifier, self.verifier_args, None)

@@ -15,6 +15,7 @@ from agents.commands.common import (
     verifier_spec,
     with_options,
 )
+from agents.console.counting import counted
 from agents.console.sections import print_section, verdict_text
 from agents.files.json_files import plain
 from agents.playing.episode import PlayedEpisode, Player, play_episode
@@ -106,9 +107,13 @@ class Play:
         player = self._player(env, policy, limited="action_mask" in info, console=console)
         played = play_episode(env, player, observation, info, lambda text: print_section(console, "environment", text))
         if played.left:
-            console.print(f"left after {played.tokens} tokens: there is no verdict")
+            console.print(f"left after {counted(played.tokens, 'token')}: there is no verdict")
             return
-        ending = f", truncated after {played.tokens} tokens" if played.truncated else f", {played.tokens} tokens"
+        ending = (
+            f", truncated after {counted(played.tokens, 'token')}"
+            if played.truncated
+            else f", {counted(played.tokens, 'token')}"
+        )
         print_section(console, f"completion{ending}", played.completion)
         row = _row(played, info["problem_index"], self.seed, problem)
         print_section(console, "verdict", verdict_text(row))

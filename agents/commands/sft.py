@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,15 +13,21 @@ from rich.console import Console
 
 from agents.commands.common import env_arguments
 from agents.commands.policies import policy_for
+from agents.console.counting import counted
 from agents.console.progress import progress
-from agents.experiments.supervised import SupervisedConfig, train_supervised
+from agents.experiments.supervised import SupervisedConfig, supervised_learner, train_supervised
 from agents.files.outputs import check_new_folder, whole_folder
 from agents.interrupts import interrupts_deferred, sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.loading import save_model
+from agents.training.checkpoint import load_checkpoint, save_checkpoint
+from agents.training.learner import Learner
 from agents.training.learning_rate import describe_choice
-from rlvr_envs import TokenVectorEnv
-from verifiers import InvalidArgumentError
+from rlvr_envs import Tokenizer, TokenVectorEnv
+from verifiers import CheckpointError, InvalidArgumentError
+
+_NAME = "sft"
+"""What stands for the agent in the checkpoint of an interrupted training."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +44,15 @@ class SFT:
     """Split of the data set to learn from."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as tokenizer=char or prompt=boxed_chat."""
+    resume: bool = False
+    """Continue the interrupted training in the folder --out. The other options must be the same."""
     config: SupervisedConfig = field(default_factory=SupervisedConfig)
     """Settings of supervised learning."""
 
     def run(self, console: Console) -> int:
         """Train, save the model and print its folder."""
-        check_new_folder(self.out)
+        if not self.resume:
+            check_new_folder(self.out)
         policy, env = policy_for(
             self.model,
             self.env,
@@ -56,7 +68,12 @@ class SFT:
         config = self.config.for_model(policy.model, trained=self.model != "tiny")
         assert config.steps is not None
         console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
-        done, last = 0, 0.0
+        learner = supervised_learner(policy, config)
+        settings = self._settings(config)
+        if self.resume:
+            self._restore(learner, settings)
+        before = done = learner.steps
+        last = 0.0
         try:
             with sigterm_interrupts(), progress(f"supervised {self.env}", config.steps) as advance:
 
@@ -65,23 +82,55 @@ class SFT:
                     done, last = step, loss
                     advance(step, f"loss {loss:.3f}")
 
-                train_supervised(policy, env.streams, config, on_step=show)
+                train_supervised(policy, env.streams, config, on_step=show, learner=learner)
         finally:
-            if done:  # also after an interrupt, so that progress is not lost
-                with interrupts_deferred(), whole_folder(self.out) as folder:
-                    save_model(folder, policy.model, env.streams.rules.tokenizer)
-                steps = f"{done} steps" if done == config.steps else f"stopped after {done} of {config.steps} steps"
-                console.print(
-                    f"{steps}, last loss {last:.3f} nats per token; the model is in {self.out}",
-                    markup=False,
-                    soft_wrap=True,
+            if done == config.steps:
+                self._finish(policy.model, env.streams.rules.tokenizer)
+                said = f"{counted(done, 'step')}, last loss {last:.3f} nats per token; the model is in {self.out}"
+                console.print(said, markup=False, soft_wrap=True)
+            elif done > before:  # after an interrupt, too, so that progress is not lost
+                with interrupts_deferred():
+                    state = {"agent": _NAME, "parts": {}, "settings": settings, "learner": learner.state_dict()}
+                    save_checkpoint(self.out, policy.model, state, env.streams.rules.tokenizer)
+                said = (
+                    f"stopped after {done} of {config.steps} steps, last loss {last:.3f} nats per token; the model so far is "
+                    f"in {self.out}; continue with the same command and --resume"
                 )
+                console.print(said, markup=False, soft_wrap=True)
         return 0
+
+    def _finish(self, model: Any, tokenizer: Tokenizer) -> None:
+        """Save the model alone, in place of what an interrupted training left."""
+        with interrupts_deferred(), whole_folder(self.out) as folder:
+            save_model(folder, model, tokenizer)
+            if self.resume:
+                shutil.rmtree(self.out)
+
+    def _settings(self, config: SupervisedConfig) -> dict[str, str]:
+        """What decides the steps, by the names of the options."""
+        own = {"env": self.env, "model": self.model, "split": self.split, "env_args": " ".join(self.env_args)}
+        return own | {name: repr(value) for name, value in dataclasses.asdict(config).items()}
+
+    def _restore(self, learner: Learner, settings: Mapping[str, str]) -> None:
+        """Load the weights and the state of an interrupted training.
+
+        Raises:
+            CheckpointError: If there is none in the folder, or it had other settings.
+        """
+        state = load_checkpoint(self.out, learner.policy.model, agent=_NAME, components={})
+        for name, value in settings.items():
+            if state["settings"].get(name) != value:
+                raise CheckpointError(
+                    f"the training in {self.out} had {name} {state['settings'].get(name)}, not {value}: resume it with the "
+                    "options of its command"
+                )
+        learner.load_state_dict(state["learner"])
 
     def _choices(self, config: SupervisedConfig, model: Any) -> str:
         """Describe the steps and the learning rate, and how to set them if they were chosen automatically."""
         assert config.learner.learning_rate is not None
+        assert config.steps is not None
         if config.learner == self.config.learner:
-            return f"{config.steps} steps, learning rate {config.learner.learning_rate:.1e}"
+            return f"{counted(config.steps, 'step')}, learning rate {config.learner.learning_rate:.1e}"
         rate = describe_choice(config.learner.learning_rate, model)
-        return f"{config.steps} steps, {rate}; set --steps and --learning-rate to change them"
+        return f"{counted(config.steps, 'step')}, {rate}; set --steps and --learning-rate to change them"

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agents.commands.common import check_at_least
+from agents.console.counting import counted
 from agents.console.printable import printable
 from agents.console.sections import as_text, print_section, verdict_text
 from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
@@ -86,7 +87,7 @@ def _sample_name(row: RecordLine) -> str:
 
 
 def _facts(row: RecordLine) -> str:
-    facts = [f"{row['tokens']} tokens"] if row["tokens"] else []
+    facts = [counted(row["tokens"], "token")] if row["tokens"] else []
     facts += ["truncated"] if row["truncated"] else []
     facts += [f"{name} {row[name]}" for name in ("advantage", "reward") if row.get(name) is not None]
     facts += [f"seed {row['seed']}"] if row["seed"] else []  # 0 where it is unknown

@@ -33,6 +33,7 @@ from agents.commands.common import (
 from agents.commands.policies import policy_for, sampler_for
 from agents.commands.problems import with_gold
 from agents.config import AgentConfig
+from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
@@ -355,7 +356,7 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
     """Draw the curve of a run that is done, and say where its results are."""
     if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
-    steps = "1 step" if agent.steps == 1 else f"{agent.steps} steps"
+    steps = counted(agent.steps, "step")
     console.print(f"{steps} done; the run is in {run.folder}", markup=False)
     if (best := run.best_checkpoint()) is not None:
         console.print(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,7 +13,15 @@ import verifiers
 from agents.commands.common import verifier_arguments
 from agents.console.printable import printable
 from agents.files.json_files import to_json
-from verifiers import InvalidArgumentError, Outcome, Problem, UnknownArgumentError, VerifierContractError
+from verifiers import (
+    InvalidArgumentError,
+    Outcome,
+    Problem,
+    UnknownArgumentError,
+    Verdict,
+    Verifier,
+    VerifierContractError,
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +31,8 @@ class Verify:
     completion: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="COMPLETION")]
     """Completion to verify."""
     reference: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="REFERENCE")]
-    """Gold answer to compare with."""
+    """Gold answer to compare with; a JSON object or list, such as tests of a program, is given as such to a verifier that does
+    not take it as text."""
     verifier: str = "math"
     """Verifier's name, my_verifiers:function, or a file that describes one, my_verifier.toml."""
     args: tuple[str, ...] = ()
@@ -40,10 +50,38 @@ class Verify:
             raise InvalidArgumentError(
                 f"the verifier {self.verifier!r} does not accept these arguments: {error}"
             ) from error
-        (verdict,) = verifiers.verify_batch(verifier, [self.completion], [Problem("", self.prompt, self.reference)])
+        verdict = self._verdict(verifier)
         console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)
         console.print(f"answer: {verdict.answer!r}", markup=False, highlight=False)
         console.print(printable(to_json(verdict.detail, indent=2)), markup=False)
         if verdict.outcome is Outcome.VERIFIER_ERROR:
             return 2
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1
+
+    def _verdict(self, verifier: Verifier) -> Verdict:
+        """The verdict with the reference as text, or as what it is in JSON where the verifier does not take it as text.
+
+        Raises:
+            VerifierContractError: If the verifier takes it as neither.
+        """
+        try:
+            verdict = self._judged(verifier, self.reference)
+        except VerifierContractError:
+            if (value := _json_value(self.reference)) is None:
+                raise
+            return self._judged(verifier, value)
+        value = _json_value(self.reference) if verdict.outcome is Outcome.VERIFIER_ERROR else None
+        return verdict if value is None else self._judged(verifier, value)
+
+    def _judged(self, verifier: Verifier, reference: object) -> Verdict:
+        (verdict,) = verifiers.verify_batch(verifier, [self.completion], [Problem("", self.prompt, reference)])
+        return verdict
+
+
+def _json_value(text: str) -> object:
+    """What a text is in JSON, None if it is no object or list."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list) else None

@@ -13,6 +13,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from agents.console.counting import counted
 from agents.files.outputs import check_new_file
 from agents.results.inspect_log import is_log_of, write_inspect_log
 from agents.results.reading import read_run
@@ -55,7 +56,7 @@ class View:
             check_new_file(log, overwrite=self.overwrite)
             log.parent.mkdir(parents=True, exist_ok=True)
             write_inspect_log(recorded, log)
-            console.print(f"{len(recorded.rows)} samples written to {log}", markup=False, soft_wrap=True)
+            console.print(f"{counted(len(recorded.rows), 'sample')} written to {log}", markup=False, soft_wrap=True)
         if self.start:
             self._start(console, log.parent)
         return 0

@@ -21,12 +21,12 @@ from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TokenOutputs
 from agents.policies.transformers.policy import CausalLMPolicy
-from agents.rollouts.given import given_episode
+from agents.rollouts.given import given_episode, given_turns
 from agents.rollouts.problem_order import problems_of_step
 from agents.training.learner import Learner, LearnerConfig, Loss
 from agents.types import Trajectory
 from rlvr_envs import TokenStreams
-from verifiers import DataError, InvalidArgumentError, check_types
+from verifiers import DataError, InvalidArgumentError, Problem, check_types
 
 _RANDOM_STEPS = 900
 _TRAINED_STEPS = 100
@@ -73,14 +73,36 @@ class SupervisedConfig:
 def demonstration(streams: TokenStreams, index: int) -> Trajectory:
     """Make the episode of a problem's gold completion, with a stop token if the environment has not ended it by then.
 
+    If the data set has a method `gold_turns`, the episode is made of the turns that it gives for the problem, each a text that
+    depends on nothing but the prompt and the answers to the turns before; it is played in the first stream.
+
     Raises:
-        DataError: If the problem has no gold completion.
+        DataError: If the problem has no gold completion, or is a game without gold turns.
     """
     problem = streams.dataset[index]
+    gold_turns = getattr(streams.dataset, "gold_turns", None)
+    if gold_turns is not None:
+        return given_turns(streams, index, gold_turns(problem))
+    gold = _gold_completion(streams, problem)
+    return given_episode(streams, problem, streams.prompt_tokens(index), gold, group=index)
+
+
+def _gold_completion(streams: TokenStreams, problem: Problem) -> str:
     gold = problem.metadata.get("gold_completion")
     if not isinstance(gold, str):
         raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be trained on")
-    return given_episode(streams, problem, streams.prompt_tokens(index), gold, group=index)
+    if hasattr(streams.rules.interaction, "game"):
+        raise DataError(
+            f"problem {problem.id!r} is a game whose gold completion is known from its answers alone: a model that learns it "
+            "learns to guess. Give the data set a method gold_turns(problem) with the turns of a good player, or start from "
+            "another model"
+        )
+    return gold
+
+
+def supervised_learner(policy: CausalLMPolicy, config: SupervisedConfig) -> Learner:
+    """The learner of a supervised training, before its first step."""
+    return Learner(policy, config.learner.for_model(policy.model, supervised=True))
 
 
 def train_supervised(
@@ -90,6 +112,7 @@ def train_supervised(
     *,
     seconds: float | None = None,
     on_step: Callable[[int, float], None] | None = None,
+    learner: Learner | None = None,
 ) -> int:
     """Fit a policy to gold completions.
 
@@ -99,9 +122,10 @@ def train_supervised(
         config: Settings of the training.
         seconds: Number of seconds after which to stop, in place of `config.steps`.
         on_step: Called with the number of each step and its mean loss per token, in nats.
+        learner: The learner to use, whose steps count as done; by default a new one of `supervised_learner`.
 
     Returns:
-        The number of steps done.
+        The number of steps done, earlier ones of the learner included.
 
     Raises:
         InvalidArgumentError: If neither `config.steps` nor `seconds` is set.
@@ -110,10 +134,10 @@ def train_supervised(
         raise InvalidArgumentError(
             "no number of steps is set: set `steps` or `seconds`, or let `config.for_model` choose"
         )
-    learner = Learner(policy, config.learner.for_model(policy.model, supervised=True))
+    learner = learner or supervised_learner(policy, config)
     learner.run_steps = config.steps if seconds is None else None
     started = time.perf_counter()
-    step = 0
+    step = learner.steps
     while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
         indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
         demonstrations = [demonstration(streams, index) for index in indices]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents.console.counting import counted
 from agents.results.evaluation_record import Sample
 from rlvr_envs import Dataset
 from verifiers import AnswerVerifier, InvalidArgumentError, Outcome, Problem, Verifier
@@ -45,7 +46,7 @@ class AtK:
         if not self.problems:
             return f"{name} unknown: no problem has {self.k} samples that are right or wrong"
         about = ", approximately" if self.interval.approximate else ""
-        missing = f", {self.left_out} problems with fewer samples left out" if self.left_out else ""
+        missing = f", {counted(self.left_out, 'problem')} with fewer samples left out" if self.left_out else ""
         return f"{name} {self.value:.3f} [{self.interval.low:.3f}, {self.interval.high:.3f}{about}]{missing}"
 
 

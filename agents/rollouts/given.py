@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.types import Trajectory
 from rlvr_envs import TokenStreams
-from verifiers import Problem
+from verifiers import InvalidArgumentError, Problem
 
 
 def given_episode(
@@ -35,22 +38,68 @@ def given_episode(
     over = streams.rules.end_condition
     if ended and (over is None or not over(tokens, len(prompt), problem)):
         tokens = np.append(tokens, np.int32(streams.rules.tokenizer.eos_token))
+    own = np.arange(len(tokens)) >= len(prompt)
+    return _episode(streams, problem, group, completion, tokens, own, len(prompt), ended=ended, score=score)
+
+
+def given_turns(streams: TokenStreams, index: int, turns: Sequence[str]) -> Trajectory:
+    """Make the episode of a problem in which the policy says these turns, each with a stop token if it does not stop by itself.
+
+    Raises:
+        InvalidArgumentError: If the environment ends the episode before the last turn, or goes on after it.
+    """
+    rules = dataclasses.replace(streams.rules, verification="sync", verifier=None)
+    alone = TokenStreams(streams.dataset, rules, 1)
+    alone.reset([0], [None], [index])
+    prompt_length = int(alone.length[0])
+    own = np.zeros(alone.buffer_tokens, dtype=bool)
+    over = False
+    for turn in turns:
+        if over:
+            raise InvalidArgumentError(
+                f"the episode of problem {index} was over before the turn {turn!r} of {list(turns)}"
+            )
+        said = np.append(rules.tokenizer.encode(turn), np.int32(rules.tokenizer.eos_token)).astype(np.int64)
+        start = int(alone.length[0])
+        transition = alone.advance(said[None])
+        own[start : start + int(transition.consumed[0])] = True
+        over = bool(transition.terminated[0] or transition.truncated[0])
+    if not over:
+        raise InvalidArgumentError(f"the episode of problem {index} goes on after the turns {list(turns)}")
+    length = int(alone.length[0])
+    tokens = alone.tokens[0, :length].copy()
+    return _episode(streams, streams.dataset[index], index, turns[-1], tokens, own[:length], prompt_length)
+
+
+def _episode(
+    streams: TokenStreams,
+    problem: Problem,
+    group: int,
+    completion: str,
+    tokens: NDArray[np.int32],
+    own: NDArray[np.bool_],
+    prompt_length: int,
+    *,
+    ended: bool = True,
+    score: float = 0.0,
+) -> Trajectory:
+    """An episode of tokens i32[l], of which those in the mask bool[l] are the policy's own."""
     rewards = np.zeros(len(tokens))
     rewards[-1] = score
     return Trajectory(
         problem_id=problem.id,
         group=group,
-        prompt_length=len(prompt),
+        prompt_length=prompt_length,
         terminated=ended,
         truncated=not ended,
         verdict=None,
         completion=completion,
         tokens=tokens,
-        policy_mask=np.arange(len(tokens)) >= len(prompt),
+        policy_mask=own,
         logprobs=np.zeros(len(tokens), dtype=np.float32),
         rewards=rewards,
         policy_version=np.zeros(len(tokens), dtype=np.int32),
-        action_masks=_legal_masks(streams, tokens, len(prompt)),
+        action_masks=_legal_masks(streams, tokens, prompt_length),
     )
 
 

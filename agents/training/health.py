@@ -8,6 +8,7 @@ it appears, and again only after `WINDOW` steps without it.
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
 | `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
+| `signal` | no reward of the window differs from another, or in no group does any: there is nothing to learn from |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
@@ -34,7 +35,15 @@ ENTROPY_SHARE = 0.1
 SPREAD_SHARE = 0.5
 MOST_CLIPPED = 0.8
 
-_WATCHED = ("reward", "gold_reward", "reward_std", "explained_variance", "entropy", "clip_ratio/region_mean")
+_WATCHED = (
+    "reward",
+    "gold_reward",
+    "reward_std",
+    "frac_reward_zero_std",
+    "explained_variance",
+    "entropy",
+    "clip_ratio/region_mean",
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,7 @@ class HealthWarning:
     """A sign of failing training."""
 
     kind: str
-    """`"reward"`, `"gold_reward"`, `"explained_variance"`, `"entropy"`, `"clipping"` or `"nonfinite"`."""
+    """`"reward"`, `"gold_reward"`, `"signal"`, `"explained_variance"`, `"entropy"`, `"clipping"` or `"nonfinite"`."""
     step: int
     """The step at which the sign appeared."""
     value: float
@@ -91,6 +100,7 @@ class Health:
         last = {name: np.array(values) for name, values in self._last.items() if len(values) == WINDOW}
         first = {name: np.array(self._first[name]) for name in last}
         yield from _reward_signs(step, first, last)
+        yield from _no_signal(step, last)
         if "explained_variance" in last and (value := float(last["explained_variance"].mean())) < LEAST_EXPLAINED:
             yield HealthWarning(
                 "explained_variance",
@@ -143,6 +153,33 @@ def _reward_signs(
                 f"{text}",
             )
             return
+
+
+def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[HealthWarning]:
+    """The sign that nothing is scored above anything else, from the metrics f64[n] of the last steps."""
+    if "reward" in last and "reward_std" in last and not last["reward_std"].any() and np.ptp(last["reward"]) == 0:
+        value = float(last["reward"][-1])
+        advice = (
+            "Check that the verifier finds the answers (outcomes/no_answer, and the completions in rollouts.parquet), that "
+            "max_new_tokens leaves room for them (completions/clipped_ratio), and begin with easier problems or rlvr sft"
+            if value <= 0
+            else "Take harder problems, or stop if this is the highest reward"
+        )
+        yield HealthWarning(
+            "signal",
+            step,
+            value,
+            f"every completion of the last {WINDOW} steps has the same reward, {value:g}: there is nothing to learn from. "
+            f"{advice}",
+        )
+    elif "frac_reward_zero_std" in last and (last["frac_reward_zero_std"] == 1).all():
+        yield HealthWarning(
+            "signal",
+            step,
+            1.0,
+            f"in no group of the last {WINDOW} steps did one completion score above another, so that agents which compare "
+            "within groups have no gradient. Try a larger group_size, a higher temperature, or other problems",
+        )
 
 
 def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[HealthWarning]:

@@ -14,7 +14,7 @@ from typing import Protocol
 from rlvr_envs.data import hub, local
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
-from verifiers import DataError, MissingDataError, Problem, unknown_name
+from verifiers import DataError, MissingDataError, Problem, UnknownNameError, unknown_name
 
 
 class ToProblem(Protocol):
@@ -56,6 +56,9 @@ class Source:
     """Whether a row is of a split, where one file may hold several, or rows that nothing could judge; None where every row
     is."""
 
+    used: str = ""
+    """What the rows do that belong, such as "has an answer", for the error where none does; empty where it is their split."""
+
     @property
     def splits(self) -> tuple[str, ...]:
         """The names of its splits."""
@@ -76,13 +79,22 @@ class Source:
             DataError: If a file or a row is invalid; the message names file, line and column.
         """
         if split not in self.sizes:
-            raise unknown_name("split", split, self.splits)
+            raise self._unknown_split(split)
         folder = local.data_folder(data_dir)
         if folder is None:
             return _load_from_hub(self, split)
         path = self._find(folder, split)
         status = path.stat()
         return _load_from_file(self, split, path, status.st_mtime_ns, status.st_size)
+
+    def _unknown_split(self, split: str) -> UnknownNameError:
+        error = unknown_name("split", split, self.splits)
+        if split != "train":
+            return error
+        return UnknownNameError(
+            f"{error} {self.name} is published for evaluation alone. To learn from it all the same, name a split (split=, "
+            "--split), and evaluate elsewhere"
+        )
 
     def _find(self, folder: Path, split: str) -> Path:
         path = local.find_split(folder / self.name, split)
@@ -107,7 +119,9 @@ class Source:
             if self.belongs is None or self.belongs(row, split):
                 problems.append(self.to_problem(row, f"{self.name}/{split}/{row.index}"))
         if not problems:
-            raise DataError(f"{origin}: none of its {count} rows belongs to split {split!r} of {self.name}")
+            raise DataError(
+                f"{origin}: none of its {count} rows {self.used or f'belongs to split {split!r} of {self.name}'}"
+            )
         return ProblemDataset(self.name, split, tuple(problems))
 
     def _hub_rows(self, split: str, otherwise: str) -> Iterable[Row]:

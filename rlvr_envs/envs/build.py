@@ -13,13 +13,11 @@ import numpy as np
 import verifiers
 from rlvr_envs.dialogue import Dialogue, DialogueArgument, PlainDialogue, get_dialogue
 from rlvr_envs.envs.spec import TaskSpec
-from rlvr_envs.procedural.base import ProceduralDataset
 from rlvr_envs.prompts import Prompt, get_prompt
 from rlvr_envs.streams import Rules, TokenStreams, Verification
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
-from rlvr_envs.worlds.process_data import ProcessDataset
 from verifiers import (
     InvalidArgumentError,
     Message,
@@ -290,17 +288,15 @@ _longest: weakref.WeakKeyDictionary[Dataset, dict[tuple[str, str], int]] = weakr
 def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> int:
     """Give the number of tokens under which the prompt of every problem fits.
 
-    Exact for a finite data set, which is encoded once for each tokenizer and prompt. For a procedural one it is the bound
-    that follows from the bytes of its longest prompt, since no token is shorter than a byte, and what the tokenizer puts
-    before a text.
+    Exact for a finite data set, which is encoded once for each tokenizer and prompt. For one with `max_prompt_bytes`, such as a
+    procedural one, it is the bound that follows from the bytes of its longest prompt, since no token is shorter than a byte,
+    and what the tokenizer puts before a text.
     """
     if turns.opening is not None and turns.dialogue is not None:
         return _longest_opening(dataset, turns.dialogue, turns.opening)
     tokenizer = render.tokenizer
-    if isinstance(dataset, ProceduralDataset | ProcessDataset):
-        longest = _longest_problem(dataset)
-        opening = max(len(tokenizer.encode(character, start=True)) - 1 for character in dataset.alphabet)
-        return opening + len(render(longest).encode())
+    if (longest := _longest_problem(dataset)) is not None:
+        return _start_tokens(dataset, tokenizer) + len(render(longest).encode())
     # Only data sets that say what they hold are remembered; any other may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
     key = (tokenizer.fingerprint, render.prompt.fingerprint)
@@ -309,14 +305,24 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     return known[key]
 
 
-def _longest_problem(dataset: ProceduralDataset[Any] | ProcessDataset) -> Problem:
-    return Problem("", "0" * dataset.max_prompt_bytes, None)
+def _longest_problem(dataset: Dataset) -> Problem | None:
+    """The longest problem that a data set may make; None if it does not say."""
+    bytes_of_prompt = getattr(dataset, "max_prompt_bytes", None)
+    return None if bytes_of_prompt is None else Problem("", "0" * bytes_of_prompt, None)
+
+
+def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
+    """The most tokens that a tokenizer puts before a text of a data set."""
+    alphabet = getattr(dataset, "alphabet", None)
+    if alphabet is not None:
+        return max(len(tokenizer.encode(character, start=True)) - 1 for character in alphabet)
+    return len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
 
 
 def _longest_opening(dataset: Dataset, dialogue: Dialogue, opening: Callable[[Problem], tuple[Message, ...]]) -> int:
     """The same where a dialogue encodes the prompt."""
-    if isinstance(dataset, ProceduralDataset | ProcessDataset):
-        messages = opening(_longest_problem(dataset))
+    if (longest := _longest_problem(dataset)) is not None:
+        messages = opening(longest)
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
         # Tokens of the frame may be split where text follows or goes before.
         return len(frame) + sum(len(message.content.encode()) + 2 for message in messages)

@@ -38,6 +38,12 @@ _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
         source="Zero-shot chat for multiple choice, usual for instruction-tuned models.",
     ),
     ChatPrompt(
+        name="tagged_chat",
+        template="{problem}\n\nReason step by step, then give your final answer between <answer> and </answer>, in exactly the "
+        "form that is asked for.",
+        source="Zero-shot chat with the answer in tags, as reasoning-gym reads it.",
+    ),
+    ChatPrompt(
         name="code_chat",
         template="Solve this programming task in Python. Reply with one fenced block that begins with ```python and "
         "holds the whole program, including any imports and functions given below.\n\n{problem}",

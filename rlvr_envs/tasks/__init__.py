@@ -60,6 +60,7 @@ from rlvr_envs.tasks.linear_equation import LinearEquation, LinearEquationEnv
 from rlvr_envs.tasks.mastermind import Mastermind, MastermindEnv
 from rlvr_envs.tasks.maze import Maze, MazeEnv, MazeStateEnv
 from rlvr_envs.tasks.polynomial import Polynomial, PolynomialEnv
+from rlvr_envs.tasks.reasoning_gym import ReasoningGym, ReasoningGymEnv
 from rlvr_envs.tasks.reverse import Reverse, ReverseEnv
 from rlvr_envs.tasks.sort import Sort, SortEnv
 from rlvr_envs.tasks.text import TextEnv
@@ -104,6 +105,7 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     LinearEquationEnv,
     PolynomialEnv,
     FunctionEnv,
+    ReasoningGymEnv,
     GridWorldEnv,
     MazeEnv,
     BanditEnv,
@@ -174,6 +176,7 @@ __all__ = [
     "Mastermind",
     "Maze",
     "Polynomial",
+    "ReasoningGym",
     "Reverse",
     "Sort",
     "load",

@@ -43,6 +43,7 @@ SOURCE = Source(
     sizes={"train": 5000, "test": 5000},
     to_problem=to_problem,
     belongs=_has_tests,
+    used="has tests",
 )
 """The prompt is the problem's text, with its starter code if there is some. The reference is the row's tests, decoded when a
 program is judged: of standard input and output, or calls of the function `fn_name`. The gold completion is the first of the

@@ -53,6 +53,7 @@ SOURCE = Source(
     hub_splits={"validation": "valid"},
     to_problem=_to_problem,
     belongs=_reads_stdin,
+    used="reads standard input",
 )
 """The prompt is the problem's text. The reference is the row's public, private and generated tests of standard input and
 output, decoded when a program is judged, each within the row's `time_limit`. The gold completion is the first of the source's

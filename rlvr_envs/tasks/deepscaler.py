@@ -21,6 +21,7 @@ SOURCE = Source(
     sizes={"train": 40315},
     to_problem=FinalAnswers("deepscaler"),
     belongs=has_answer,
+    used="has an answer",
 )
 r"""The prompt is the problem. The reference is the `answer`, in LaTeX; the gold completion states it in `\boxed{}`, since the
 `solution`, kept in the metadata, is often empty. Rows without an answer are left out. Ids count rows.

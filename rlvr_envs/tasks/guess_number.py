@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from verifiers import Problem
 
 _NUMBER = re.compile(r"\d+")
 _ANSWERS = ("higher", "lower", "no number")
@@ -59,6 +60,18 @@ class GuessNumber(ProceduralDataset[int]):
     def turns(self) -> int:
         """How many guesses there are."""
         return math.ceil(math.log2(self.high + 1)) if self.guesses is None else self.guesses
+
+    def gold_turns(self, problem: Problem) -> tuple[str, ...]:
+        """The guesses of a player who halves what is left."""
+        low, high, secret = 1, self.high, cast("SecretNumber", problem.reference).number
+        turns: list[str] = []
+        while len(turns) < self.turns:
+            guess = (low + high) // 2
+            turns.append(str(guess))
+            if guess == secret:
+                break
+            low, high = (guess + 1, high) if guess < secret else (low, guess - 1)
+        return tuple(turns)
 
     def _describe(self) -> ProblemShape:
         return ProblemShape(

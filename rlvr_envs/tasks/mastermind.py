@@ -6,14 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from verifiers import InvalidArgumentError, Problem
 
+MOST_CODES = 50_000
+"""The most codes among which `Mastermind.gold_turns` looks for those that agree with all answers."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -43,6 +46,19 @@ def play(reference: Code, moves: Sequence[str]) -> Move:
     return Move(f"{right} right {misplaced} near")
 
 
+def _first_code(start: str, length: int, colours: int, answers: Mapping[str, tuple[int, int]]) -> str:
+    """The first code with this start that agrees with the answers to some guesses; empty if there is none."""
+    missing = length - len(start)
+    for guess, (right, near) in answers.items():
+        here, elsewhere = feedback(start, guess)
+        if not (0 <= right - here <= missing and 0 <= right + near - here - elsewhere <= missing):
+            return ""
+    if not missing:
+        return start
+    nexts = (_first_code(start + str(digit), length, colours, answers) for digit in range(1, colours + 1))
+    return next(filter(None, nexts), "")
+
+
 @dataclass(frozen=True)
 class Mastermind(ProceduralDataset[str]):
     """Break a code of digits.
@@ -62,6 +78,24 @@ class Mastermind(ProceduralDataset[str]):
     length: int = 4
     colours: int = 6
     guesses: int = 10
+
+    def gold_turns(self, problem: Problem) -> tuple[str, ...]:
+        """The guesses of a player who takes the first code, in order of digits, that agrees with all answers so far.
+
+        Raises:
+            InvalidArgumentError: If there are more than `MOST_CODES` codes, among which the player would look for too long.
+        """
+        if (codes := self.colours**self.length) > MOST_CODES:
+            raise InvalidArgumentError(
+                f"the turns of a good player of Mastermind are found among at most {MOST_CODES} codes, got {codes} "
+                f"(length={self.length}, colours={self.colours}): choose fewer"
+            )
+        code = cast("Code", problem.reference).digits
+        answers: dict[str, tuple[int, int]] = {}
+        while code not in answers and len(answers) < self.guesses:
+            guess = _first_code("", self.length, self.colours, answers)
+            answers[guess] = feedback(code, guess)
+        return tuple(answers)
 
     def _describe(self) -> ProblemShape:
         return ProblemShape(

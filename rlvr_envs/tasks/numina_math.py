@@ -39,6 +39,7 @@ SOURCE = Source(
     sizes={"train": 896215},
     to_problem=FinalAnswers("numina_math", repeated=("solution",)),
     belongs=_can_be_judged,
+    used="can be judged: all are proofs, not valid, or without an answer",
 )
 r"""The prompt is the problem. The reference is the `answer`, in LaTeX; the gold completion states it in `\boxed{}`. Left out
 are proofs, rows without an answer, and those that the source marks as invalid or incomplete. Ids count all rows. The metadata

@@ -19,6 +19,7 @@ SOURCE = Source(
     sizes={"test": 4428},
     to_problem=FinalAnswers("omni_math"),
     belongs=has_answer,
+    used="has an answer",
 )
 r"""The prompt is the problem. The reference is the `answer`, in LaTeX or words; the gold completion states it in `\boxed{}`.
 Rows without an answer are left out. Ids count rows. The metadata has `difficulty`, `domain`, `source` and `solution`.

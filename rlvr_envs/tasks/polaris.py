@@ -19,6 +19,7 @@ SOURCE = Source(
     sizes={"train": 53291},
     to_problem=FinalAnswers("polaris"),
     belongs=has_answer,
+    used="has an answer",
 )
 r"""The prompt is the problem. The reference is the `answer`, in LaTeX; the gold completion states it in `\boxed{}`. Rows
 without an answer are left out. Ids count rows. The metadata has `difficulty`.

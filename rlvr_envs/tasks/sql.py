@@ -53,6 +53,7 @@ SOURCE = Source(
     sizes={"train": 100_000, "test": 5_851},
     to_problem=_to_problem,
     belongs=_asks,
+    used="asks a question: no gold query begins with SELECT, WITH or VALUES",
 )
 """The prompt is the statements that make the tables, and the question, with BIRD's `evidence` behind it. The reference is the
 query and the database: these statements, or the file at `db_path`, beside which `schema` holds the statements to show. Rows

@@ -70,6 +70,9 @@ def test_envs_lists_every_id_and_describes_one(capsys: pytest.CaptureFixture[str
     assert code == 0
     assert all(name in output for name in ENVIRONMENTS)
     assert "train 7473" in output
+    # At the width of 80 characters no name is broken.
+    names = {cls.task.verifier[0].rpartition(":")[2] for cls in CLASSES}
+    assert names <= set(output.split())
     code, output, _ = run(capsys, "envs", "GridWorld")
     assert "pays 1 for reaching the goal and nothing else" in output
     sections = ["Description", "Action Space", "Observation Space", "Starting State", "Reward", "Episode End"]
@@ -93,6 +96,33 @@ def test_verify_says_what_and_why(
     assert result == code
     assert text in output
     assert "answer:" in output
+
+
+PEOPLE = "CREATE TABLE person (name TEXT, age INT); INSERT INTO person VALUES ('Ada', 36), ('Bo', 20);"
+SQUARE = "def square(x): return x * x"
+
+
+@pytest.mark.parametrize(
+    ("verifier", "completion", "reference", "code"),
+    [
+        ("sql", "SELECT name FROM person", {"query": "SELECT name FROM person", "scripts": [PEOPLE]}, 0),
+        ("sql", "SELECT age FROM person", {"query": "SELECT name FROM person", "scripts": [PEOPLE]}, 1),
+        ("sql", "SELECT 1", {"query": "SELECT 1"}, 2),
+        ("unit_tests", SQUARE, {"asserts": ["assert square(3) == 9"]}, 0),
+        ("unit_tests", SQUARE, {"entry_point": "square", "cases": [{"args": [3], "expected": 8}]}, 1),
+        ("unit_tests", "print(input())", [{"input": "a", "output": "a"}], 0),
+        ("unit_tests", SQUARE, {"assert": ["assert square(3) == 9"]}, 2),
+        ("ifeval", "no, thanks", {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}, 1),
+        # What a verifier takes as text stays text.
+        ("exact", '{"a": 1}', '{"a": 1}', 0),
+    ],
+)
+def test_verify_reads_references_that_are_json(
+    verifier: str, completion: str, reference: object, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = reference if isinstance(reference, str) else json.dumps(reference)
+    result, output, _ = run(capsys, "verify", completion, text, "--verifier", verifier)
+    assert result == code, output
 
 
 @pytest.mark.parametrize("name", [*BENCHMARKS, "Text"])
@@ -128,7 +158,7 @@ def test_references_without_a_gold_completion_are_read(tmp_path: Path, capsys: p
     row = {"key": 1, "prompt": "Write.", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
     (tmp_path / "ifeval" / "test.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     code, output, _ = run(capsys, "check-dataset", "IFEval", "--args", f"data_dir={tmp_path}")
-    said = "test: 1 problems have no gold completion; the references of 1 of them can be read\n"
+    said = "test: 1 problem without a gold completion; 1 have a readable reference\n"
     assert (code, output) == (0, said)
 
 
@@ -392,8 +422,41 @@ def test_a_supervised_run_that_is_interrupted_leaves_what_it_learned(
     assert "interrupted" in errors
     assert "stopped after 3 of 9 steps" in output
     assert run(capsys, "sft", *start, "--out", str(tmp_path / "same"), "--steps", "3")[0] == 0
-    stopped, whole = (load_policy(folder)[0].model.state_dict() for folder in (out, tmp_path / "same"))
-    assert all(torch.equal(stopped[name], whole[name]) for name in whole)
+    assert equal_models(out, tmp_path / "same")
+
+
+def equal_models(*folders: Path) -> bool:
+    first, second = (load_policy(folder)[0].model.state_dict() for folder in folders)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_supervised_run_goes_on_as_if_it_had_not_been_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step, steps = Learner.step, itertools.count(1)
+
+    def stopped_at_the_second(self: Learner, *args: Any, **kwargs: Any) -> dict[str, float]:
+        metrics = step(self, *args, **kwargs)
+        if next(steps) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return metrics
+
+    out = tmp_path / "model"
+    options = ("--env", "Reverse", "--env-args", "tokenizer=char", "--batch-size", "8", "--schedule", "linear")
+    start = ("sft", *options, "--steps", "4")
+    assert run(capsys, *start, "--out", str(tmp_path / "whole"))[0] == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(Learner, "step", stopped_at_the_second)
+        code, output, _ = run(capsys, *start, "--out", str(out))
+    assert (code, "continue with the same command and --resume" in output) == (130, True)
+    code, _, errors = run(capsys, *start, "--out", str(out), "--resume", "--seed", "3")
+    assert (code, "had seed 0, not 3: resume it with the options of its command" in errors) == (1, True)
+    code, output, errors = run(capsys, *start, "--out", str(out), "--resume")
+    assert code == 0, errors
+    assert "4 steps, last loss" in output
+    assert equal_models(out, tmp_path / "whole")
+    code, _, errors = run(capsys, *start, "--out", str(out), "--resume")
+    assert (code, f"no checkpoint at {out}" in errors) == (1, True)
 
 
 def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -393,6 +393,11 @@ def test_every_command_and_none_else_is_driven() -> None:
         ),
         (("verify", "1", "1", "--args", "deadline_s=1", "deadline_s=2"), 2, "'deadline_s' was given twice"),
         (("verify", "1", "1", "--args", "deadline_s=1", "--args", "workers=1"), 2, "--args is given twice"),
+        (
+            ("grade", "nofile", "--env", "Addition"),
+            1,
+            "there is no file nofile of completions: name one of the formats",
+        ),
         (("verify", "1", "1", "--verifier", "unit_tests"), 2, "expected a reference of type CheckTests"),
         (
             ("verify", "1", "1", "--verifier", "reward_model", "--args", "model=3"),

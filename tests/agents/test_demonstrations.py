@@ -10,6 +10,7 @@ import pytest
 
 import rlvr_envs  # noqa: F401 - registers the ids
 from agents.experiments.supervised import demonstration
+from verifiers import DataError, InvalidArgumentError, Outcome
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,44 @@ def test_playing_the_gold_tokens_gives_the_demonstration(name: str, options: dic
             assert bool(terminated[0]) == (position == len(shown.tokens) - 1)
             assert not truncated[0]
         assert info["completion"][0] == shown.completion
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("GuessNumber", {}),
+        ("GuessNumber", {"high": 1000, "restrict_actions": True}),
+        ("Mastermind", {}),
+        ("Mastermind", {"length": 3, "colours": 9}),
+    ],
+)
+def test_games_are_shown_as_a_player_plays_them_who_knows_only_the_answers(name: str, options: dict[str, Any]) -> None:
+    env: Any = gymnasium.make_vec(f"rlvr/{name}-v0", num_envs=1, **options)
+    known: dict[bytes, bytes] = {}
+    for index in range(20):
+        shown = demonstration(env.streams, index)
+        env.reset(options={"problems": np.array([index])})
+        tokens, own = shown.tokens, shown.policy_mask
+        assert not own[: shown.prompt_length].any()
+        for position in np.flatnonzero(own):
+            # What goes before decides the token: no turn depends on the secret but by the answers.
+            before = tokens[:position].tobytes()
+            assert known.setdefault(before, tokens[position].tobytes()) == tokens[position].tobytes()
+            _, reward, terminated, _, info = env.step(tokens[position : position + 1].astype(np.int64))
+        assert (reward[0], terminated[0]) == (1.0, True)
+        assert info["verdict"][0].outcome is Outcome.CORRECT
+
+
+def test_a_game_that_is_too_large_for_its_player_is_refused() -> None:
+    env: Any = gymnasium.make_vec("rlvr/Mastermind-v0", num_envs=1, length=9, colours=9)
+    with pytest.raises(InvalidArgumentError, match="among at most 50000 codes, got 387420489"):
+        demonstration(env.streams, 0)
+
+
+def test_a_game_without_the_turns_of_a_player_is_refused() -> None:
+    env: Any = gymnasium.make_vec("rlvr/Mastermind-v0", num_envs=1)
+    env.streams.dataset = [env.streams.dataset[0]]
+    with pytest.raises(
+        DataError, match=r"a model that learns it learns to guess. Give the data set a method gold_turns"
+    ):
+        demonstration(env.streams, 0)

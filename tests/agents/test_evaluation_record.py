@@ -433,6 +433,33 @@ def test_several_environments_are_evaluated_each_into_its_folder_and_resumed(
     assert (code, "names one environment twice" in error) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("second", "options", "message"),
+    [
+        ("Revers", (), "Did you mean"),
+        ("GridWorld", ("--split", "validation"), "unknown split 'validation'"),
+        ("GSM8K", (), "gsm8k, split 'test', was not found"),
+        ("GridWorld", ("--problems", "49"), "--problems 49 is too many: rlvr/GridWorld-v0 test has 48"),
+        ("GridWorld", ("--env-args", "digits=2"), "digits"),
+    ],
+)
+def test_what_is_wrong_with_the_last_environment_is_said_before_the_first_is_evaluated(
+    second: str,
+    options: tuple[str, ...],
+    message: str,
+    model: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
+    arguments = ["eval", "--env", f"Addition,{second}", "--model", model, "--out", str(tmp_path / "both"), *options]
+    code, _, error = run(capsys, arguments)
+    assert code in (1, 2)
+    assert message in error
+    assert not (tmp_path / "both").exists()
+
+
 def test_every_run_has_a_folder_of_its_own(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

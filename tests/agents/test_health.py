@@ -121,6 +121,25 @@ def test_metrics_that_are_missing_or_not_finite_say_nothing() -> None:
     assert [warning.step for warning in warnings_of(gaps)] == [20]
 
 
+@pytest.mark.parametrize(("reward", "advice"), [(0.0, "verifier finds the answers"), (1.0, "Take harder problems")])
+def test_rewards_that_are_all_the_same_are_a_sign(reward: float, advice: str) -> None:
+    (results,) = warnings_of(constant(30, reward=reward, reward_std=0.0))
+    assert (results.kind, results.step, results.value) == ("signal", WINDOW, reward)
+    assert f"has the same reward, {reward:g}: there is nothing to learn from" in results.text
+    assert advice in results.text
+    once = constant(9, reward=0.0, reward_std=0.0)
+    assert not warnings_of([*once, {"reward": 0.01, "reward_std": 0.1}] * 3)
+    # One completion a step has no deviation, and rewards that differ from step to step are something to learn from.
+    assert not warnings_of([{"reward": float(step % 2), "reward_std": 0.0} for step in range(30)])
+
+
+def test_groups_of_equal_rewards_are_a_sign() -> None:
+    (results,) = warnings_of(constant(30, reward=0.5, reward_std=0.5, frac_reward_zero_std=1.0))
+    assert (results.kind, results.step) == ("signal", WINDOW)
+    assert "in no group of the last 10 steps" in results.text
+    assert not warnings_of(constant(30, reward=0.5, reward_std=0.5, frac_reward_zero_std=0.97))
+
+
 # Real runs
 
 

@@ -372,7 +372,7 @@ def test_the_command_prints_the_comparison(tmp_path: Path, capsys: pytest.Captur
         main(["compare", str(tmp_path / "a"), str(tmp_path / "b")])
     printed = capsys.readouterr().out
     assert ended.value.code == 0
-    assert "a: 1 errored samples are left out" in printed
+    assert "a: left out: 1 errored sample" in printed
     assert "means over 21 problems" in printed
     assert "b is better than a" in printed
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.commands.main import main
+from agents.console.counting import counted
 from agents.console.printable import printable
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
@@ -73,3 +74,7 @@ def test_styles_and_widths_stay(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "\x1b[31mplain\x1b[0m"
     console.print("[red]not markup[/red]", end="", highlight=False)
     assert capsys.readouterr().out == "[red]not markup[/red]"
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    assert [counted(number, "problem") for number in (0, 1, 2)] == ["0 problems", "1 problem", "2 problems"]

@@ -583,6 +583,24 @@ def test_mbpp_with_no_row_of_the_split(tmp_path: Path, write_rows: WriteRows) ->
     assert str(caught.value) == f"{path}: none of its 2 rows belongs to split 'prompt' of mbpp"
 
 
+def test_rows_that_nothing_could_judge_are_not_called_rows_of_another_split(
+    tmp_path: Path, write_rows: WriteRows
+) -> None:
+    row = {"sql_prompt": "Who?", "sql_context": "CREATE TABLE t (a INT);", "sql": "SELEC a FROM t"}
+    path = write_rows("sql/train.jsonl", row)
+    with pytest.raises(DataError) as caught:
+        load(tmp_path, "sql", "train")
+    said = "none of its 1 rows asks a question: no gold query begins with SELECT, WITH or VALUES"
+    assert str(caught.value) == f"{path}: {said}"
+
+
+def test_a_benchmark_without_a_train_split_says_so() -> None:
+    with pytest.raises(
+        UnknownNameError, match=r"Known: test, v1, .*published for evaluation alone. To learn from it all the"
+    ):
+        tasks.load("livecodebench", "train")
+
+
 @pytest.mark.parametrize("source", tasks.SOURCES.values(), ids=list(tasks.SOURCES))
 def test_an_unknown_split_offers_the_nearest(source: Source) -> None:
     nearest = split_of(source.name)

@@ -11,9 +11,19 @@ from typing import Any
 import pytest
 
 from tests.sandbox import Tests, judge
-from verifiers import InvalidArgumentError
-from verifiers.unit_tests import CallTests, StdioTests, UnitTestVerifier
-from verifiers.unit_tests.datasets import from_input_output, from_livecodebench
+from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError
+from verifiers.unit_tests import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    StdioCase,
+    StdioTests,
+    UnitTestVerifier,
+    from_test_list,
+)
+from verifiers.unit_tests.datasets import from_input_output, from_json, from_livecodebench
 
 
 def score(verifier: UnitTestVerifier, program: str, tests: Tests) -> float:
@@ -260,3 +270,51 @@ print(letter, gcd(count, 4), inf)
     assert score(verifier, program, tests) == 1
     assert isinstance(tests, StdioTests)
     assert score(verifier, program, StdioTests(tests.cases)) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "tests"),
+    [
+        ({"asserts": ["assert f(1) == 2"], "setup": "import math"}, AssertTests(("assert f(1) == 2",), "import math")),
+        ({"entry_point": "f", "test": "def check(candidate): ..."}, CheckTests("f", "def check(candidate): ...")),
+        (
+            {"entry_point": "f", "cases": [{"args": [[1], 2], "expected": [3]}], "tolerance": 0.1},
+            CallTests("f", (CallCase(([1], 2), [3]),), tolerance=0.1),
+        ),
+        (
+            {"cases": [{"stdin": "1", "expected": "2", "alternatives": ["3"]}], "comparison": "lines"},
+            StdioTests((StdioCase("1", "2", ("3",)),), comparison="lines"),
+        ),
+        ({"test": "def test_f(): ...", "module": "mine"}, FunctionTests("def test_f(): ...", "mine")),
+        ({"inputs": ["1"], "outputs": ["2"]}, from_input_output({"inputs": ["1"], "outputs": ["2"]})),
+        ([{"input": "1", "output": "2"}], from_test_list([{"input": "1", "output": "2"}])),
+    ],
+)
+def test_every_kind_of_tests_can_be_json(value: object, tests: object) -> None:
+    assert from_json(json.loads(json.dumps(value))) == tests
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"assert": ["assert f(1) == 2"]}, "tests as JSON have the keys asserts; entry_point and test, or cases"),
+        ({}, "tests as JSON have the keys"),
+        ({"cases": [{"stdin": "1"}]}, "StdioCase as JSON: .*missing 1 required positional argument: 'expected'"),
+        ({"cases": ["1"]}, "cases of StdioTests is a list of mappings"),
+        ({"cases": {"stdin": "1"}, "entry_point": "f"}, "cases of CallTests is a list, got"),
+        ({"asserts": "assert f(1) == 2"}, "asserts of AssertTests is a list, got 'assert"),
+        ({"test": 3}, "test of FunctionTests is a str, got 3"),
+        ({"asserts": [], "set_up": ""}, "unknown field of AssertTests 'set_up'. Did you mean 'setup'"),
+    ],
+)
+def test_json_that_is_no_tests_says_what_it_lacks(value: object, message: str) -> None:
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
+        from_json(value)
+
+
+def test_tests_in_json_are_a_reference(verifier: UnitTestVerifier) -> None:
+    good = Problem("a", "", {"entry_point": "f", "cases": [{"args": [2], "expected": [4]}]})
+    bad = Problem("b", "", {"entry_point": "f"})
+    right, error = verifier.verify_batch(["def f(x): return [x * x]"] * 2, [good, bad])
+    assert right.outcome is Outcome.CORRECT
+    assert error.outcome is Outcome.VERIFIER_ERROR

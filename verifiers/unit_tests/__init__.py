@@ -1,6 +1,6 @@
 """Verification by unit tests: programs written by a model run in isolation and are judged by another process."""
 
-from verifiers.unit_tests.datasets import from_input_output, from_livecodebench, from_test_list
+from verifiers.unit_tests.datasets import from_input_output, from_json, from_livecodebench, from_test_list
 from verifiers.unit_tests.runner import ProgramOutput, ProgramRunner
 from verifiers.unit_tests.tests import (
     AssertTests,
@@ -29,6 +29,7 @@ __all__ = [
     "Tests",
     "UnitTestVerifier",
     "from_input_output",
+    "from_json",
     "from_livecodebench",
     "from_test_list",
 ]

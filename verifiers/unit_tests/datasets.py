@@ -5,6 +5,7 @@
 * `from_test_list`: a list of `{"input", "output", ...}` in which each test says its kind, as in LiveCodeBench and DeepCoder.
 * `from_livecodebench`: a LiveCodeBench row, whose public and private tests are JSON of such lists, the private ones mostly
   compressed, and whose metadata names the function.
+* `from_json`: any kind of tests as JSON has it, for references that come from files, commands and requests.
 
 What no program could pass, or any program would, is an error: no tests at all, tests of two kinds, a call without a function.
 """
@@ -13,15 +14,25 @@ from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 import io
 import json
 import pickle
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
-from verifiers.errors import InvalidArgumentError
-from verifiers.unit_tests.tests import CallCase, CallTests, StdioCase, StdioTests
+from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.unit_tests.tests import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    StdioCase,
+    StdioTests,
+    Tests,
+)
 
 _FLOAT_TOLERANCE = 1e-6
 _MODULES = """
@@ -39,6 +50,7 @@ or `inf` directly and recurse deeply. They cover what the harnesses of APPS and 
 library (`testing_util.py` of both)."""
 _MAX_TESTS_BYTES = 1 << 30
 _Case = TypeVar("_Case")
+_Made = TypeVar("_Made")
 _STDIN, _FUNCTIONAL, _FUNCTION_CALL = "stdin", "functional", "function_call"
 _KINDS = {
     None: _STDIN,
@@ -124,6 +136,65 @@ def from_test_list(
     if kinds == {_FUNCTION_CALL}:
         return from_input_output(columns | {"fn_name": _function({test.get("fn_name") for test in tests}, "fn_name")})
     return from_input_output(columns, timeout_s=timeout_s)
+
+
+def from_json(value: object) -> Tests:
+    """Make tests of what JSON holds of them.
+
+    Args:
+        value: A mapping with the fields of one kind of tests, by which that is found: `asserts` of `AssertTests`, `entry_point`
+            and `test` of `CheckTests`, `entry_point` and `cases` of `CallTests`, `cases` of `StdioTests`, `test` of
+            `FunctionTests`, with lists for tuples; one with `inputs` and `outputs`, as for `from_input_output`; or a list, as
+            for `from_test_list`.
+
+    Raises:
+        InvalidArgumentError: If it is none of these.
+    """
+    if isinstance(value, list):
+        return from_test_list(value)
+    keys = {*value} if isinstance(value, Mapping) else set()
+    if {"inputs", "outputs"} <= keys:
+        return from_input_output(cast("Mapping[str, Any]", value))
+    for needed, cls in _KINDS_BY_FIELDS:
+        if needed <= keys:
+            return _of_fields(cls, cast("Mapping[str, Any]", value))
+    raise InvalidArgumentError(
+        "tests as JSON have the keys asserts; entry_point and test, or cases; cases; test; or inputs and outputs; "
+        f"got {_shown(value)}"
+    )
+
+
+_KINDS_BY_FIELDS: tuple[tuple[frozenset[str], type[Tests]], ...] = (
+    (frozenset({"asserts"}), AssertTests),
+    (frozenset({"entry_point", "test"}), CheckTests),
+    (frozenset({"entry_point", "cases"}), CallTests),
+    (frozenset({"cases"}), StdioTests),
+    (frozenset({"test"}), FunctionTests),
+)
+_IN_JSON: Mapping[str, type] = {"str": str, "tuple": list, "Mapping": dict, "bool": bool}
+"""What JSON has for a field's type; any other is left to the verifier."""
+
+
+def _of_fields(cls: type[_Made], values: Mapping[str, Any]) -> _Made:
+    """A dataclass of its fields, with tuples for lists and cases of the kind that belongs to it."""
+    types = {field.name: str(field.type) for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    given: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in types:
+            raise unknown_name(f"field of {cls.__name__}", name, types)
+        kind = types[name].partition("[")[0]
+        if kind in _IN_JSON and not isinstance(value, _IN_JSON[kind]):
+            raise InvalidArgumentError(f"{name} of {cls.__name__} is a {_IN_JSON[kind].__name__}, got {_shown(value)}")
+        given[name] = tuple(value) if kind == "tuple" else value
+    case = {CallTests: CallCase, StdioTests: StdioCase}.get(cls)
+    if case is not None:
+        if not all(isinstance(one, Mapping) for one in given["cases"]):
+            raise InvalidArgumentError(f"cases of {cls.__name__} is a list of mappings, got {_shown(values['cases'])}")
+        given["cases"] = tuple(_of_fields(case, one) for one in given["cases"])
+    try:
+        return cls(**given)
+    except TypeError as error:
+        raise InvalidArgumentError(f"{cls.__name__} as JSON: {error}; got {_shown(dict(values))}") from error
 
 
 def _kind(test: Mapping[str, Any]) -> str:

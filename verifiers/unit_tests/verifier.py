@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Literal
@@ -12,6 +12,7 @@ from verifiers._settings import is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, RLVRError, VerifierContractError
 from verifiers.registry import verifier_error
 from verifiers.types import Outcome, Problem, Verdict
+from verifiers.unit_tests.datasets import from_json
 from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.host.jobs import Job, JobResult
 from verifiers.unit_tests.host.packages import Packages, find_packages
@@ -121,6 +122,8 @@ class UnitTestVerifier:
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Run one completion's program against its problem's tests.
 
+        The reference is a kind of tests, deferred tests, or what `from_json` makes tests of.
+
         Raises:
             SandboxUnavailableError: If the system provides less isolation than requested.
             VerifierContractError: If the problem's reference is none of these kinds of tests.
@@ -129,7 +132,7 @@ class UnitTestVerifier:
         try:
             tests = _tests_of(problem)
         except RLVRError as error:
-            if not isinstance(problem.reference, DeferredTests):
+            if not isinstance(problem.reference, DeferredTests | Mapping | list):
                 raise
             # One row that can't be read is no reason to judge none of a batch.
             return verifier_error(error)
@@ -225,10 +228,12 @@ def _tests_of(problem: Problem) -> Tests:
     """
     reference = problem.reference
     tests = reference.load() if isinstance(reference, DeferredTests) else reference
+    if isinstance(tests, Mapping | list):
+        tests = from_json(tests)
     if not isinstance(tests, Tests):
         raise VerifierContractError(
-            f"problem {problem.id!r}: expected a reference of type CheckTests, AssertTests, CallTests, "
-            f"FunctionTests, StdioTests or DeferredTests (see verifiers.unit_tests), got {type(tests).__name__}"
+            f"problem {problem.id!r}: expected a reference of type CheckTests, AssertTests, CallTests, FunctionTests, "
+            f"StdioTests or DeferredTests (see verifiers.unit_tests), or a mapping of its fields, got {type(tests).__name__}"
         )
     if isinstance(tests, StdioTests):
         _one_of("comparison", tests.comparison, COMPARISONS)

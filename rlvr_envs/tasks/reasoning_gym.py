@@ -1,0 +1,140 @@
+"""The data sets of reasoning-gym: about a hundred families of generated problems, from algebra to puzzles."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import ClassVar
+
+from rlvr_envs.envs import TaskEnv, TaskSpec
+from rlvr_envs.procedural.base import DEFAULT_SIZES, SPLITS, require_whole
+from verifiers import Problem, unknown_name
+from verifiers.reasoning_gym import (
+    MAX_SEED,
+    VERSION,
+    ReasoningGymReference,
+    check_choice,
+    make_problem,
+    require_reasoning_gym,
+)
+
+_KEPT = 4096
+"""Number of problems that a data set keeps once they are made."""
+
+
+@dataclass(frozen=True)
+class ReasoningGym:
+    """Problems of one data set of reasoning-gym, each a function of task, config, split, seed and index.
+
+    Each problem comes from a data set of reasoning-gym with a seed of its own, made in the sandbox, since some run programs.
+    The splits are disjoint by construction: a stable hash of the question decides, and one question in four belongs to
+    `"test"`. Passed over are questions that are too long, and problems whose answers can't be judged: whose own right answer
+    does not have the full score, or a meaningless one has.
+
+    Args:
+        split: `"train"` or `"test"`.
+        task: Name of the data set; `"composite"` mixes several, given as `config={"datasets": [{"name": "chain_sum"}, ...]}`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        level: Level of the task's curriculum, from 0; None for the defaults of its config.
+        config: Fields of the task's config, such as `{"min_terms": 3}`, beside or instead of a level.
+        max_prompt_bytes: Longest question, in UTF-8 bytes.
+        isolation: How much isolation the sandbox has to have, as for the verifier `unit_tests`.
+
+    Raises:
+        MissingDependencyError: If reasoning-gym is not installed.
+        UnknownNameError: If there is no such split or task, or the config has no such field.
+        InvalidArgumentError: If another argument is out of range, or no problem of this config can be used.
+        SandboxUnavailableError: If the system provides less isolation than requested.
+    """
+
+    split: str = "train"
+    task: str = "chain_sum"
+    seed: int = 0
+    size: int | None = None
+    level: int | None = None
+    config: Mapping[str, object] = field(default_factory=dict)
+    max_prompt_bytes: int = 8192
+    isolation: str = "auto"
+
+    def __post_init__(self) -> None:
+        require_reasoning_gym("rlvr/ReasoningGym-v0")
+        if self.split not in SPLITS:
+            raise unknown_name("split", self.split, SPLITS)
+        require_whole("seed", self.seed, 0)
+        if self.size is not None:
+            require_whole("size", self.size, 1)
+        require_whole("max_prompt_bytes", self.max_prompt_bytes, 1)
+        check_choice(self.task, self.level, self.config)
+        self._made(0)
+
+    def __len__(self) -> int:
+        return DEFAULT_SIZES[self.split] if self.size is None else self.size
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> Problem:
+        """Make problem `index`.
+
+        Raises:
+            IndexError: If the index is negative or too large.
+        """
+        index = operator.index(index)
+        if not 0 <= index < len(self):
+            raise IndexError(f"{self.task} ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
+        return self._made(index)
+
+    @functools.cached_property
+    def _made(self) -> Callable[[int], Problem]:
+        # Streams ask for a row's problem with every token.
+        return functools.lru_cache(maxsize=_KEPT)(self._make)
+
+    def _make(self, index: int) -> Problem:
+        dataset = ReasoningGymReference(self.task, self._seed(index), 0, self.level, self.config)
+        made = make_problem(dataset, split=self.split, max_prompt_bytes=self.max_prompt_bytes, isolation=self.isolation)
+        reference = ReasoningGymReference(self.task, dataset.seed, made.index, self.level, self.config)
+        gold = {} if made.answer is None else {"gold_completion": f"<answer>{made.answer}</answer>"}
+        problem_id = f"reasoning_gym/{self.task}/{self.split}/{self.seed}/{index}"
+        return Problem(problem_id, made.question, reference, {"task": self.task, **gold})
+
+    def _seed(self, index: int) -> int:
+        origin = repr((self.task, self.level, sorted(self.config.items()), self.split, self.seed, index))
+        return int.from_bytes(blake2b(origin.encode(), digest_size=8).digest(), "little") % MAX_SEED
+
+
+class ReasoningGymEnv(TaskEnv):
+    """The data sets of reasoning-gym.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    About a hundred families of generated problems: algebra, arithmetic, algorithms, puzzles, games, graphs, logic, code and
+    induction. `task` names one, as in reasoning-gym 0.1.25, which `pip install 'rlvr-envs[reasoning-gym]'` installs; `level`
+    and `config` set how hard it is. Nothing is downloaded, and the train and test splits are disjoint.
+
+    ## Starting State
+    The question. Default prompt `tagged_chat`: one user message that asks for the answer between `<answer>` and `</answer>`.
+
+    ## Reward
+    The score that reasoning-gym's own scorer gives the answer, formed in the sandbox: 1 when it is right, and less than 1 in
+    part; `verifier=("reasoning_gym", {"partial_credit": False})` pays right answers alone.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, and `task="chain_sum"`, `level=None` (of the task's curriculum, from 0), `config={}` (fields
+    of the task's config), `seed=0`, `size`, `max_prompt_bytes=8192` (longer questions are passed over) and
+    `isolation="auto"` (of the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `verifier="reasoning_gym"`.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=ReasoningGym,
+        sizes=DEFAULT_SIZES,
+        source=f"generated by reasoning-gym {VERSION}",
+        data_options=("task", "seed", "size", "level", "config", "max_prompt_bytes", "isolation"),
+        verifier=("reasoning_gym", {}),
+        prompt="tagged_chat",
+        max_new_tokens=1024,
+    )

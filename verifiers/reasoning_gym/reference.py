@@ -1,0 +1,85 @@
+"""The reference of a problem of reasoning-gym: how to make it again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from verifiers._settings import is_whole_number
+from verifiers.errors import InvalidArgumentError
+
+MAX_SEED = 2**32 - 10_000
+"""Seeds are below this: some data sets give NumPy the sum of their seed and an index, which has 32 bits."""
+_OWN = ("seed", "size")
+
+
+@dataclass(frozen=True)
+class ReasoningGymReference:
+    """One problem of a data set of reasoning-gym: all that is needed to make it again, its right answer included.
+
+    Raises:
+        InvalidArgumentError: If a field is out of range, or the config holds something else than plain data.
+    """
+
+    task: str
+    """Name of the data set, such as `"chain_sum"`."""
+    seed: int
+    """The data set's seed."""
+    index: int = 0
+    """Index of the problem in the data set."""
+    level: int | None = None
+    """Level of the data set's curriculum; None for the defaults of its config."""
+    config: Mapping[str, object] = field(default_factory=dict)
+    """Fields of the data set's config that differ from the level or the defaults."""
+
+    def __post_init__(self) -> None:
+        check_choice(self.task, self.level, self.config)
+        for name, value, bound in (("seed", self.seed, MAX_SEED), ("index", self.index, 10_000)):
+            if not (is_whole_number(value) and 0 <= value < bound):
+                raise InvalidArgumentError(f"{name} must be a whole number from 0 to {bound - 1}, got {value!r}")
+
+
+def check_choice(task: object, level: Any, config: object) -> None:
+    """Check the arguments that choose a data set.
+
+    Raises:
+        InvalidArgumentError: If one has another type, or the config is no plain data.
+    """
+    if not isinstance(task, str):
+        raise InvalidArgumentError(f"task must be the name of a data set of reasoning-gym, got {task!r}"[:300])
+    if level is not None and not (is_whole_number(level) and level >= 0):
+        raise InvalidArgumentError(f"level must be a whole number of at least 0, or None, got {level!r}"[:300])
+    if not isinstance(config, Mapping) or not _is_plain(dict(config)):
+        raise InvalidArgumentError(
+            f"config must map names of fields to numbers, texts, lists and other plain data, got {config!r}"[:300]
+        )
+    for name in _OWN:
+        if name in config:
+            raise InvalidArgumentError(
+                f"config can't hold {name!r}, which is an argument of the data set here: {name}="
+            )
+
+
+def _is_plain(value: object) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+
+
+def read_reference(reference: object) -> ReasoningGymReference:
+    """A reference as it is, or one of a mapping with its fields.
+
+    Raises:
+        InvalidArgumentError: If it is neither, or not as it should be.
+    """
+    if isinstance(reference, ReasoningGymReference):
+        return reference
+    names = {setting.name for setting in fields(ReasoningGymReference)}
+    if not isinstance(reference, Mapping) or not {"task", "seed"} <= reference.keys() <= names:
+        raise InvalidArgumentError(
+            f"expected a ReasoningGymReference, or a mapping with 'task' and 'seed', got {reference!r}"[:300]
+        )
+    return ReasoningGymReference(**{str(name): value for name, value in reference.items()})

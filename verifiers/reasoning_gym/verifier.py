@@ -1,0 +1,121 @@
+"""Answers to problems of reasoning-gym, by its own scorers."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+from verifiers._settings import is_number, is_whole_number
+from verifiers.answers import after_thinking, last_tagged, without_special_tokens
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierFailureError, unknown_name
+from verifiers.reasoning_gym.problems import ask, refusal, request_of, require_reasoning_gym, runner
+from verifiers.reasoning_gym.reference import ReasoningGymReference, read_reference
+from verifiers.registry import verify_one
+from verifiers.types import Outcome, Problem, Verdict
+from verifiers.unit_tests import ProgramOutput
+
+_ISOLATIONS = ("auto", "strict", "available", "none")
+_THREADS = 16
+"""Verdicts that wait at a time; the sandbox runs as many as there are CPUs."""
+
+
+class ReasoningGymVerifier:
+    """A completion is correct when reasoning-gym's own scorer gives its answer the full score, 1.0.
+
+    The reference is a `ReasoningGymReference`, or a mapping with its fields, from which the problem is made again. What follows
+    the last `</think>` is the response, and its answer the last `<answer>…</answer>`; without one the verdict is `NO_ANSWER`.
+    A score between 0 and 1 is `SCORED`, one of 0 `INCORRECT`.
+
+    Some scorers evaluate the answer as Python, so each verdict is formed in a process of its own in the sandbox of
+    `unit_tests`, where `eval` takes literals, arithmetic and elementary functions only. Where a scorer of this release gives
+    wrong answers the full score, a further condition holds (`jailed.CONDITIONS`); an answer with a number that is not finite
+    is never right.
+
+    Before the answer, the problem's own right answer is scored, and one that answers nothing. If these show that the scorer
+    can't tell them apart, the reference is unreadable, whatever the completion. What an answer breaks after that is its own
+    doing: an exception in the scorer is `INCORRECT`, and past a limit `TIMEOUT` or `INCORRECT`.
+
+    Args:
+        timeout_s: Processor time, in seconds, that one verdict may take.
+        memory_mib: Limit on the address space of the process.
+        isolation: As for `UnitTestVerifier`.
+        partial_credit: Whether a score between 0 and 1 is paid. Else it is `INCORRECT`.
+
+    Raises:
+        MissingDependencyError: If reasoning-gym is not installed.
+        InvalidArgumentError: If it is another release than the supported one, or an argument is out of range.
+        UnknownNameError: If there is no such `isolation`.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout_s: float = 20.0,
+        memory_mib: int = 1024,
+        isolation: Literal["auto", "strict", "available", "none"] = "auto",
+        partial_credit: bool = True,
+    ) -> None:
+        require_reasoning_gym("the verifier 'reasoning_gym'")
+        if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
+            raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
+        if not (is_whole_number(memory_mib) and memory_mib >= 512):
+            raise InvalidArgumentError(f"memory_mib must be a whole number of at least 512, got {memory_mib!r}")
+        if isolation not in _ISOLATIONS:
+            raise unknown_name("isolation", isolation, _ISOLATIONS)
+        self._timeout_s = timeout_s
+        self._sandbox = (isolation, memory_mib)
+        self._partial_credit = partial_credit
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge one completion.
+
+        Raises:
+            UnreadableReferenceError: If the reference is none, or its problem can't be made or judged.
+            SandboxUnavailableError: If the system provides less isolation than requested.
+        """
+        try:
+            reference = read_reference(problem.reference)
+        except InvalidArgumentError as error:
+            raise UnreadableReferenceError(f"problem {problem.id!r}: {error}") from error
+        response, _ = after_thinking(without_special_tokens(completion))
+        answer = last_tagged(response)
+        if answer is None:
+            return Verdict.of(Outcome.NO_ANSWER)
+        request = request_of(reference) | {"answer": answer.strip()}
+        try:
+            replies, output = ask(runner(*self._sandbox), request, timeout_s=self._timeout_s)
+        except VerifierFailureError as error:
+            return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": str(error)})
+        if not replies:  # the answer was not looked at yet
+            reason = f"the problem was not made again ({output.failure}): {output.stderr[-300:]}".rstrip(": ")
+            return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": reason})
+        self._check_problem(replies[0], reference, problem)
+        return self._verdict(answer.strip(), replies[1] if len(replies) > 1 else None, output)
+
+    def _check_problem(self, reply: dict[str, Any], reference: ReasoningGymReference, problem: Problem) -> None:
+        if "refused" in reply:
+            raise UnreadableReferenceError(f"problem {problem.id!r}: {refusal(reference, *reply['refused'])}")
+        if reply["unjudgeable"]:
+            raise UnreadableReferenceError(
+                f"answers to problem {problem.id!r} ({reference.task}) can't be judged: {reply['unjudgeable']}"
+            )
+
+    def _verdict(self, answer: str, reply: dict[str, Any] | None, output: ProgramOutput) -> Verdict:
+        cost = {"cpu_seconds": output.cpu_seconds}
+        if reply is None:
+            outcome = Outcome.TIMEOUT if output.failure == "timeout" else Outcome.INCORRECT
+            return Verdict.of(outcome, answer, detail={"failure": str(output.failure)}, cost=cost)
+        score = reply["score"]
+        if score == 1.0:
+            return Verdict.of(Outcome.CORRECT, answer, detail=reply, cost=cost)
+        if score > 0.0 and self._partial_credit:
+            return Verdict(score, Outcome.SCORED, answer, detail=reply, cost=cost)
+        return Verdict.of(Outcome.INCORRECT, answer, detail=reply, cost=cost)
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        """Judge completion i against problem i, as many at a time as there are CPUs."""
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="reasoning_gym") as threads:
+            return list(threads.map(functools.partial(verify_one, self), completions, problems))
