@@ -47,10 +47,13 @@ from rlvr_envs.tasks import (
 )
 from rlvr_envs.tasks.addition import Addition, AdditionEnv
 from rlvr_envs.tasks.arithmetic import Arithmetic, ArithmeticEnv
+from rlvr_envs.tasks.blackjack import Blackjack, BlackjackEnv
+from rlvr_envs.tasks.connect_four import ConnectFour, ConnectFourEnv
 from rlvr_envs.tasks.countdown import Countdown, CountdownEnv
 from rlvr_envs.tasks.function import Function, FunctionEnv
 from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv
 from rlvr_envs.tasks.guess_number import GuessNumber, GuessNumberEnv
+from rlvr_envs.tasks.hangman import Hangman, HangmanEnv
 from rlvr_envs.tasks.linear_equation import LinearEquation, LinearEquationEnv
 from rlvr_envs.tasks.mastermind import Mastermind, MastermindEnv
 from rlvr_envs.tasks.maze import Maze, MazeEnv
@@ -58,6 +61,9 @@ from rlvr_envs.tasks.polynomial import Polynomial, PolynomialEnv
 from rlvr_envs.tasks.reverse import Reverse, ReverseEnv
 from rlvr_envs.tasks.sort import Sort, SortEnv
 from rlvr_envs.tasks.text import TextEnv
+from rlvr_envs.tasks.tic_tac_toe import TicTacToe, TicTacToeEnv
+from rlvr_envs.tasks.twenty_questions import TwentyQuestions, TwentyQuestionsEnv
+from rlvr_envs.tasks.wordle import Wordle, WordleEnv
 from verifiers import unknown_name
 
 CLASSES: tuple[type[TaskEnv], ...] = (
@@ -96,6 +102,12 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     ReverseEnv,
     GuessNumberEnv,
     MastermindEnv,
+    WordleEnv,
+    HangmanEnv,
+    TwentyQuestionsEnv,
+    BlackjackEnv,
+    TicTacToeEnv,
+    ConnectFourEnv,
     LinearEquationEnv,
     PolynomialEnv,
     FunctionEnv,
@@ -139,15 +151,21 @@ __all__ = [
     "SOURCES",
     "Addition",
     "Arithmetic",
+    "Blackjack",
+    "ConnectFour",
     "Countdown",
     "Function",
     "GridWorld",
     "GuessNumber",
+    "Hangman",
     "LinearEquation",
     "Mastermind",
     "Maze",
     "Polynomial",
     "Reverse",
     "Sort",
+    "TicTacToe",
+    "TwentyQuestions",
+    "Wordle",
     "load",
 ]
