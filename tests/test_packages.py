@@ -49,6 +49,8 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.sql",
                     "verifiers.hub",
                     "verifiers.statistics",
+                    "rlvr_envs.dialogue",
+                    "rlvr_envs.games",
                     "rlvr_envs.testing",
                 )
                 assert top == package or public, f"{path}:{line} reaches into {name}"

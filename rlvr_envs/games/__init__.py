@@ -3,7 +3,7 @@
 from rlvr_envs.games.game import Game, GameInteraction, GameVerifier, Move, game_rules
 from rlvr_envs.games.in_a_row import InARow
 from rlvr_envs.games.in_a_row_data import InARowDataset, in_a_row_rules
-from rlvr_envs.games.two_sided import OPPONENTS, Opponent, Seat, Start, TwoSidedInteraction, TwoSidedVerifier
+from rlvr_envs.games.two_sided import OPPONENTS, Opponent, Seat, Start, TwoSidedInteraction, TwoSidedVerifier, told
 from rlvr_envs.games.words import WORDS, SecretWord, WordDataset
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "WordDataset",
     "game_rules",
     "in_a_row_rules",
+    "told",
 ]

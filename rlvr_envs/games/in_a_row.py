@@ -49,6 +49,13 @@ class InARow:
             sides = (sides[1], sides[0] | _bit(self, sides[0] | sides[1], move))
         return sides
 
+    def draw(self, played: Sequence[int]) -> str:
+        """The board as text, with `X` for the side that moved first and `O` for the other."""
+        first, second = self.marks(played) if len(played) % 2 == 0 else self.marks(played)[::-1]
+        cells = ["X" if first >> at & 1 else "O" if second >> at & 1 else "." for at in range(self.columns * self.rows)]
+        rows = [" ".join(cells[at : at + self.columns]) for at in range(0, len(cells), self.columns)]
+        return "\n".join(reversed(rows) if self.drops else rows)
+
     def best(self, played: Sequence[int]) -> list[int]:
         """The moves that are worth most to the side to move, if both go on as well as can be.
 
