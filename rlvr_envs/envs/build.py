@@ -163,7 +163,8 @@ def _turn_rules(
     """The rules of several turns, from the settings and the interaction of the id, which needs so much room as plain text."""
     tools = get_tools(settings.tools) if settings.tools else []
     if isinstance(settings.interaction, str):
-        interaction = cast("Interaction", import_attribute(settings.interaction, "interaction"))
+        named: Any = import_attribute(settings.interaction, "interaction")
+        interaction = cast("Interaction", named() if isinstance(named, type) else named)
     elif settings.interaction is not None:
         interaction = settings.interaction
     if not tools and interaction is None:
