@@ -87,7 +87,9 @@ def public_tests(problem: Problem, count: int) -> Tests | None:
         )
     if isinstance(tests, AssertTests):
         return dataclasses.replace(tests, asserts=tests.asserts[:count]) if tests.asserts else None
-    if isinstance(tests, CallTests | StdioTests):
+    if isinstance(tests, CallTests):
+        return dataclasses.replace(tests, cases=tests.cases[:count]) if tests.cases else None
+    if isinstance(tests, StdioTests):
         return dataclasses.replace(tests, cases=tests.cases[:count]) if tests.cases else None
     if isinstance(tests, CheckTests):
         asserts = tuple(_examples(tests.prefix))[:count]

@@ -172,6 +172,7 @@ def test_the_lowest_versions_that_are_tested_are_the_lower_bounds() -> None:
 def test_the_pinned_versions_are_within_the_bounds() -> None:
     pinned = pins("constraints.txt") | {name: pins("constraints-loggers.txt")[name] for name in ("wandb", "trackio")}
     pinned |= {"ray": pins("constraints-ray.txt")["ray"]}
+    pinned |= {name: pins("constraints-tools.txt")[name] for name in ("bm25s", "mcp")}
     for name, bound in requirements(PROJECT["dependencies"], *EXTRAS.values()).items():
         if name != "vllm":
             assert release(pinned[name]) >= release(bound), name

@@ -129,7 +129,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     manifest = _manifest(dataset, rules, prompt, verifier_spec)
     if rules.interaction is not None:
         manifest["turns"] = {
-            "tools": [tool_schema(tool) for tool in turns.tools],
+            "tools": [_tool_record(tool) for tool in turns.tools],
             "interaction": _identity(rules.interaction),
             "dialogue": type(turns.dialogue).__name__,
             "max_turns": rules.max_turns,
@@ -259,6 +259,12 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
         "max_new_tokens": rules.max_new_tokens,
         "restrict_actions": rules.legal_actions is not None,
     }
+
+
+def _tool_record(tool: Tool) -> dict[str, Any]:
+    """What the policy is told of a tool, and which it is where it has more to say, such as what a search engine searches."""
+    own = getattr(tool, "fingerprint", None)
+    return tool_schema(tool) if own is None else {**tool_schema(tool), "fingerprint": str(own)}
 
 
 def _verifier_identity(verifier: VerifierArgument) -> object:
