@@ -87,20 +87,55 @@ def demonstration(streams: TokenStreams, index: int) -> Trajectory:
     over = streams.rules.end_condition
     if over is None or not over(tokens, len(prompt), problem):
         tokens = np.append(tokens, np.int32(tokenizer.eos_token))
+    return _episode(streams, index, gold, tokens, np.arange(len(tokens)) >= len(prompt))
+
+
+def spoken(streams: TokenStreams, index: int, turns: Sequence[str]) -> Trajectory:
+    """Make the episode of a problem in which the policy says these turns, each with a stop token if it does not stop by itself.
+
+    Raises:
+        InvalidArgumentError: If the environment ends the episode before the last turn, or goes on after it.
+    """
+    rules = dataclasses.replace(streams.rules, verification="sync", verifier=None)
+    alone = TokenStreams(streams.dataset, rules, 1)
+    alone.reset([0], [None], [index])
+    own = np.zeros(alone.buffer_tokens, dtype=bool)
+    over = False
+    for turn in turns:
+        if over:
+            raise InvalidArgumentError(
+                f"the episode of problem {index} was over before the turn {turn!r} of {list(turns)}"
+            )
+        said = np.append(rules.tokenizer.encode(turn), np.int32(rules.tokenizer.eos_token)).astype(np.int64)
+        start = int(alone.length[0])
+        transition = alone.advance(said[None])
+        own[start : start + int(transition.consumed[0])] = True
+        over = bool(transition.terminated[0] or transition.truncated[0])
+    if not over:
+        raise InvalidArgumentError(f"the episode of problem {index} goes on after the turns {list(turns)}")
+    length = int(alone.length[0])
+    return _episode(streams, index, turns[-1], alone.tokens[0, :length].copy(), own[:length])
+
+
+def _episode(
+    streams: TokenStreams, index: int, completion: str, tokens: NDArray[np.int32], own: NDArray[np.bool_]
+) -> Trajectory:
+    """An episode to be learned from, of tokens i32[l] of which those in the mask bool[l] are the policy's own."""
+    prompt_length = len(streams.prompt_tokens(index))
     return Trajectory(
-        problem_id=problem.id,
+        problem_id=streams.dataset[index].id,
         group=index,
-        prompt_length=len(prompt),
+        prompt_length=prompt_length,
         terminated=True,
         truncated=False,
         verdict=None,
-        completion=gold,
+        completion=completion,
         tokens=tokens,
-        policy_mask=np.arange(len(tokens)) >= len(prompt),
+        policy_mask=own,
         logprobs=np.zeros(len(tokens), dtype=np.float32),
         rewards=np.zeros(len(tokens)),
         policy_version=np.zeros(len(tokens), dtype=np.int32),
-        action_masks=_legal_masks(streams, tokens, len(prompt)),
+        action_masks=_legal_masks(streams, tokens, prompt_length),
     )
 
 
@@ -122,8 +157,9 @@ def train_supervised(
     *,
     seconds: float | None = None,
     on_step: Callable[[int, float], None] | None = None,
+    demonstrate: Callable[[TokenStreams, int], Trajectory] = demonstration,
 ) -> int:
-    """Fit a policy to gold completions.
+    """Fit a policy to gold completions, or to other demonstrations.
 
     Args:
         policy: The policy to train.
@@ -131,6 +167,7 @@ def train_supervised(
         config: Settings of the training.
         seconds: Number of seconds after which to stop, in place of `config.steps`.
         on_step: Called with the number of each step and its mean loss per token, in nats.
+        demonstrate: Makes the episode of a problem that is learned from, such as one of several turns (`spoken`).
 
     Returns:
         The number of steps done.
@@ -148,7 +185,7 @@ def train_supervised(
     step = 0
     while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
         indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
-        demonstrations = [demonstration(streams, index) for index in indices]
+        demonstrations = [demonstrate(streams, index) for index in indices]
         with interrupts_deferred():  # weights never change by a partial step
             metrics = _fit(learner, demonstrations)
             step += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import gymnasium
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 import rlvr_envs  # noqa: F401 - registers the ids
-from agents.experiments.supervised import demonstration
+from agents.experiments.supervised import demonstration, spoken
+from verifiers import InvalidArgumentError
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,29 @@ def test_playing_the_gold_tokens_gives_the_demonstration(name: str, options: dic
             assert bool(terminated[0]) == (position == len(shown.tokens) - 1)
             assert not truncated[0]
         assert info["completion"][0] == shown.completion
+
+
+def test_a_demonstration_of_several_turns_is_the_episode_with_what_was_answered() -> None:
+    env: Any = gymnasium.make_vec("rlvr/GuessNumber-v0", num_envs=1)
+    secret = env.streams.dataset[0].reference.number
+    told = "\nhigher\n" if secret > 50 else "\nlower\n"
+    shown = spoken(env.streams, 0, ["50", str(secret)])
+    tokenizer = env.streams.rules.tokenizer
+    end = tokenizer.eos_token
+    prompt = tokenizer.encode("guess 1-100:").tolist()
+    said = [[*tokenizer.encode("50"), end], [*tokenizer.encode(told)], [*tokenizer.encode(str(secret)), end]]
+    assert shown.tokens.tolist() == [*prompt, *itertools.chain(*said)]
+    masks = [[False] * len(prompt), [True] * len(said[0]), [False] * len(said[1]), [True] * len(said[2])]
+    assert shown.policy_mask.tolist() == list(itertools.chain(*masks))
+    assert (shown.prompt_length, shown.completion) == (len(prompt), str(secret))
+
+
+def test_a_demonstration_that_is_no_whole_episode_is_refused() -> None:
+    env: Any = gymnasium.make_vec("rlvr/GuessNumber-v0", num_envs=1)
+    secret = str(env.streams.dataset[0].reference.number)
+    with pytest.raises(InvalidArgumentError, match=r"the episode of problem 0 goes on after the turns \['0'\]"):
+        spoken(env.streams, 0, ["0"])
+    with pytest.raises(
+        InvalidArgumentError, match=f"the episode of problem 0 was over before the turn '1' of .*{secret}"
+    ):
+        spoken(env.streams, 0, [secret, "1"])

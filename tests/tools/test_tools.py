@@ -108,6 +108,16 @@ def test_a_wrong_call_is_answered_with_what_is_wrong(call: ToolCall, said: str) 
     assert answers([add, lookup], turn(call)) == [said]
 
 
+@pytest.mark.parametrize("value", ["1e999", "NaN", "-Infinity", r'"\ud800"', r'{"\ud800": 1}', "[[1, [NaN]]]"])
+def test_what_python_reads_as_json_and_others_do_not_is_refused(value: str) -> None:
+    def echo(x: Any) -> str:
+        raise AssertionError("called")
+
+    call = ToolCall("echo", json.loads(f'{{"x": {value}}}'))
+    said = "Error: the arguments of echo hold a number that is not finite, or half of a surrogate pair"
+    assert answers([echo], turn(call)) == [said]
+
+
 def test_calls_that_could_not_be_read_are_answered_too() -> None:
     assert answers([add], turn(ToolCall("add", {"a": 1}), errors=("no JSON",))) == ["2", "Error: no JSON"]
 
