@@ -11,6 +11,7 @@ LIBRARIES := .cache/libraries
 ADAPTERS := .cache/adapters
 VIEW := .cache/view
 LOGGERS := .cache/loggers
+TOOLS := .cache/tools-env
 RAY := .cache/ray
 REASONING_GYM := .cache/reasoning-gym
 AGREEMENT := .cache/agreement
@@ -20,7 +21,7 @@ OLDEST_INSPECT := 0.3.275
 PARALLEL := -n 2 --dist worksteal
 
 .PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
-.PHONY: test-vllm test-loggers test-ray test-reasoning-gym test-distributed test-agreement docs course bench clean
+.PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement docs course bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -163,6 +164,16 @@ $(LOGGERS)/.installed: pyproject.toml constraints-loggers.txt
 	rm -rf $(LOGGERS)
 	$(PYTHON) -m venv $(LOGGERS)
 	$(LOGGERS)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-loggers.txt -e '.[wandb,trackio]' pytest
+	touch $@
+
+# A search engine, and MCP servers that the tests start, in an environment of their own, which needs no torch.
+test-tools: $(TOOLS)/.installed
+	$(TOOLS)/bin/pytest tests/tools
+
+$(TOOLS)/.installed: pyproject.toml constraints-tools.txt
+	rm -rf $(TOOLS)
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-tools.txt -e '.[search,mcp]' pytest hypothesis
 	touch $@
 
 # Verification on a Ray cluster of two simulated nodes, in an environment of its own, which needs no torch.

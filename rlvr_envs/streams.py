@@ -195,6 +195,8 @@ class _Step:
     """The rows whose episode has ended, and for each whether it stopped by itself."""
     failed: dict[int, Verdict] = field(default_factory=dict)
     """Those of them whose interaction broke."""
+    closing: dict[int, tuple[Message, ...]] = field(default_factory=dict)
+    """What was said in the reply that ended an episode, for the verifier."""
 
 
 def _is_count(value: object) -> bool:
@@ -533,6 +535,7 @@ class TokenStreams:
             step.ending[row] = False
         elif reply is None or reply.ends:
             step.ending[row] = True
+            step.closing[row] = reply.messages if reply is not None else ()
         elif given.tokens is None or self.length[row] >= self._limit[row] or len(turns) == self.rules.max_turns:
             step.ending[row] = False
         else:
@@ -580,13 +583,13 @@ class TokenStreams:
         data = b"".join(map(self.rules.tokenizer.token_bytes, tokens.tolist()))
         return self._stop_strings.cut(data).decode("utf-8", errors="replace")
 
-    def _judged_text(self, row: int) -> str:
-        """The latest turn's text, which knows the turns before it."""
+    def _judged_text(self, row: int, closing: tuple[Message, ...] = ()) -> str:
+        """The latest turn's text, which knows the turns before it, and what was said in the reply that ended the episode."""
         text, turns = self.completion(row), self._turns[row]
-        if not turns:
+        if not turns and not closing:
             return text
         said = [message for turn in turns for message in (Message("assistant", turn.text), *turn.reply)]
-        return Completion(text, (*said, Message("assistant", text)))
+        return Completion(text, (*said, Message("assistant", text), *closing))
 
     def _finish(self, step: _Step) -> None:
         """Judge the episodes that ended, but for those whose interaction broke."""
@@ -595,7 +598,7 @@ class TokenStreams:
             self._settle([row], [False], [broken], step.transition)
         rows = sorted(step.ending.keys() - step.failed.keys())
         problems = [self._problem(row) for row in rows]
-        completions = [self._judged_text(row) for row in rows]
+        completions = [self._judged_text(row, step.closing.get(row, ())) for row in rows]
         terminated = [step.ending[row] for row in rows]
         if self.rules.verification == "sync" or self.rules.verifier is None:
             ended, seconds = _judge(self.rules.verifier, completions, problems)
@@ -677,6 +680,7 @@ class TokenStreams:
             self._finish(step)
             step.ending.clear()
             step.failed.clear()
+            step.closing.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave threads behind; they start again where they are needed.

@@ -68,7 +68,7 @@ class Reply:
     reward: float = 0.0
     """What the turn earns, paid at its last token."""
     ends: bool = False
-    """Whether the episode is over; the messages are not appended then."""
+    """Whether the episode is over; the messages are not appended then, but the verifier sees them in the dialogue."""
 
     def __post_init__(self) -> None:
         messages: object = self.messages

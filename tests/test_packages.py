@@ -51,6 +51,8 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.hub",
                     "verifiers.reward_model",
                     "verifiers.statistics",
+                    "rlvr_envs.dialogue",
+                    "rlvr_envs.games",
                     "rlvr_envs.testing",
                 )
                 assert top == package or public, f"{path}:{line} reaches into {name}"
@@ -172,6 +174,7 @@ def test_the_lowest_versions_that_are_tested_are_the_lower_bounds() -> None:
 def test_the_pinned_versions_are_within_the_bounds() -> None:
     pinned = pins("constraints.txt") | {name: pins("constraints-loggers.txt")[name] for name in ("wandb", "trackio")}
     pinned |= {name: pins(f"constraints-{name}.txt")[name] for name in ("ray", "reasoning-gym")}
+    pinned |= {name: pins("constraints-tools.txt")[name] for name in ("bm25s", "mcp")}
     for name, bound in requirements(PROJECT["dependencies"], *EXTRAS.values()).items():
         if name != "vllm":
             assert release(pinned[name]) >= release(bound), name

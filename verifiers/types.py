@@ -40,7 +40,7 @@ class Completion(str):
     Args:
         text: The last turn.
         dialogue: All that was said after the prompt, in order: the policy's turns as messages of the assistant, with this one,
-            and what they were answered.
+            and what they were answered; this one only where the answer ended the episode.
     """
 
     dialogue: tuple[Message, ...]

@@ -21,8 +21,10 @@ from agents.files.json_files import plain
 from agents.playing.episode import PlayedEpisode, Player, play_episode
 from agents.playing.person import TextPlayer, TokenPlayer
 from agents.results.evaluation_record import Sample, sample_line
-from rlvr_envs import TaskEnv, environment_class, environment_id
+from rlvr_envs import Interaction, TaskEnv, environment_class, environment_id
 from verifiers import InvalidArgumentError
+
+_ME = "me"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,9 @@ class Play:
     same model, up to rounding."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+    opponent: str | None = None
+    """Who takes the environment's side of an episode of several turns: "me" to type it line by line, or for a game of two sides
+    the folder or Hugging Face name of a model; by default the environment."""
     verifier: str | None = None
     """Verifier to use in place of the environment's own: a verifier's name, or my_verifiers:function."""
     verifier_args: tuple[str, ...] = ()
@@ -68,6 +73,8 @@ class Play:
             check_is_saved(self.model)
             if self.tokens:
                 raise InvalidArgumentError("--tokens is for a person who types: leave it out with --model")
+        if self.opponent not in (None, _ME):
+            check_is_saved(self.opponent)
 
     def run(self, console: Console) -> int:
         """Play the episode, and print each part of it as it happens."""
@@ -77,6 +84,10 @@ class Play:
         with shown_warnings():
             policy = None if self.model is None else self._load_policy(arguments)
             env = environment_class(self.env)(**arguments)
+            if self.opponent is not None:
+                other = self._other_side(env, self.opponent, console)
+                env.close()
+                env = environment_class(self.env)(**arguments, interaction=other)
             try:
                 self._play(env, policy, console)
             finally:
@@ -95,6 +106,21 @@ class Play:
             tokenizer=arguments.get("tokenizer"),
         )
         return policy
+
+    def _other_side(self, env: TaskEnv, opponent: str, console: Console) -> Interaction:
+        """What answers in place of the environment."""
+        from agents.playing.other_side import opposed, typed_side
+
+        interaction = env.streams.rules.interaction
+        if opponent == _ME:
+            return typed_side(interaction, console)
+        from agents.policies.transformers.config import PolicyConfig
+        from agents.policies.transformers.loading import load_policy
+        from agents.self_play import PolicyOpponent
+
+        config = PolicyConfig(temperature=self.temperature)
+        policy, tokenizer = load_policy(opponent, config, tokenizer=env.tokenizer)
+        return opposed(interaction, PolicyOpponent(policy, tokenizer))
 
     def _play(self, env: TaskEnv, policy: Any, console: Console) -> None:
         problem_index = -1 if self.problem is None else self.problem

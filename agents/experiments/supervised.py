@@ -113,8 +113,9 @@ def train_supervised(
     seconds: float | None = None,
     on_step: Callable[[int, float], None] | None = None,
     learner: Learner | None = None,
+    demonstrate: Callable[[TokenStreams, int], Trajectory] = demonstration,
 ) -> int:
-    """Fit a policy to gold completions.
+    """Fit a policy to gold completions, or to other demonstrations.
 
     Args:
         policy: The policy to train.
@@ -123,6 +124,7 @@ def train_supervised(
         seconds: Number of seconds after which to stop, in place of `config.steps`.
         on_step: Called with the number of each step and its mean loss per token, in nats.
         learner: The learner to use, whose steps count as done; by default a new one of `supervised_learner`.
+        demonstrate: Makes the episode of a problem that is learned from, such as one of several turns (`given_turns`).
 
     Returns:
         The number of steps done, earlier ones of the learner included.
@@ -140,7 +142,7 @@ def train_supervised(
     step = learner.steps
     while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
         indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
-        demonstrations = [demonstration(streams, index) for index in indices]
+        demonstrations = [demonstrate(streams, index) for index in indices]
         with interrupts_deferred():  # weights never change by a partial step
             metrics = _fit(learner, demonstrations)
             step += 1

@@ -130,7 +130,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     manifest = _manifest(dataset, rules, prompt, verifier_spec)
     if rules.interaction is not None:
         manifest["turns"] = {
-            "tools": [tool_schema(tool) for tool in turns.tools],
+            "tools": [_tool_record(tool) for tool in turns.tools],
             "interaction": _identity(rules.interaction),
             "dialogue": type(turns.dialogue).__name__,
             "max_turns": rules.max_turns,
@@ -164,7 +164,8 @@ def _turn_rules(
     """The rules of several turns, from the settings and the interaction of the id, which needs so much room as plain text."""
     tools = get_tools(settings.tools) if settings.tools else []
     if isinstance(settings.interaction, str):
-        interaction = cast("Interaction", import_attribute(settings.interaction, "interaction"))
+        named: Any = import_attribute(settings.interaction, "interaction")
+        interaction = cast("Interaction", named() if isinstance(named, type) else named)
     elif settings.interaction is not None:
         interaction = settings.interaction
     if not tools and interaction is None:
@@ -259,6 +260,12 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
         "max_new_tokens": rules.max_new_tokens,
         "restrict_actions": rules.legal_actions is not None,
     }
+
+
+def _tool_record(tool: Tool) -> dict[str, Any]:
+    """What the policy is told of a tool, and which it is where it has more to say, such as what a search engine searches."""
+    own = getattr(tool, "fingerprint", None)
+    return tool_schema(tool) if own is None else {**tool_schema(tool), "fingerprint": str(own)}
 
 
 def _verifier_identity(verifier: VerifierArgument) -> object:

@@ -60,12 +60,16 @@ class GameVerifier:
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge the dialogue that a completion ends."""
         moves = [message.content for message in dialogue_of(completion) if message.role == "assistant"]
-        move = self.game(problem.reference, moves)
-        detail = {"moves": len(moves), "over": move.over}
-        if move.over and 0 < move.score < 1:
-            return Verdict(move.score, Outcome.SCORED, moves[-1], detail)
-        won = move.over and move.score == 1
-        return Verdict.of(Outcome.CORRECT if won else Outcome.INCORRECT, moves[-1], detail=detail)
+        return verdict_of(self.game(problem.reference, moves), moves)
+
+
+def verdict_of(move: Move, moves: Sequence[str]) -> Verdict:
+    """Judge a game by what the last of the player's moves led to."""
+    detail = {"moves": len(moves), "over": move.over}
+    if move.over and 0 < move.score < 1:
+        return Verdict(move.score, Outcome.SCORED, moves[-1], detail)
+    won = move.over and move.score == 1
+    return Verdict.of(Outcome.CORRECT if won else Outcome.INCORRECT, moves[-1], detail=detail)
 
 
 def game_rules(game: Game, room: Callable[[Any], tuple[int, int]]) -> Callable[[Any, object], Mapping[str, Any]]:

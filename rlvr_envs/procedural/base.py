@@ -32,7 +32,8 @@ class GeneratedProblem:
 
     prompt: str
     reference: object
-    gold_completion: str
+    gold_completion: str | None
+    """None where no completion of one turn is right whatever the environment answers."""
     metadata: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -101,11 +102,12 @@ class ProceduralDataset(abc.ABC, Generic[ContentT]):
         if not 0 <= index < len(self):
             raise IndexError(f"{self.name} ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
         task = self._task(self._content(index))
+        gold = {} if task.gold_completion is None else {"gold_completion": task.gold_completion}
         return Problem(
             id=f"{self.name}/{self.split}/{self.difficulty}/{self.seed}/{index}",
             prompt=task.prompt,
             reference=task.reference,
-            metadata={"gold_completion": task.gold_completion, "difficulty": self.difficulty, **task.metadata},
+            metadata={**gold, "difficulty": self.difficulty, **task.metadata},
         )
 
     @property

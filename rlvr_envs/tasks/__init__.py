@@ -48,14 +48,17 @@ from rlvr_envs.tasks import (
 from rlvr_envs.tasks.addition import Addition, AdditionEnv
 from rlvr_envs.tasks.arithmetic import Arithmetic, ArithmeticEnv
 from rlvr_envs.tasks.bandit import Bandit, BanditEnv, BanditStateEnv
+from rlvr_envs.tasks.blackjack import Blackjack, BlackjackEnv
 from rlvr_envs.tasks.blackjack_hand import BlackjackHand, BlackjackHandEnv, BlackjackHandStateEnv
 from rlvr_envs.tasks.cliff_walk import CliffWalk, CliffWalkEnv, CliffWalkStateEnv
+from rlvr_envs.tasks.connect_four import ConnectFour, ConnectFourEnv
 from rlvr_envs.tasks.contextual_bandit import ContextualBandit, ContextualBanditEnv, ContextualBanditStateEnv
 from rlvr_envs.tasks.countdown import Countdown, CountdownEnv
 from rlvr_envs.tasks.frozen_lake import FrozenLake, FrozenLakeEnv, FrozenLakeStateEnv
 from rlvr_envs.tasks.function import Function, FunctionEnv
 from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv, GridWorldStateEnv
 from rlvr_envs.tasks.guess_number import GuessNumber, GuessNumberEnv
+from rlvr_envs.tasks.hangman import Hangman, HangmanEnv
 from rlvr_envs.tasks.linear_equation import LinearEquation, LinearEquationEnv
 from rlvr_envs.tasks.mastermind import Mastermind, MastermindEnv
 from rlvr_envs.tasks.maze import Maze, MazeEnv, MazeStateEnv
@@ -64,6 +67,9 @@ from rlvr_envs.tasks.reasoning_gym import ReasoningGym, ReasoningGymEnv
 from rlvr_envs.tasks.reverse import Reverse, ReverseEnv
 from rlvr_envs.tasks.sort import Sort, SortEnv
 from rlvr_envs.tasks.text import TextEnv
+from rlvr_envs.tasks.tic_tac_toe import TicTacToe, TicTacToeEnv
+from rlvr_envs.tasks.twenty_questions import TwentyQuestions, TwentyQuestionsEnv
+from rlvr_envs.tasks.wordle import Wordle, WordleEnv
 from verifiers import unknown_name
 
 CLASSES: tuple[type[TaskEnv], ...] = (
@@ -102,6 +108,12 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     ReverseEnv,
     GuessNumberEnv,
     MastermindEnv,
+    WordleEnv,
+    HangmanEnv,
+    TwentyQuestionsEnv,
+    BlackjackEnv,
+    TicTacToeEnv,
+    ConnectFourEnv,
     LinearEquationEnv,
     PolynomialEnv,
     FunctionEnv,
@@ -164,14 +176,17 @@ __all__ = [
     "Addition",
     "Arithmetic",
     "Bandit",
+    "Blackjack",
     "BlackjackHand",
     "CliffWalk",
+    "ConnectFour",
     "ContextualBandit",
     "Countdown",
     "FrozenLake",
     "Function",
     "GridWorld",
     "GuessNumber",
+    "Hangman",
     "LinearEquation",
     "Mastermind",
     "Maze",
@@ -179,5 +194,8 @@ __all__ = [
     "ReasoningGym",
     "Reverse",
     "Sort",
+    "TicTacToe",
+    "TwentyQuestions",
+    "Wordle",
     "load",
 ]

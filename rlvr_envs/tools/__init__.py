@@ -10,7 +10,9 @@ from typing import Any, cast
 
 from rlvr_envs.tools.calculator import Calculator
 from rlvr_envs.tools.calls import ToolInteraction
+from rlvr_envs.tools.mcp import ToolServerError, mcp_tools
 from rlvr_envs.tools.python import PythonTool
+from rlvr_envs.tools.search import Search
 from rlvr_envs.tools.tool import FunctionTool, Tool, ToolUseError, from_function, tool_schema
 from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
@@ -24,24 +26,31 @@ def get_tools(spec: str | Sequence[ToolArgument]) -> list[Tool]:
     """Find tools.
 
     Args:
-        spec: Names of `TOOLS` or `module:attribute`, tools and plain functions; a text holds names with commas between them.
+        spec: Names of `TOOLS` or `module:attribute` (a tool, or several in a list), tools and plain functions; a text holds
+            names with commas between them.
 
     Raises:
         UnknownNameError: If there is no tool of a name.
         InvalidArgumentError: If something is neither a tool nor a function.
     """
-    return [_tool(part) for part in (spec.split(",") if isinstance(spec, str) else spec)]
+    return [tool for part in (spec.split(",") if isinstance(spec, str) else spec) for tool in _tools(part)]
 
 
-def _tool(spec: ToolArgument) -> Tool:
-    if isinstance(spec, str):
-        name = spec.strip()
-        if is_attribute_path(name):
-            named: Any = import_attribute(name, "tool")
-            return _tool(named() if isinstance(named, type) else named)
-        if name not in TOOLS:
-            raise unknown_name("tool", name, list(TOOLS))
-        return TOOLS[name]()
+def _tools(spec: ToolArgument) -> list[Tool]:
+    if not isinstance(spec, str):
+        return [_tool(spec)]
+    name = spec.strip()
+    if is_attribute_path(name):
+        named: Any = import_attribute(name, "tool")
+        return [_tool(part) for part in named] if isinstance(named, list | tuple) else [_tool(named)]
+    if name not in TOOLS:
+        raise unknown_name("tool", name, list(TOOLS))
+    return [TOOLS[name]()]
+
+
+def _tool(spec: Tool | type | Callable[..., object]) -> Tool:
+    if isinstance(spec, type):
+        spec = spec()
     if isinstance(spec, Tool):
         return spec
     if callable(spec):
@@ -57,10 +66,13 @@ __all__ = [
     "Calculator",
     "FunctionTool",
     "PythonTool",
+    "Search",
     "Tool",
     "ToolInteraction",
+    "ToolServerError",
     "ToolUseError",
     "from_function",
     "get_tools",
+    "mcp_tools",
     "tool_schema",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -60,6 +61,10 @@ class ToolInteraction:
         """What is wrong with a call, None if nothing is."""
         if call.name not in self._tools:
             return f"Error: there is no tool {call.name!r}; there are {', '.join(map(repr, self._tools))}"
+        try:  # Python reads more as JSON than JSON is, which tools and their servers may not
+            json.dumps(dict(call.arguments), ensure_ascii=False, allow_nan=False).encode()
+        except ValueError:
+            return f"Error: the arguments of {call.name} hold a number that is not finite, or half of a surrogate pair"
         errors = sorted(
             self._validators[call.name].iter_errors(dict(call.arguments)), key=lambda error: list(error.path)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import gymnasium
@@ -10,6 +11,7 @@ import pytest
 
 import rlvr_envs  # noqa: F401 - registers the ids
 from agents.experiments.supervised import demonstration
+from agents.rollouts.given import given_turns
 from verifiers import DataError, InvalidArgumentError, Outcome
 
 
@@ -73,3 +75,29 @@ def test_a_game_without_the_turns_of_a_player_is_refused() -> None:
         DataError, match=r"a model that learns it learns to guess. Give the data set a method gold_turns"
     ):
         demonstration(env.streams, 0)
+
+
+def test_a_demonstration_of_several_turns_is_the_episode_with_what_was_answered() -> None:
+    env: Any = gymnasium.make_vec("rlvr/GuessNumber-v0", num_envs=1)
+    secret = env.streams.dataset[0].reference.number
+    told = "\nhigher\n" if secret > 50 else "\nlower\n"
+    shown = given_turns(env.streams, 0, ["50", str(secret)])
+    tokenizer = env.streams.rules.tokenizer
+    end = tokenizer.eos_token
+    prompt = tokenizer.encode("guess 1-100:").tolist()
+    said = [[*tokenizer.encode("50"), end], [*tokenizer.encode(told)], [*tokenizer.encode(str(secret)), end]]
+    assert shown.tokens.tolist() == [*prompt, *itertools.chain(*said)]
+    masks = [[False] * len(prompt), [True] * len(said[0]), [False] * len(said[1]), [True] * len(said[2])]
+    assert shown.policy_mask.tolist() == list(itertools.chain(*masks))
+    assert (shown.prompt_length, shown.completion) == (len(prompt), str(secret))
+
+
+def test_a_demonstration_that_is_no_whole_episode_is_refused() -> None:
+    env: Any = gymnasium.make_vec("rlvr/GuessNumber-v0", num_envs=1)
+    secret = str(env.streams.dataset[0].reference.number)
+    with pytest.raises(InvalidArgumentError, match=r"the episode of problem 0 goes on after the turns \['0'\]"):
+        given_turns(env.streams, 0, ["0"])
+    with pytest.raises(
+        InvalidArgumentError, match=f"the episode of problem 0 was over before the turn '1' of .*{secret}"
+    ):
+        given_turns(env.streams, 0, [secret, "1"])

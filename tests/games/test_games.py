@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -11,31 +10,11 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import rlvr_envs
 from rlvr_envs.tasks.guess_number import SecretNumber, play as guess
 from rlvr_envs.tasks.mastermind import Code, feedback, play as break_code
 from tests.dialogue.templates import tokenizer_of
+from tests.games.playing import Player, played
 from verifiers import Outcome
-
-Player = Callable[[list[tuple[str, str]]], str]
-"""Says the next move after pairs of moves and answers."""
-
-
-def played(env: Any, problem: int, player: Player) -> tuple[float, bool, Any]:
-    """Play one episode; give its return, whether it terminated, and its verdict."""
-    env.reset(options={"problem": problem})
-    history: list[tuple[str, str]] = []
-    earned = 0.0
-    while True:
-        move = player(history)
-        tokens = [*env.tokenizer.encode(move), env.tokenizer.eos_token]
-        observation, reward, terminated, truncated, info = env.step_many(tokens)
-        earned += reward
-        if terminated or truncated:
-            return earned, terminated, info["verdict"]
-        length = int(observation["length"][0])
-        told = observation["tokens"][length - info["inserted"] : length]
-        history.append((move, rlvr_envs.decode(env.tokenizer, told).strip()))
 
 
 def halving(high: int) -> Player:
@@ -110,17 +89,25 @@ def test_a_code_is_answered(code: str, move: str, told: str) -> None:
     assert break_code(Code(code, 10), [move]).text == told
 
 
-@pytest.mark.parametrize("name", ["GuessNumber", "Mastermind"])
+@pytest.mark.parametrize(
+    ("name", "wrong", "turns"),
+    [
+        ("GuessNumber", "111", 7),
+        ("Mastermind", "1111", 10),
+        ("Wordle", "xxxxx", 6),
+        ("Hangman", "xxxxx", 8),
+        ("TwentyQuestions", "is it a butterfly?", 20),
+    ],
+)
 @pytest.mark.parametrize("tokenizer", ["byte", "char"])
-def test_games_are_environments_with_room_for_every_game(name: str, tokenizer: str) -> None:
+def test_games_are_environments_with_room_for_every_game(name: str, wrong: str, turns: int, tokenizer: str) -> None:
     env: Any = gymnasium.make(f"rlvr/{name}-v0", tokenizer=tokenizer)
     check_env(env.unwrapped, skip_render_check=True)
     dataset = env.unwrapped.streams.dataset
-    wrong = "1" * dataset.max_answer_bytes
-    problem = next(index for index in range(100) if str(dataset[index].metadata["gold_completion"]) != wrong)
+    problem = next(index for index in range(100) if dataset[index].metadata["gold_completion"] not in wrong)
     earned, terminated, verdict = played(env.unwrapped, problem, lambda history: wrong)
     assert (earned, terminated) == (0.0, True)
-    assert verdict.detail["moves"] == dataset[problem].reference.guesses
+    assert verdict.detail["moves"] == turns
 
 
 def test_a_game_that_is_not_finished_is_not_won() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 import time
 from collections.abc import Sequence
 from fractions import Fraction
@@ -14,9 +16,18 @@ from hypothesis import given, strategies as st
 
 import rlvr_envs
 from rlvr_envs import Reply, ToolCall, Turn
-from rlvr_envs.tools import FunctionTool, ToolInteraction, ToolUseError, from_function, get_tools, tool_schema
+from rlvr_envs.tools import (
+    FunctionTool,
+    Search,
+    ToolInteraction,
+    ToolUseError,
+    from_function,
+    get_tools,
+    mcp_tools,
+    tool_schema,
+)
 from rlvr_envs.tools.calculator import Calculator
-from verifiers import InvalidArgumentError, Message, Problem, ToolMessage, UnknownNameError
+from verifiers import InvalidArgumentError, Message, MissingDependencyError, Problem, ToolMessage, UnknownNameError
 
 pytest.importorskip("jsonschema")
 
@@ -95,6 +106,16 @@ def test_a_turn_without_calls_ends_the_episode_or_is_answered_otherwise() -> Non
 )  # fmt: skip
 def test_a_wrong_call_is_answered_with_what_is_wrong(call: ToolCall, said: str) -> None:
     assert answers([add, lookup], turn(call)) == [said]
+
+
+@pytest.mark.parametrize("value", ["1e999", "NaN", "-Infinity", r'"\ud800"', r'{"\ud800": 1}', "[[1, [NaN]]]"])
+def test_what_python_reads_as_json_and_others_do_not_is_refused(value: str) -> None:
+    def echo(x: Any) -> str:
+        raise AssertionError("called")
+
+    call = ToolCall("echo", json.loads(f'{{"x": {value}}}'))
+    said = "Error: the arguments of echo hold a number that is not finite, or half of a surrogate pair"
+    assert answers([echo], turn(call)) == [said]
 
 
 def test_calls_that_could_not_be_read_are_answered_too() -> None:
@@ -177,6 +198,23 @@ def positional(x: int, /) -> str:
 def test_what_is_no_tool_is_refused(tools: list[Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         ToolInteraction(get_tools(tools))
+
+
+@pytest.mark.parametrize(
+    ("package", "make"), [("mcp", lambda: mcp_tools("http://127.0.0.1:1")), ("bm25s", lambda: Search(["a text"]))]
+)
+def test_what_a_tool_needs_is_named(package: str, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    extra = {"mcp": "mcp", "bm25s": "search"}[package]
+    with pytest.raises(MissingDependencyError, match=re.escape(f"pip install 'rlvr-envs[{extra}]'")):
+        make()
+
+
+both = [from_function(add), from_function(lookup)]
+
+
+def test_an_attribute_may_hold_several_tools() -> None:
+    assert [tool.name for tool in get_tools(f"{__name__}:both")] == ["add", "lookup"]
 
 
 def test_an_unknown_name_is_refused() -> None:

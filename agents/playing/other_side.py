@@ -1,0 +1,72 @@
+"""Who takes the environment's side of an episode of several turns in the terminal: a person, or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from agents.playing.person import read_line
+from rlvr_envs import Interaction, Reply, Turn
+from rlvr_envs.games import Opponent, Seat, TwoSidedInteraction
+from verifiers import InvalidArgumentError, Message, Problem
+
+
+@dataclass(frozen=True)
+class TypedOpponent:
+    """A person who takes the other side of a game and types each move on a line of standard input."""
+
+    console: Console
+
+    def __call__(self, seat: Seat) -> str:
+        """Show the board and read a move; the end of input is none, which loses."""
+        board = seat.start.board
+        self.console.print(board.draw(seat.played), highlight=False)
+        self.console.print(
+            f"your move as {'XO'[len(seat.played) % 2]}, one of {board.legal(seat.played)}:", markup=False
+        )
+        return read_line() or ""
+
+
+@dataclass(frozen=True)
+class TypedReply:
+    """A person who answers each turn of the policy with a line of standard input; the end of input ends the episode."""
+
+    console: Console
+
+    def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
+        """Show the turn and read its answer."""
+        self.console.print(f"the policy says: {turns[-1].text}", highlight=False, markup=False, soft_wrap=True)
+        self.console.print("your answer, in the environment's place:", highlight=False)
+        line = read_line()
+        return None if line is None else Reply((Message("user", f"\n{line}\n"),))
+
+
+def typed_side(interaction: Interaction | None, console: Console) -> Interaction:
+    """Let a person take the place of an interaction.
+
+    Raises:
+        InvalidArgumentError: If there is none.
+    """
+    if interaction is None:
+        raise InvalidArgumentError("--opponent is for episodes of several turns, and this environment has none")
+    return (
+        TwoSidedInteraction(TypedOpponent(console))
+        if isinstance(interaction, TwoSidedInteraction)
+        else TypedReply(console)
+    )
+
+
+def opposed(interaction: Interaction | None, opponent: Opponent) -> Interaction:
+    """Let an opponent take the other side of a game of two sides.
+
+    Raises:
+        InvalidArgumentError: If the environment is no such game.
+    """
+    if not isinstance(interaction, TwoSidedInteraction):
+        raise InvalidArgumentError(
+            "a model as --opponent is for games of two sides, such as TicTacToe; --opponent me answers turns of any "
+            "environment that has several"
+        )
+    return TwoSidedInteraction(opponent)

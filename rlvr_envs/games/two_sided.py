@@ -1,0 +1,174 @@
+"""Games of two sides: the policy takes one, and an opponent the other, which is a script, another policy or a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from rlvr_envs.games.game import Move, verdict_of
+from rlvr_envs.games.in_a_row import InARow, greedy_move, optimal_move, random_move
+from rlvr_envs.types import Reply, Turn
+from verifiers import Message, Problem, Verdict, dialogue_of
+
+_NUMBER = re.compile(r"\d+")
+_NO_MOVE = "no move"
+
+
+class Start(NamedTuple):
+    """Where the policy's side of a game begins."""
+
+    board: InARow
+    opening: tuple[int, ...]
+    """The moves before the policy's first, of both sides in turn."""
+    seed: int
+    """What an opponent's chance follows from."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A game as the side sees it that is to move, the same way as a policy sees its episode."""
+
+    start: Start
+    """Where this side began."""
+    moves: tuple[int, ...] = ()
+    """What was played since, in turn by this side and the other."""
+
+    @property
+    def prompt(self) -> str:
+        """What this side was asked."""
+        return prompt_of(self.start.board, self.start.opening)
+
+    @property
+    def played(self) -> tuple[int, ...]:
+        """All moves of the game."""
+        return (*self.start.opening, *self.moves)
+
+
+class Opponent(Protocol):
+    """Takes the other side of a game; a pure function, which may be called from several threads at once."""
+
+    def __call__(self, seat: Seat) -> str:
+        """Say the next move, which is the last number in the text; anything but a legal move loses the game."""
+        ...
+
+
+@dataclass(frozen=True)
+class ScriptedOpponent:
+    """Moves by a rule, with chance that follows from the problem's seed and the number of moves."""
+
+    rule: Callable[[InARow, Sequence[int], np.random.Generator], int]
+
+    def __call__(self, seat: Seat) -> str:
+        """Choose a move."""
+        seeds = np.random.SeedSequence([seat.start.seed, len(seat.played)])
+        return str(self.rule(seat.start.board, seat.played, np.random.Generator(np.random.PCG64(seeds))))
+
+
+OPPONENTS: Mapping[str, ScriptedOpponent] = MappingProxyType(
+    {
+        "random": ScriptedOpponent(random_move),
+        "greedy": ScriptedOpponent(greedy_move),
+        "optimal": ScriptedOpponent(optimal_move),
+    }
+)
+"""The scripted opponents: any legal move; one that wins or keeps the other side from winning at once; one of the best."""
+
+
+def prompt_of(board: InARow, opening: Sequence[int]) -> str:
+    """What a side is asked before its first move."""
+    return f"{board.name} 1-{board.moves}, played {' '.join(map(str, opening)) or 'none'}, you:"
+
+
+def told(text: str) -> str:
+    """A reply of the other side, as it is appended."""
+    return f"\n{text}\n"
+
+
+@dataclass(frozen=True)
+class TwoSidedInteraction:
+    """Answers each move of the policy with one of an opponent.
+
+    Args:
+        opponent: Who takes the other side.
+    """
+
+    opponent: Opponent
+
+    @property
+    def fingerprint(self) -> str:
+        """Which opponent it is, the same in every process."""
+        own = getattr(self.opponent, "fingerprint", None)
+        if own is not None:
+            return str(own)
+        rule = getattr(self.opponent, "rule", type(self.opponent))
+        return f"{rule.__module__}:{rule.__qualname__}"
+
+    def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
+        """Answer the last move."""
+        start = _start(problem)
+        said = [message for turn in turns for message in (Message("assistant", turn.text), *turn.reply)]
+        after = _follow(start, said)
+        if after.over:
+            return Reply((Message("user", told(after.text)),), ends=True)
+        mine, *rest = after.moves
+        seat = Seat(start._replace(opening=(*start.opening, mine)), tuple(rest))
+        text = self.opponent(seat)
+        move = _legal_move(start.board, seat.played, text)
+        reply = Message("user", told(_NO_MOVE if move is None else str(move)))
+        return Reply((reply,), ends=_follow(start, [*said, reply]).over)
+
+
+@dataclass(frozen=True)
+class TwoSidedVerifier:
+    """Scores a game by following it, the opponent's moves as they were made: 1 for one that is won, 1/2 for a draw."""
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge the dialogue that a completion ends."""
+        said = dialogue_of(completion)
+        after = _follow(_start(problem), said)
+        return verdict_of(after, [message.content for message in said if message.role == "assistant"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed(Move):
+    """What the last of some moves led to, of both sides."""
+
+    moves: tuple[int, ...] = ()
+    """Those since the policy's first."""
+
+
+def _start(problem: Problem) -> Start:
+    reference: Any = problem.reference
+    return Start(*reference)
+
+
+def _follow(start: Start, said: Sequence[Message]) -> _Followed:
+    """Play a game again from what both sides said in turn."""
+    moves: list[int] = []
+    for message in said:
+        own = message.role == "assistant"
+        move = _legal_move(start.board, (*start.opening, *moves), message.content)
+        if move is None:
+            return _Followed(_NO_MOVE, over=True, score=float(not own), moves=tuple(moves))
+        moves.append(move)
+        worth = start.board.outcome((*start.opening, *moves))
+        if worth is not None:
+            score = worth if len(start.opening) % 2 == 0 else 1 - worth
+            return _Followed(_ENDINGS[score], over=True, score=score, moves=tuple(moves))
+    return _Followed("", moves=tuple(moves))
+
+
+_ENDINGS = {1.0: "won", 0.5: "draw", 0.0: "lost"}
+
+
+def _legal_move(board: InARow, played: Sequence[int], text: str) -> int | None:
+    """The move in a text, None if there is none that is legal."""
+    numbers = _NUMBER.findall(text)
+    # More digits than any move has need not be read as a number.
+    move = int(numbers[-1][:9]) if numbers else 0
+    return move if move in board.legal(played) else None

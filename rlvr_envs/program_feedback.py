@@ -1,0 +1,154 @@
+"""Code with feedback: a program that fails a public test is answered with what went wrong, and all tests score the last one."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import doctest
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rlvr_envs.types import Reply, Turn
+from verifiers import InvalidArgumentError, Message, Outcome, Problem, VerifierFailureError
+from verifiers.unit_tests import AssertTests, CallTests, CheckTests, DeferredTests, StdioTests, Tests, UnitTestVerifier
+
+_EXCERPT = 500
+"""The most characters of a test, of an error and of what a program wrote that are shown."""
+_LIMITS = {
+    "timeout": "it took too much time",
+    "memory": "it took too much memory",
+    "output_limit": "it printed too much",
+    "forbidden": "it did what the sandbox forbids: there are no files, processes or network",
+}
+
+
+class ProgramFeedback:
+    """Answers a program with the first public test that it fails; one that passes all of them ends the episode.
+
+    The verifier then judges the last program by all tests of the problem. Only the public tests are run for an answer, so that
+    nothing in it depends on the others. Public are the first `public` asserts, calls or inputs of a problem, and for a test
+    function as in HumanEval the examples in the prompt's docstring (`>>> add(2, 3)`, with the value below). Where there are
+    none, such as for test files, the first turn ends the episode.
+
+    Args:
+        public: How many tests of a problem are public, at least 1.
+        settings: Those of `UnitTestVerifier`, such as `timeout_s` and `packages`, with which public tests are run.
+
+    Raises:
+        InvalidArgumentError: If a setting is out of range.
+    """
+
+    def __init__(self, public: int = 1, **settings: Any) -> None:
+        if type(public) is not int or public < 1:
+            raise InvalidArgumentError(f"public must be a whole number of at least 1, got {public!r}")
+        self._public = public
+        self._verifier = UnitTestVerifier(**settings)
+        self.fingerprint = f"rlvr_envs.program_feedback:ProgramFeedback({public}, {settings})"
+
+    def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
+        """Run the public tests on the last turn's program.
+
+        Raises:
+            VerifierFailureError: If they can't be run, which costs the episode.
+        """
+        tests = public_tests(problem, self._public)
+        if tests is None:
+            return None
+        # Nothing else of the problem goes where it could come back from.
+        verdict = self._verifier(turns[-1].text, Problem(problem.id, "", tests))
+        if verdict.outcome is Outcome.VERIFIER_ERROR:
+            raise VerifierFailureError(f"the public tests of {problem.id!r} can't be run: {dict(verdict.detail)}")
+        if verdict.outcome is Outcome.CORRECT:
+            return None
+        return Reply((Message("user", f"\n{_explained(tests, verdict.detail)}\n"),))
+
+    def close(self) -> None:
+        """End the sandbox's processes."""
+        self._verifier.close()
+
+
+def public_tests(problem: Problem, count: int) -> Tests | None:
+    """The first tests of a problem, or the examples in its prompt; None if there are none that can stand alone.
+
+    Args:
+        problem: A problem for `UnitTestVerifier`.
+        count: How many at most.
+
+    Raises:
+        InvalidArgumentError: If the problem is none for `UnitTestVerifier`.
+        RLVRError: If deferred tests can't be made.
+    """
+    reference = problem.reference
+    tests = reference.load() if isinstance(reference, DeferredTests) else reference
+    if not isinstance(tests, Tests):
+        raise InvalidArgumentError(
+            f"feedback is for problems with unit tests (HumanEval, MBPP, APPS, ...), but the reference of problem "
+            f"{problem.id!r} is a {type(tests).__name__}"
+        )
+    if isinstance(tests, AssertTests):
+        return dataclasses.replace(tests, asserts=tests.asserts[:count]) if tests.asserts else None
+    if isinstance(tests, CallTests):
+        return dataclasses.replace(tests, cases=tests.cases[:count]) if tests.cases else None
+    if isinstance(tests, StdioTests):
+        return dataclasses.replace(tests, cases=tests.cases[:count]) if tests.cases else None
+    if isinstance(tests, CheckTests):
+        asserts = tuple(_examples(tests.prefix))[:count]
+        return AssertTests(asserts, prefix=tests.prefix, files=tests.files) if asserts else None
+    return None
+
+
+def _examples(prefix: str) -> Iterator[str]:
+    """The examples of a program's docstrings whose value is written below, as asserts."""
+    try:
+        examples = doctest.DocTestParser().get_examples(prefix)
+    except ValueError:  # what looks like examples is none
+        return
+    for example in examples:
+        try:
+            ast.parse(example.source.strip(), mode="eval")
+            ast.literal_eval(example.want.strip())
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            continue
+        yield f"assert ({example.source.strip()}) == ({example.want.strip()})"
+
+
+def _explained(tests: Tests, detail: Mapping[str, Any]) -> str:
+    """What went wrong, in words for the policy."""
+    failure = detail["failure"]
+    if failure == "no_program":
+        return "There is no program in the answer: write it in a block that begins with ```python."
+    cases = detail.get("cases", ())
+    failed = next((at for at, case in enumerate(cases) if not case["passed"]), len(cases))
+    exception = detail.get("exception")
+    lines = []
+    if failure != "syntax_error":
+        lines.append(f"This test fails:\n{_cut(_shown(tests, failed))}")
+    if failure in _LIMITS:
+        lines.append(f"The program was ended: {_LIMITS[failure]}.")
+    elif exception and (exception["message"] or exception["type"] != "AssertionError"):
+        # The message of a syntax error says where by itself.
+        where = f" (line {exception['line']})" if exception.get("line") and failure != "syntax_error" else ""
+        lines.append(_cut(f"{exception['type']}: {exception['message']}{where}"))
+    if detail.get("stdout"):
+        lines.append(f"The program wrote:\n{_cut(str(detail['stdout']))}")
+    return "\n".join(lines)
+
+
+def _shown(tests: Tests, at: int) -> str:
+    """A public test as text."""
+    if isinstance(tests, AssertTests):
+        return tests.asserts[min(at, len(tests.asserts) - 1)]
+    if isinstance(tests, StdioTests):
+        case = tests.cases[min(at, len(tests.cases) - 1)]
+        return f"input:\n{case.stdin}\nexpected output:\n{case.expected}"
+    assert isinstance(tests, CallTests)
+    call = tests.cases[min(at, len(tests.cases) - 1)]
+    arguments = [*map(repr, call.args), *(f"{name}={value!r}" for name, value in call.kwargs.items())]
+    return f"{tests.entry_point}({', '.join(arguments)}) == {call.expected!r}"
+
+
+def _cut(text: str) -> str:
+    text = text.rstrip("\n")
+    return (
+        text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]} [cut: {len(text) - _EXCERPT} of {len(text)} characters]"
+    )

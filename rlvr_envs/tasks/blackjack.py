@@ -1,0 +1,138 @@
+"""Blackjack: `blackjack, you 9 7, dealer T, hit or stand:`, answered with the cards that are drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.games import GameVerifier, Move, game_rules
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset
+
+RANKS = "A23456789TJQK"
+_DRAWN = 40
+"""Cards of a problem: a player has at most 21 before the last, a dealer at most 17."""
+_MOVE = re.compile(r"hit|stand")
+_MOST_TURNS = 21
+
+
+class Deck(NamedTuple):
+    """The cards in the order in which they are dealt: two of the player, two of the dealer, then those that are drawn."""
+
+    cards: str
+
+
+def total(cards: str) -> tuple[int, bool]:
+    """What cards count, and whether an ace of them counts 11."""
+    hard = sum(min(RANKS.index(card) + 1, 10) for card in cards)
+    soft = "A" in cards and hard <= 11
+    return hard + 10 * soft, soft
+
+
+def play(reference: Deck, moves: Sequence[str]) -> Move:
+    """Carry out the last move: the last `hit` or `stand` in the turn, `stand` where there is neither."""
+    cards = reference.cards
+    hand, dealer, rest = cards[:2], cards[2:4], cards[4:]
+    said = (_MOVE.findall(moves[-1].lower()) or ["stand"])[-1]
+    # All moves before the last were hits, or the game would be over.
+    drawn = len(moves) if said == "hit" else len(moves) - 1
+    hand, rest = hand + rest[:drawn], rest[drawn:]
+    if total(hand)[0] > 21:
+        return Move("bust", over=True)
+    if said == "hit":
+        return Move(f"you {' '.join(hand)}")
+    while total(dealer)[0] < 17:
+        dealer, rest = dealer + rest[0], rest[1:]
+    return Move(f"dealer {' '.join(dealer)}", over=True, score=_score(_rank(hand), _rank(dealer)))
+
+
+def _rank(hand: str) -> tuple[int, bool]:
+    """What a hand is compared by: its points, then whether it is 21 with two cards; 0 points where it is bust."""
+    points = total(hand)[0]
+    return (0, False) if points > 21 else (points, points == 21 and len(hand) == 2)
+
+
+def _score(player: tuple[int, bool], dealer: tuple[int, bool]) -> float:
+    return 0.5 if player == dealer else float(player > dealer)
+
+
+@dataclass(frozen=True)
+class Blackjack(ProceduralDataset[str]):
+    """Hands of blackjack.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+    """
+
+    name: ClassVar[str] = "blackjack"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.blackjack:BlackjackVerifier", {})
+
+    def _describe(self) -> ProblemShape:
+        prompt = _prompt("TTT")
+        return ProblemShape(
+            difficulty="infinite-deck",
+            max_prompt_bytes=len(prompt),
+            max_answer_bytes=len("stand"),
+            prompt_alphabet=prompt + RANKS + "\n",
+            answer_alphabet="histand",
+        )
+
+    def _draw(self, rng: np.random.Generator) -> str:
+        return "".join(RANKS[rank] for rank in rng.integers(len(RANKS), size=_DRAWN))
+
+    def _key(self, content: str) -> object:
+        return content
+
+    def _task(self, content: str) -> GeneratedProblem:
+        return GeneratedProblem(_prompt(content), Deck(content), None)
+
+
+def _prompt(cards: str) -> str:
+    return f"blackjack, you {cards[0]} {cards[1]}, dealer {cards[2]}, hit or stand:"
+
+
+class BlackjackVerifier(GameVerifier):
+    """1 for a hand that is won, 1/2 for one that ends even, 0 for one that is lost."""
+
+    def __init__(self) -> None:
+        super().__init__(play)
+
+
+def _room(dataset: Blackjack) -> tuple[int, int]:
+    told = sum(len("\nyou \n") + 2 * cards for cards in range(3, _MOST_TURNS + 1))
+    return _MOST_TURNS * len("hit.") + len("stand"), told
+
+
+class BlackjackEnv(TaskEnv):
+    """A hand of blackjack.
+
+    Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Each turn of the policy is `hit`, answered with its cards and the one that it draws, or `stand`, after which the dealer
+    draws to 17 (a soft 17 stands); of several words the last counts, and a turn with neither stands. Cards are drawn with
+    replacement, so that nothing but the cards on the table matters and the best play is known exactly: it scores 0.4766 on
+    average. An ace counts 11 where that is no bust, and 21 with two cards beats any other 21. There is no betting, doubling
+    or splitting. Problems are generated: nothing is downloaded.
+
+    ## Starting State
+    The player's two cards, and one of the dealer's.
+
+    ## Reward
+    1 for a hand that is won, 1/2 where both have the same, 0 for one that is lost.
+
+    ## Episode End
+    Terminates when the policy stands, or has more than 21; truncates when `max_new_tokens` are used up before.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set. Defaults: `split="train"`, `max_new_tokens` and
+    `max_inserted_tokens` as many as a game needs.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(Blackjack, max_new_tokens=89, rules=game_rules(play, _room))

@@ -1,0 +1,73 @@
+"""Connect four against an opponent: `connect four 1-7, played 4, you:`, answered with the opponent's column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.games import InARow, InARowDataset, in_a_row_rules
+from rlvr_envs.procedural.base import require_whole
+
+
+@dataclass(frozen=True)
+class ConnectFour(InARowDataset):
+    """Games of connect four.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        opponent: `"random"`, `"greedy"`, or on small boards `"optimal"`.
+        opening: The most moves that are made, at random, before the policy's first.
+        columns: Columns of the board, 3 to 9.
+        rows: Rows of the board, 3 to 9.
+        connect: How many in a row win, 3 to 9.
+    """
+
+    name: ClassVar[str] = "connect_four"
+
+    columns: int = 7
+    rows: int = 6
+    connect: int = 4
+
+    @property
+    def board(self) -> InARow:
+        """The board."""
+        return InARow("connect four", self.columns, self.rows, self.connect, drops=True)
+
+    def _check_difficulty(self) -> None:
+        for name in ("columns", "rows", "connect"):
+            require_whole(name, getattr(self, name), 3, 9)
+        super()._check_difficulty()
+
+
+class ConnectFourEnv(TaskEnv):
+    """Connect four against an opponent.
+
+    Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Each turn of the policy is the number of a column that is not full, the last number in it; its mark drops to the lowest free
+    cell. It is answered with the opponent's column. Anything but such a column loses the game. The opponent moves at random
+    (`"random"`), wins or keeps the policy from winning where it can at once and else moves at random (`"greedy"`), or on
+    boards of at most 16 cells plays as well as can be (`"optimal"`); its chance follows from the problem. Another policy or
+    a person takes the other side with `interaction=`, see docs/multi_turn.md. Problems are generated: nothing is
+    downloaded.
+
+    ## Starting State
+    The moves so far: none, or the opponent's first one.
+
+    ## Reward
+    1 for a game that is won, 1/2 for a draw, else 0.
+
+    ## Episode End
+    Terminates when the game is over; truncates when `max_new_tokens` are used up before.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `opponent` ("random"), `opening`
+    (1, the most moves before the policy's first), `columns` (7), `rows` (6) and `connect` (4). Defaults: `split="train"`,
+    `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(ConnectFour, max_new_tokens=42, rules=in_a_row_rules)

@@ -1,0 +1,118 @@
+"""Hangman: `----- 8 misses:`, answered with where the letters are and how many misses are left."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.games import GameVerifier, Move, SecretWord, WordDataset, game_rules
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, require_whole
+
+_WORD = re.compile(r"[a-z]+")
+
+
+def play(reference: SecretWord, moves: Sequence[str]) -> Move:
+    """Answer the last guess: the last word in the turn, which is a letter or the whole word."""
+    word, misses = reference
+    known: set[str] = set()
+    missed = 0
+    for move in moves:
+        guess = (_WORD.findall(move.lower()) or [""])[-1]
+        if guess == word or (len(guess) == 1 and guess in word and guess not in known):
+            known |= set(guess)
+        else:
+            missed += 1
+    if known >= set(word):
+        return Move("right", over=True, score=1.0)
+    if missed >= misses:
+        return Move("lost", over=True)
+    return Move(_state("".join(letter if letter in known else "-" for letter in word), misses - missed))
+
+
+def _state(shown: str, misses: int) -> str:
+    return f"{shown} {misses} misses"
+
+
+@dataclass(frozen=True)
+class Hangman(WordDataset):
+    """Find a word letter by letter.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        length: Letters of the word, 4 to 7.
+        misses: How many guesses that reveal nothing lose the game.
+    """
+
+    name: ClassVar[str] = "hangman"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.hangman:HangmanVerifier", {})
+
+    misses: int = 8
+
+    def _describe(self) -> ProblemShape:
+        return ProblemShape(
+            difficulty=f"{self.length}-in-{self.misses}",
+            max_prompt_bytes=len(self._prompt),
+            max_answer_bytes=self.length,
+            prompt_alphabet=self._prompt + DIGITS + "\n" + string.ascii_lowercase,
+            answer_alphabet=string.ascii_lowercase,
+        )
+
+    @property
+    def _prompt(self) -> str:
+        return f"{_state('-' * self.length, self.misses)}:"
+
+    def _check_difficulty(self) -> None:
+        super()._check_difficulty()
+        require_whole("misses", self.misses, 1, 1_000)
+
+    def _task(self, content: str) -> GeneratedProblem:
+        return GeneratedProblem(self._prompt, SecretWord(content, self.misses), content)
+
+
+class HangmanVerifier(GameVerifier):
+    """Correct where the word was found in time."""
+
+    def __init__(self) -> None:
+        super().__init__(play)
+
+
+def _room(dataset: Hangman) -> tuple[int, int]:
+    # Each letter in a turn of its own, and whole words as misses.
+    said = dataset.length * len("a.") + dataset.misses * (dataset.length + 1)
+    turns = dataset.length + dataset.misses - 1
+    return said, (turns - 1) * len(f"\n{_state('-' * dataset.length, dataset.misses)}\n")
+
+
+class HangmanEnv(TaskEnv):
+    """Find a word letter by letter.
+
+    Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Each turn of the policy is a guess, the last word in it: a letter, or the whole word. It is answered with the word in which
+    letters that were not guessed are `-`, and how many misses are left. A guess that reveals nothing is a miss, also a
+    letter that was guessed before. The secrets are common English words from a list of the environment's own
+    (`rlvr_envs.games.WORDS`); those of the train and test splits are disjoint. Whoever knows the list finds every word with
+    the default number of misses.
+
+    ## Starting State
+    How many letters the word has, and how many misses there are.
+
+    ## Reward
+    1 when the word is found in time, else 0.
+
+    ## Episode End
+    Terminates when the word is found or the misses are used up; truncates when `max_new_tokens` are used up before.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5) and `misses` (8).
+    Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(Hangman, max_new_tokens=58, rules=game_rules(play, _room))

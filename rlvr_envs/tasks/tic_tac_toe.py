@@ -1,0 +1,60 @@
+"""Tic-tac-toe against an opponent: `tic-tac-toe 1-9, played 5, you:`, answered with the opponent's cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.games import InARow, InARowDataset, in_a_row_rules
+
+
+@dataclass(frozen=True)
+class TicTacToe(InARowDataset):
+    """Games of tic-tac-toe.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        opponent: `"random"`, `"greedy"` or `"optimal"`.
+        opening: The most moves that are made, at random, before the policy's first, up to 4.
+    """
+
+    name: ClassVar[str] = "tic_tac_toe"
+
+    @property
+    def board(self) -> InARow:
+        """The board of 3 by 3."""
+        return InARow("tic-tac-toe", 3, 3, 3)
+
+
+class TicTacToeEnv(TaskEnv):
+    """Tic-tac-toe against an opponent.
+
+    Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Each turn of the policy is the number of a free cell, the last number in it; cells are numbered from 1 to 9, row by row. It
+    is answered with the cell that the opponent takes. Anything but a free cell loses the game. The opponent moves at random
+    (`"random"`), wins or keeps the policy from winning where it can at once and else moves at random (`"greedy"`), or can't
+    be beaten (`"optimal"`, against which a draw is the best there is); its chance follows from the problem. Another policy
+    or a person takes the other side with `interaction=`, see docs/multi_turn.md. Problems are generated: nothing is
+    downloaded.
+
+    ## Starting State
+    The moves so far: none, or the opponent's first one.
+
+    ## Reward
+    1 for a game that is won, 1/2 for a draw, else 0.
+
+    ## Episode End
+    Terminates when the game is over; truncates when `max_new_tokens` are used up before.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `opponent` ("random") and
+    `opening` (1, the most moves before the policy's first). Defaults: `split="train"`, `max_new_tokens` and
+    `max_inserted_tokens` as many as a game needs.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(TicTacToe, max_new_tokens=10, rules=in_a_row_rules)

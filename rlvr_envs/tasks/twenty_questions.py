@@ -1,0 +1,202 @@
+"""Twenty questions: what is it? Each question names a property, and is answered with yes or no."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.games import GameVerifier, Move, game_rules
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+
+_TABLE = """
+dog: animal legs fur tame
+mouse: animal legs fur small
+wolf: animal legs fur
+bear: animal legs fur big
+horse: animal legs fur tame big
+cow: animal legs fur tame big food
+bat: animal legs fur small flies
+eagle: animal legs flies eggs
+chicken: animal legs tame eggs food
+duck: animal legs flies eggs water food
+bee: animal legs flies eggs small tame
+ant: animal legs eggs small
+butterfly: animal legs flies eggs small
+frog: animal legs eggs small water
+crocodile: animal legs eggs big water
+snake: animal eggs
+whale: animal water big
+salmon: animal water eggs food
+turtle: animal legs eggs water
+oak: plant big
+rose: plant
+daisy: plant small
+apple: plant food small sweet
+carrot: plant food small
+pumpkin: plant food
+bread: food
+honey: food sweet
+car: machine big wheels metal
+train: machine big wheels metal electric
+bicycle: wheels metal
+aeroplane: machine big wheels metal flies
+ship: machine big metal water
+kite: flies
+piano: music big
+violin: music
+flute: music metal
+radio: machine electric music
+phone: machine electric small
+lamp: electric
+clock: machine
+key: metal small
+sword: metal
+anchor: metal water
+shoe: worn
+ring: worn metal small
+glove: worn small
+football: sport
+skates: sport worn wheels
+surfboard: sport water
+table: legs
+bridge: big
+pencil: small
+book:
+"""
+THINGS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {thing: frozenset(rest.split()) for thing, _, rest in (line.partition(":") for line in _TABLE.split("\n") if line)}
+)
+"""What may be asked for, and the properties of each."""
+PROPERTIES = tuple(sorted(set().union(*THINGS.values())))
+_WORD = re.compile(r"[a-z]+")
+_UNCLEAR = "ask one thing"
+
+
+class SecretThing(NamedTuple):
+    """What is to be guessed, and in how many questions."""
+
+    thing: str
+    questions: int
+
+
+def play(reference: SecretThing, moves: Sequence[str]) -> Move:
+    """Answer the last question, which names one property or one thing."""
+    named = {word for word in _WORD.findall(moves[-1].lower()) if word in THINGS or word in PROPERTIES}
+    if named == {reference.thing}:
+        return Move("right", over=True, score=1.0)
+    if len(moves) >= reference.questions:
+        return Move("lost", over=True)
+    if len(named) != 1:
+        return Move(_UNCLEAR)
+    (word,) = named
+    return Move(f"{word} {'yes' if word in THINGS[reference.thing] else 'no'}")
+
+
+@dataclass(frozen=True)
+class TwentyQuestions(ProceduralDataset[str]):
+    """Find out what somebody thinks of.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        questions: How many questions there are, with the guesses.
+    """
+
+    name: ClassVar[str] = "twenty_questions"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = (
+        "rlvr_envs.tasks.twenty_questions:TwentyQuestionsVerifier",
+        {},
+    )
+
+    questions: int = 20
+
+    def _describe(self) -> ProblemShape:
+        return ProblemShape(
+            difficulty=f"{self.questions}-questions",
+            max_prompt_bytes=len(self._prompt),
+            max_answer_bytes=_LONGEST,
+            prompt_alphabet=self._prompt + DIGITS + "\n" + string.ascii_lowercase,
+            answer_alphabet=string.ascii_lowercase + " ?",
+        )
+
+    @property
+    def _prompt(self) -> str:
+        return f"{self.questions} questions, what is it? {' '.join(PROPERTIES)}:"
+
+    def _check_difficulty(self) -> None:
+        require_whole("questions", self.questions, 1, 1_000)
+
+    def _draw(self, rng: np.random.Generator) -> str:
+        return sorted(THINGS)[rng.integers(len(THINGS))]
+
+    def _key(self, content: str) -> object:
+        return content
+
+    def _task(self, content: str) -> GeneratedProblem:
+        return GeneratedProblem(self._prompt, SecretThing(content, self.questions), content)
+
+
+_LONGEST = max(map(len, (*THINGS, *PROPERTIES)))
+
+
+class TwentyQuestionsVerifier(GameVerifier):
+    """Correct where the thing was named in time."""
+
+    def __init__(self) -> None:
+        super().__init__(play)
+
+
+def _room(dataset: TwentyQuestions) -> tuple[int, int]:
+    longest = max(_LONGEST + len(" yes"), len(_UNCLEAR)) + len("\n\n")
+    return dataset.questions * (_LONGEST + len("is it a ?") + 1), (dataset.questions - 1) * longest
+
+
+class TwentyQuestionsEnv(TaskEnv):
+    """Find out what somebody thinks of, by questions that are answered with yes and no.
+
+    Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Each turn of the policy is a question that names one property of those in the prompt (`animal`, `is it big?`), answered with
+    the property and `yes` or `no`, or a guess that names a thing. Naming several, or none, is answered with `ask one
+    thing`, and is a question, too. The answers come from a table of the environment's own
+    (`rlvr_envs.tasks.twenty_questions.THINGS`), in which no two things have the same properties; the things of the train
+    and test splits are disjoint. A player who knows the table and halves what is left needs at most 14 questions.
+
+    | property | yes where it |
+    |---|---|
+    | `animal`, `plant`, `machine` | is one, or a part of one |
+    | `big`, `small` | is bigger than a person, or fits in a hand |
+    | `flies`, `water` | flies, or lives or is used in water |
+    | `legs`, `fur`, `wheels` | has them |
+    | `eggs` | lays them |
+    | `tame` | is kept by people |
+    | `food`, `sweet` | is eaten by people, or tastes sweet |
+    | `metal` | is mostly made of it |
+    | `electric` | needs electricity |
+    | `music`, `sport` | is made for it |
+    | `worn` | is worn |
+
+    ## Starting State
+    How many questions there are, and the properties.
+
+    ## Reward
+    1 when the thing is named in time, else 0.
+
+    ## Episode End
+    Terminates when the thing is named or the questions are used up; truncates when `max_new_tokens` are used up before.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `questions` (20). Defaults:
+    `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(TwentyQuestions, max_new_tokens=400, rules=game_rules(play, _room))

@@ -1,0 +1,121 @@
+"""Wordle: `find a word of 5 letters:`, answered with which letters are right and which are misplaced."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
+from rlvr_envs.games import GameVerifier, Move, SecretWord, WordDataset, game_rules
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, require_whole
+
+_WORD = re.compile(r"[a-z]+")
+_NO_WORD = "no word of {} letters"
+
+
+def marks(secret: str, guess: str) -> str:
+    """Mark each letter of a guess: `g` (green) where it is right, `y` (yellow) where it is elsewhere in the secret, else `-`.
+
+    A letter is marked no more often than the secret has it: first where it is right, then from left to right.
+    """
+    left = Counter(secret) - Counter(letter for letter, other in zip(guess, secret, strict=True) if letter == other)
+    written = []
+    for letter, other in zip(guess, secret, strict=True):
+        misplaced = letter != other and left[letter] > 0
+        left[letter] -= misplaced
+        written.append("g" if letter == other else "y" if misplaced else "-")
+    return "".join(written)
+
+
+def play(reference: SecretWord, moves: Sequence[str]) -> Move:
+    """Answer the last guess, which is the last word in the turn."""
+    guess = (_WORD.findall(moves[-1].lower()) or [""])[-1]
+    if guess == reference.word:
+        return Move("right", over=True, score=1.0)
+    if len(moves) >= reference.tries:
+        return Move("lost", over=True)
+    length = len(reference.word)
+    return Move(marks(reference.word, guess) if len(guess) == length else _NO_WORD.format(length))
+
+
+@dataclass(frozen=True)
+class Wordle(WordDataset):
+    """Find a word by guessing words.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        length: Letters of the word, 4 to 7.
+        guesses: How many guesses there are.
+    """
+
+    name: ClassVar[str] = "wordle"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.wordle:WordleVerifier", {})
+
+    guesses: int = 6
+
+    def _describe(self) -> ProblemShape:
+        prompt = _prompt(self.length)
+        return ProblemShape(
+            difficulty=f"{self.length}-in-{self.guesses}",
+            max_prompt_bytes=len(prompt),
+            max_answer_bytes=self.length,
+            prompt_alphabet=prompt + "\n-" + string.ascii_lowercase,
+            answer_alphabet=string.ascii_lowercase,
+        )
+
+    def _check_difficulty(self) -> None:
+        super()._check_difficulty()
+        require_whole("guesses", self.guesses, 1, 1_000)
+
+    def _task(self, content: str) -> GeneratedProblem:
+        return GeneratedProblem(_prompt(self.length), SecretWord(content, self.guesses), content)
+
+
+def _prompt(length: int) -> str:
+    return f"find a word of {length} letters:"
+
+
+class WordleVerifier(GameVerifier):
+    """Correct where the word was found in time."""
+
+    def __init__(self) -> None:
+        super().__init__(play)
+
+
+def _room(dataset: Wordle) -> tuple[int, int]:
+    longest = len(_NO_WORD.format(dataset.length)) + len("\n\n")
+    return dataset.guesses * (dataset.length + 1), (dataset.guesses - 1) * longest
+
+
+class WordleEnv(TaskEnv):
+    """Find a word, told after each guess which letters are right.
+
+    Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Each turn of the policy is a guess, the last word in it; any letters count as a word. It is answered with a mark for each
+    letter: `g` (green) where it is right, `y` (yellow) where it is elsewhere in the word, `-` where it is not, or no
+    further time. The secrets are common English words from a list of the environment's own (`rlvr_envs.games.WORDS`); those
+    of the train and test splits are disjoint. Whoever knows the list finds every word in the default number of guesses.
+
+    ## Starting State
+    How many letters the word has.
+
+    ## Reward
+    1 when the word is found in time, else 0.
+
+    ## Episode End
+    Terminates when the word is found or the guesses are used up; truncates when `max_new_tokens` are used up before.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5) and `guesses` (6).
+    Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
+    """
+
+    task: ClassVar[TaskSpec] = procedural_task(Wordle, max_new_tokens=36, rules=game_rules(play, _room))

@@ -1,0 +1,72 @@
+"""One session with an MCP server, in a thread with an event loop of its own; asyncio is imported with it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Session:
+    """A client of an MCP server, and the thread that serves it.
+
+    Args:
+        server: What `mcp.Client` takes.
+        timeout_s: How long the server may take to start.
+
+    Raises:
+        Exception: Whatever the client raises where the server can't be reached.
+    """
+
+    def __init__(self, server: Any, timeout_s: float) -> None:
+        from mcp import Client
+
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ready: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self._thread = threading.Thread(target=self._run_loop, args=(Client, server), name="mcp", daemon=True)
+        self._thread.start()
+        try:
+            self.client = self._ready.result(timeout_s)
+        except BaseException:
+            self.close()
+            raise
+
+    def _run_loop(self, client: Any, server: Any) -> None:
+        try:
+            asyncio.run(self._serve(client, server))  # which cancels the questions that are left at the end
+        except BaseException as error:  # noqa: BLE001 - raised where the session is opened
+            if not self._ready.done():
+                self._ready.set_exception(error)
+
+    async def _serve(self, client: Any, server: Any) -> None:
+        self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        # A client has to be opened and closed by one task.
+        async with client(server) as opened:
+            self._ready.set_result(opened)
+            await asyncio.Event().wait()  # until the task is cancelled
+
+    def is_alive(self) -> bool:
+        """Whether questions can be asked."""
+        return self._thread.is_alive()
+
+    def run(self, question: Coroutine[Any, Any, _T], timeout_s: float) -> _T:
+        """Ask from any thread, and wait for the answer."""
+        assert self._loop is not None
+        future = asyncio.run_coroutine_threadsafe(question, self._loop)
+        try:
+            return future.result(timeout_s)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the session, without waiting for it."""
+        if self._loop is not None and self._task is not None and self.is_alive():
+            with contextlib.suppress(RuntimeError):  # it has just ended by itself
+                self._loop.call_soon_threadsafe(self._task.cancel)

@@ -1,0 +1,181 @@
+"""Self-play: a policy sees the other side of a game as its own, and what it says there is never learned from."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from agents import GRPO, Action, Episode, GRPOConfig, PolicyConfig, rollout, save_model, tiny_model
+from agents.batch import make_batch
+from agents.commands.play import Play
+from agents.console.terminal import TerminalConsole
+from agents.policies.transformers.policy import CausalLMPolicy
+from agents.self_play import PolicyOpponent
+from rlvr_envs import ByteTokenizer, decode
+from rlvr_envs.games import Seat, Start, TwoSidedInteraction
+from rlvr_envs.tasks.tic_tac_toe import TicTacToe
+from tests.dialogue.templates import tokenizer_of
+from verifiers import InvalidArgumentError
+
+BYTES = ByteTokenizer()
+BOARD = TicTacToe().board
+
+
+class LowestFree:
+    """A policy that takes the lowest free cell, read from the text that it is shown, in two tokens."""
+
+    version = 0
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def begin(self, rows: Any, seeds: Any) -> None:
+        self.batches.append(len(rows))
+
+    def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
+        count = len(observation["tokens"])
+        tokens = np.zeros((count, 1), dtype=np.int64)
+        for row in range(count) if rows is None else np.flatnonzero(rows):
+            shown = observation["tokens"][row, : observation["length"][row, 0]].tolist()
+            text = "".join(chr(token) if token < 256 else " " for token in shown)
+            taken = {int(part) for part in re.split("[ ,:\n]", text.partition("played")[2]) if part.isdigit()}
+            tokens[row] = BYTES.eos_token if text[-1].isdigit() else ord(str(min(set(range(1, 10)) - taken)))
+        return Action(tokens, np.ones(count, dtype=np.int64), np.zeros((count, 1), dtype=np.float32))
+
+
+def in_order(*moves: str) -> TwoSidedInteraction:
+    """An opponent who makes these moves."""
+    return TwoSidedInteraction(lambda seat: moves[len(seat.moves) // 2])
+
+
+@pytest.mark.parametrize("tokenizer", ["byte", "chatml"])
+def test_a_policy_sees_the_other_side_of_a_game_as_an_episode_of_its_own(tokenizer: str) -> None:
+    chosen = "byte" if tokenizer == "byte" else tokenizer_of(tokenizer).inner
+    env: Any = gymnasium.make(
+        "rlvr/TicTacToe-v0", tokenizer=chosen, interaction=in_order("8", "7"), opening=0, max_new_tokens=20
+    ).unwrapped
+    observation, _ = env.reset(options={"problem": 0})
+    start = env.streams.dataset[0].reference
+    opponent = PolicyOpponent(LowestFree(), env.tokenizer)
+    moves: tuple[int, ...] = ()
+    for move, reply in ((2, 8), (3, 7)):
+        shown = observation["tokens"][: observation["length"][0]]
+        assert opponent.prompt_tokens(Seat(start, moves)).tolist() == shown.tolist()
+        observation, *_ = env.step_many([*env.tokenizer.encode(str(move)), env.tokenizer.eos_token])
+        moves += (move, reply)
+    shown = observation["tokens"][: observation["length"][0]]
+    assert opponent.prompt_tokens(Seat(start, moves)).tolist() == shown.tolist()
+
+
+def test_moves_of_the_opponent_are_inserted_and_masked() -> None:
+    env: Any = gymnasium.make_vec(
+        "rlvr/TicTacToe-v0", num_envs=4, opening=0, interaction=TwoSidedInteraction(PolicyOpponent(LowestFree(), BYTES))
+    )
+    trajectories = rollout(env, LowestFree(), [Episode(problem=at, group=at, seed=at) for at in range(6)])
+    for trajectory in trajectories:
+        own = decode(BYTES, trajectory.tokens[trajectory.policy_mask])
+        start = trajectory.prompt_length
+        others = decode(BYTES, trajectory.tokens[start:][~trajectory.policy_mask[start:]])
+        assert (own, others) == ("1357", "\n2\n\n4\n\n6\n")  # both take the lowest free cell, until 3, 5 and 7 win
+        assert trajectory.verdict.score == 1.0
+    batch = make_batch(trajectories)
+    assert batch.loss_mask.sum(1).tolist() == [8] * 6  # four moves with their ends
+
+
+def test_moves_that_are_asked_for_together_are_sampled_together() -> None:
+    policy = LowestFree()
+    opponent = PolicyOpponent(policy, BYTES)
+    with opponent._acting, ThreadPoolExecutor(8) as threads:  # as if another sampled meanwhile
+        asked = [threads.submit(opponent, Seat(Start(BOARD, (cell,), 0))) for cell in range(1, 9)]
+        while len(opponent._waiting) < 8:
+            time.sleep(0.001)
+        opponent._acting.release()
+        moves = [future.result() for future in asked]
+        opponent._acting.acquire()
+    assert moves == ["2", *["1"] * 7]
+    assert policy.batches == [8]
+
+
+def test_a_policy_that_breaks_breaks_the_move_of_each_who_asked() -> None:
+    class Breaks(LowestFree):
+        def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
+            raise ConnectionError("no device")
+
+    opponent = PolicyOpponent(Breaks(), BYTES)
+    for _ in range(2):
+        with pytest.raises(ConnectionError, match="no device"):
+            opponent(Seat(Start(BOARD, (1,), 0)))
+
+
+def test_a_policy_that_never_ends_its_move_is_cut() -> None:
+    class Chatters(LowestFree):
+        def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
+            count = len(observation["tokens"])
+            return Action(
+                np.full((count, 1), ord("9")), np.ones(count, dtype=np.int64), np.zeros((count, 1), dtype=np.float32)
+            )
+
+    assert PolicyOpponent(Chatters(), BYTES, max_move_tokens=3)(Seat(Start(BOARD, (1,), 0))) == "999"
+    with pytest.raises(InvalidArgumentError, match="max_move_tokens must be at least 1, got 0"):
+        PolicyOpponent(Chatters(), BYTES, max_move_tokens=0)
+
+
+def test_a_policy_plays_against_its_own_weights_and_learns() -> None:
+    policy = CausalLMPolicy(tiny_model(BYTES.vocab_size), PolicyConfig(vocab_size=BYTES.vocab_size))
+    opponent = PolicyOpponent(policy.at_temperature(1.0), BYTES)
+    seats = [Seat(Start(BOARD, (cell,), cell)) for cell in range(1, 6)]
+    alone = [opponent(seat) for seat in seats]
+    assert alone == [opponent(seat) for seat in seats]  # a pure function of the game
+    env = gymnasium.make_vec("rlvr/TicTacToe-v0", num_envs=8, interaction=TwoSidedInteraction(opponent))
+    agent = GRPO(policy, GRPOConfig(problems_per_step=2, group_size=4))
+    agent.learn(env, steps=1)
+    assert policy.version == 1
+
+
+# In the terminal
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, text: str, env: str, **options: Any) -> str:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    output = io.StringIO()
+    assert (
+        Play(env, env_args=("opening=0",) if env == "TicTacToe" else (), **options).run(TerminalConsole(file=output))
+        == 0
+    )
+    return output.getvalue()
+
+
+def test_a_person_takes_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = typed(monkeypatch, "5\n\n1\n4\n\n2\n6\n\n", "TicTacToe", tokens=True, opponent="me")
+    assert "your move as O, one of [1, 2, 3, 4, 6, 7, 8, 9]:" in said
+    assert "O . .\nX X .\n. . .\n" in said
+    assert "correct, score 1\n" in said
+    lost = typed(monkeypatch, "5\n\n1\n4\n\n2\n8\n\n3\n", "TicTacToe", tokens=True, opponent="me")
+    assert "incorrect, score 0\n" in lost
+
+
+def test_a_person_answers_in_the_place_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = typed(monkeypatch, "50\n\nwarmer\n", "GuessNumber", tokens=True, opponent="me")
+    assert "the policy says: 50\n" in said
+    assert "── environment ──\n\nwarmer\n" in said
+    with pytest.raises(InvalidArgumentError, match="for episodes of several turns, and this environment has none"):
+        typed(monkeypatch, "", "Addition", opponent="me")
+
+
+def test_a_model_takes_the_other_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    save_model(tmp_path / "m", tiny_model(BYTES.vocab_size), BYTES)
+    said = typed(monkeypatch, "5\n\n", "TicTacToe", tokens=True, opponent=str(tmp_path / "m"))
+    assert "correct, score 1\n" in said  # an untrained model makes no move
+    with pytest.raises(
+        InvalidArgumentError, match="a model as --opponent is for games of two sides, such as TicTacToe"
+    ):
+        typed(monkeypatch, "5\n\n", "GuessNumber", tokens=True, opponent=str(tmp_path / "m"))

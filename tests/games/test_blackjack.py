@@ -1,0 +1,137 @@
+"""Blackjack: hands by hand, and the best play, whose value dynamic programming gives."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from rlvr_envs.tasks.blackjack import RANKS, Blackjack, Deck, play, total
+from tests.games.playing import played
+from verifiers import Outcome
+
+
+@pytest.mark.parametrize(
+    ("cards", "moves", "told", "over", "score"),
+    [
+        ("97T8", ["I stand."], "dealer T 8", True, 0.0),
+        ("T9T8", ["stand"], "dealer T 8", True, 1.0),
+        ("T8T8", ["stand"], "dealer T 8", True, 0.5),
+        ("97T85", ["hit"], "you 9 7 5", False, 0.0),
+        ("97T86", ["hit"], "bust", True, 0.0),
+        ("97T85", ["hit", "stand"], "dealer T 8", True, 1.0),
+        ("97T65T", ["hit", "stand"], "dealer T 6 T", True, 1.0),  # the dealer is bust
+        ("97T65", ["stand"], "dealer T 6 5", True, 0.0),
+        ("AKT92", ["stand"], "dealer T 9", True, 1.0),
+        ("AKTA", ["stand"], "dealer T A", True, 0.5),
+        ("7777A8", ["stand"], "dealer 7 7 A 8", True, 1.0),
+        ("997TA", ["Should I hit? No: stand"], "dealer 7 T", True, 1.0),
+        ("997T", ["what?"], "dealer 7 T", True, 1.0),
+        ("A6A6", ["stand"], "dealer A 6", True, 0.5),  # a soft 17 stands
+    ],
+)
+def test_a_hand_is_played(cards: str, moves: list[str], told: str, over: bool, score: float) -> None:
+    move = play(Deck(cards), moves)
+    assert (move.text, move.over, move.score) == (told, over, score)
+
+
+@pytest.mark.parametrize(
+    ("cards", "points"), [("AK", 21), ("A6", 17), ("A6T", 17), ("AA", 12), ("AAAT", 13), ("98A", 18)]
+)
+def test_an_ace_counts_eleven_where_that_is_no_bust(cards: str, points: int) -> None:
+    assert total(cards)[0] == points
+
+
+@functools.cache
+def dealt(dealer: str) -> dict[tuple[int, bool], float]:
+    """The probabilities of what the dealer ends with: points, 0 for a bust, and whether it is 21 with two cards."""
+    points, _ = total(dealer)
+    if len(dealer) > 1 and points >= 17:
+        return {(0 if points > 21 else points, points == 21 and len(dealer) == 2): 1.0}
+    ends: dict[tuple[int, bool], float] = {}
+    for card in RANKS:
+        # Only the ranks matter, so that hands of the same cards are worked out once.
+        for end, probability in dealt("".join(sorted(dealer + card))).items():
+            ends[end] = ends.get(end, 0.0) + probability / len(RANKS)
+    return ends
+
+
+@functools.cache
+def standing(points: int, natural: bool, dealer: str) -> float:
+    """What standing is worth."""
+    return sum(
+        probability * (0.5 if end == (points, natural) else float((points, natural) > end))
+        for end, probability in dealt(dealer).items()
+    )
+
+
+@functools.cache
+def hitting(points: int, soft: bool, dealer: str) -> float:
+    """What a further card is worth, with the best play after it."""
+    worth = 0.0
+    for rank in range(1, 14):
+        drawn = points - 10 * soft + min(rank, 10)
+        ace = (soft or rank == 1) and drawn <= 11
+        drawn += 10 * ace
+        if drawn <= 21:
+            worth += max(standing(drawn, False, dealer), hitting(drawn, ace, dealer)) / 13
+    return worth
+
+
+def best(hand: str, dealer: str) -> tuple[str, float]:
+    points, soft = total(hand)
+    stand = standing(points, points == 21 and len(hand) == 2, dealer)
+    hit = hitting(points, soft, dealer)
+    return ("stand", stand) if stand >= hit else ("hit", hit)
+
+
+def test_the_best_play_scores_what_it_is_worth() -> None:
+    worth = sum(best(a + b, dealer)[1] for a in RANKS for b in RANKS for dealer in RANKS) / len(RANKS) ** 3
+    assert round(worth, 4) == 0.4766
+    env: Any = gymnasium.make("rlvr/Blackjack-v0", size=2000).unwrapped
+    scores = []
+    for problem in range(2000):
+        cards = env.streams.dataset[problem].reference.cards
+
+        def player(history: list[tuple[str, str]], cards: str = cards) -> str:
+            return best(cards[: 2 + len(history)], cards[2])[0]
+
+        scores.append(played(env, problem, player)[0])
+    mean = sum(scores) / len(scores)
+    error = math.sqrt(sum((score - mean) ** 2 for score in scores)) / len(scores)
+    assert abs(mean - worth) < 4 * error
+
+
+def test_a_hand_that_ends_even_is_a_score() -> None:
+    env: Any = gymnasium.make("rlvr/Blackjack-v0").unwrapped
+    problem = next(
+        at for at in range(1000) if play(Deck(env.streams.dataset[at].reference.cards), ["stand"]).score == 0.5
+    )
+    earned, terminated, verdict = played(env, problem, lambda history: "stand")
+    assert (earned, terminated, verdict.outcome) == (0.5, True, Outcome.SCORED)
+
+
+@pytest.mark.parametrize("tokenizer", ["byte", "char"])
+def test_there_is_room_for_every_hand(tokenizer: str) -> None:
+    env: Any = gymnasium.make("rlvr/Blackjack-v0", tokenizer=tokenizer, size=50).unwrapped
+    check_env(env, skip_render_check=True)
+    assert all(played(env, problem, lambda history: "hit")[1] for problem in range(50))
+    aces = Deck("A" * 40)
+    hits = 1
+    while not play(aces, ["hit"] * hits).over:
+        hits += 1
+    assert hits == 20
+    assert play(aces, [*["hit"] * (hits - 1), "stand"]).over  # the dealer has cards enough
+    said = (hits - 1) * len("hit.") + len("stand.")
+    told = sum(len("\n" + play(aces, ["hit"] * turn).text + "\n") for turn in range(1, hits))
+    rules = env.streams.rules
+    assert (rules.max_new_tokens >= said, rules.max_inserted_tokens >= told) == (True, True)
+
+
+def test_hands_of_the_splits_differ() -> None:
+    hands = {split: {problem.reference for problem in Blackjack(split=split, size=200)} for split in ("train", "test")}
+    assert not hands["train"] & hands["test"]

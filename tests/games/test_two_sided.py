@@ -1,0 +1,255 @@
+"""Games of two sides: rules, scripted opponents, the best play, and what the verifier makes of every ending."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from rlvr_envs.games import OPPONENTS, InARow, Seat, Start, TwoSidedInteraction, TwoSidedVerifier
+from rlvr_envs.tasks.connect_four import ConnectFour
+from rlvr_envs.tasks.tic_tac_toe import TicTacToe
+from tests.games.playing import Player, played
+from verifiers import Completion, InvalidArgumentError, Message, Outcome, Problem, UnknownNameError
+
+SQUARE = TicTacToe().board
+SMALL = InARow("connect four", 4, 4, 3, drops=True)
+
+
+def moves_of(start: Start, history: list[tuple[str, str]]) -> tuple[int, ...]:
+    return (*start.opening, *(int(text) for pair in history for text in pair))
+
+
+def best_player(start: Start) -> Player:
+    return lambda history: str(start.board.best(moves_of(start, history))[0])
+
+
+@pytest.mark.parametrize(
+    ("board", "played", "worth"),
+    [
+        (SQUARE, [], None),
+        (SQUARE, [1, 4, 2, 5, 3], 1.0),
+        (SQUARE, [1, 4, 2, 5, 9, 6], 0.0),
+        (SQUARE, [1, 2, 5, 3, 9], 1.0),
+        (SQUARE, [3, 2, 5, 1, 7], 1.0),
+        (SQUARE, [1, 2, 3, 5, 4, 6, 8, 7, 9], 0.5),
+        (SQUARE, [3, 1, 4, 2], None),  # 3 and 4 are not beside each other
+        (SMALL, [1, 1, 2, 2, 3], 1.0),
+        (SMALL, [1, 2, 1, 2, 1], 1.0),
+        (SMALL, [1, 2, 2, 3, 3, 1, 3], 1.0),  # a diagonal that goes up
+        (SMALL, [1, 2, 4, 2, 4, 2], 0.0),
+    ],
+)
+def test_a_game_ends_with_so_many_in_a_row(board: InARow, played: list[int], worth: float | None) -> None:
+    assert board.outcome(played) == worth
+    assert (board.legal(played) == []) == (worth is not None)
+
+
+def test_moves_are_cells_or_columns_that_are_free() -> None:
+    assert SQUARE.legal([5, 1]) == [2, 3, 4, 6, 7, 8, 9]
+    assert SMALL.legal([2, 2, 2, 2]) == [1, 3, 4]
+    assert ConnectFour().board.legal([]) == [1, 2, 3, 4, 5, 6, 7]
+
+
+_ROWS = ((1, 2, 3), (4, 5, 6), (7, 8, 9), (1, 4, 7), (2, 5, 8), (3, 6, 9), (1, 5, 9), (3, 5, 7))
+
+
+@functools.cache
+def minimax(mine: frozenset[int], theirs: frozenset[int]) -> float:
+    """What a position of tic-tac-toe is worth to the side to move, worked out by another program."""
+    if any(set(row) <= theirs for row in _ROWS):
+        return 0.0
+    free = set(range(1, 10)) - mine - theirs
+    return max((1 - minimax(theirs, mine | {cell}) for cell in free), default=0.5)
+
+
+def test_the_best_moves_are_those_of_minimax_in_every_position() -> None:
+    seen = set()
+    waiting: list[tuple[int, ...]] = [()]
+    while waiting:
+        moves = waiting.pop()
+        mine, theirs = frozenset(moves[len(moves) % 2 :: 2]), frozenset(moves[1 - len(moves) % 2 :: 2])
+        if (mine, theirs) in seen or SQUARE.outcome(moves) is not None:
+            continue
+        seen.add((mine, theirs))
+        worth = {move: 1 - minimax(theirs, mine | {move}) for move in SQUARE.legal(moves)}
+        assert SQUARE.best(moves) == [move for move in worth if worth[move] == max(worth.values())]
+        waiting += [(*moves, move) for move in worth]
+    assert len(seen) == 4520  # the positions of tic-tac-toe that are not over
+
+
+def games(env: Any, count: int, player_of: Any = best_player) -> list[float]:
+    starts = [env.streams.dataset[at].reference for at in range(count)]
+    return [played(env, at, player_of(start))[0] for at, start in enumerate(starts)]
+
+
+def test_the_best_play_draws_with_the_best_play() -> None:
+    env: Any = gymnasium.make("rlvr/TicTacToe-v0", opponent="optimal", size=30).unwrapped
+    assert set(games(env, 30)) == {0.5}
+
+
+def test_the_best_play_wins_where_the_first_move_wins() -> None:
+    env: Any = gymnasium.make(
+        "rlvr/ConnectFour-v0", columns=4, rows=4, connect=3, opponent="optimal", opening=0, size=10
+    ).unwrapped
+    assert set(games(env, 10)) == {1.0}
+
+
+@pytest.mark.parametrize("opponent", ["random", "greedy"])
+def test_the_best_play_never_loses(opponent: str) -> None:
+    env: Any = gymnasium.make("rlvr/TicTacToe-v0", opponent=opponent, size=50).unwrapped
+    assert min(games(env, 50)) >= 0.5
+
+
+def position(moves: tuple[int, ...]) -> tuple[int, ...]:
+    """The same position by moves in an order that depends on nothing else."""
+    sides = [sorted(moves[::2]), sorted(moves[1::2])]
+    return tuple(sides[at % 2][at // 2] for at in range(len(moves)))
+
+
+@functools.cache
+def against_random(moves: tuple[int, ...]) -> float:
+    """What a position is worth against an opponent who moves at random, to the side to move."""
+    worth = SQUARE.outcome(moves)
+    if worth is not None:
+        return worth if len(moves) % 2 == 0 else 1 - worth
+    return max(after_own(position((*moves, move))) for move in SQUARE.legal(moves))
+
+
+@functools.cache
+def after_own(moves: tuple[int, ...]) -> float:
+    worth = SQUARE.outcome(moves)
+    if worth is not None:
+        return worth if len(moves) % 2 == 1 else 1 - worth
+    legal = SQUARE.legal(moves)
+    return sum(against_random(position((*moves, move))) for move in legal) / len(legal)
+
+
+def exploiting(start: Start) -> Player:
+    def player(history: list[tuple[str, str]]) -> str:
+        moves = moves_of(start, history)
+        return str(max(SQUARE.legal(moves), key=lambda move: after_own(position((*moves, move)))))
+
+    return player
+
+
+def test_a_random_opponent_is_exploited_for_what_that_is_worth() -> None:
+    env: Any = gymnasium.make("rlvr/TicTacToe-v0", size=400).unwrapped
+    scores = games(env, 400, exploiting)
+    worth = sum(against_random(env.streams.dataset[at].reference.opening) for at in range(400)) / 400
+    assert worth > 0.97
+    assert abs(sum(scores) / 400 - worth) < 4 * np.std(scores) / math.sqrt(400)
+
+
+def test_greedy_opponents_win_where_they_can_and_else_prevent_it() -> None:
+    greedy = OPPONENTS["greedy"]
+    for seed in range(10):
+        assert greedy(Seat(Start(SQUARE, (1, 4, 2, 5, 9), seed))) == "6"  # not 3, which would only prevent a loss
+        assert greedy(Seat(Start(SQUARE, (1, 4, 2), seed))) == "3"
+        assert greedy(Seat(Start(ConnectFour().board, (1, 2, 1, 2, 1), seed))) == "1"
+
+
+def test_an_opponent_moves_the_same_in_the_same_game() -> None:
+    seats = [Seat(Start(SQUARE, (5,), seed)) for seed in range(20)]
+    assert [OPPONENTS["random"](seat) for seat in seats] == [OPPONENTS["random"](seat) for seat in seats]
+    assert len({OPPONENTS["random"](seat) for seat in seats}) > 3
+
+
+PROBLEM = Problem("p", "", Start(SQUARE, (5,), 0))
+
+
+def judged(*said: str) -> tuple[float, Outcome, bool]:
+    """What becomes of moves, the policy's and the opponent's in turn."""
+    roles = itertools.cycle(["assistant", "user"])
+    messages = tuple(Message(role, text) for role, text in zip(roles, said, strict=False))
+    last = said[-1] if len(said) % 2 else said[-2]
+    verdict = TwoSidedVerifier()(Completion(last, messages), PROBLEM)
+    return verdict.score, verdict.outcome, bool(verdict.detail["over"])
+
+
+@pytest.mark.parametrize(
+    ("said", "score", "outcome", "over"),
+    [
+        (["1"], 0.0, Outcome.INCORRECT, False),
+        (["I take 1, and then?", "\n2\n", "4"], 0.0, Outcome.INCORRECT, False),
+        (["5"], 0.0, Outcome.INCORRECT, True),  # taken
+        (["10"], 0.0, Outcome.INCORRECT, True),
+        (["9" * 10_000], 0.0, Outcome.INCORRECT, True),
+        (["cell one"], 0.0, Outcome.INCORRECT, True),
+        ([""], 0.0, Outcome.INCORRECT, True),
+        (["1", "2", "4", "8"], 0.0, Outcome.INCORRECT, True),  # 2, 5 and 8 are the opponent's
+        (["1", "2", "4", "3", "7"], 1.0, Outcome.CORRECT, True),
+        (["1", "\nno move\n"], 1.0, Outcome.CORRECT, True),
+        (["1", "1"], 1.0, Outcome.CORRECT, True),
+        (["1", "2", "8", "3", "7", "4", "6", "9"], 0.5, Outcome.SCORED, True),
+    ],
+)
+def test_a_game_is_worth_how_it_ends(said: list[str], score: float, outcome: Outcome, over: bool) -> None:
+    assert judged(*said) == (score, outcome, over)
+
+
+def test_the_move_with_which_the_opponent_wins_reaches_the_verifier() -> None:
+    opponent = TwoSidedInteraction(lambda seat: str((1, 4, 7)[len(seat.moves) // 2]))
+    env: Any = gymnasium.make("rlvr/TicTacToe-v0", interaction=opponent, opening=0).unwrapped
+    earned, terminated, verdict = played(env, 0, lambda history: str((2, 3, 9)[len(history)]))
+    assert (earned, terminated, verdict.detail["over"]) == (0.0, True, True)
+
+
+def test_an_opponent_who_makes_no_move_loses() -> None:
+    opponent = TwoSidedInteraction(lambda seat: "I resign")
+    env: Any = gymnasium.make("rlvr/TicTacToe-v0", interaction=opponent, opening=0).unwrapped
+    assert played(env, 0, lambda history: "9")[0] == 1.0
+
+
+def test_an_opponent_who_breaks_costs_the_episode() -> None:
+    def breaks(seat: Seat) -> str:
+        raise ConnectionError("gone")
+
+    env: Any = gymnasium.make("rlvr/TicTacToe-v0", interaction=TwoSidedInteraction(breaks), opening=0).unwrapped
+    earned, terminated, verdict = played(env, 0, lambda history: "9")
+    assert (math.isnan(earned), terminated, verdict.outcome) == (True, False, Outcome.VERIFIER_ERROR)
+
+
+@pytest.mark.parametrize("name", ["TicTacToe", "ConnectFour"])
+@pytest.mark.parametrize("tokenizer", ["byte", "char"])
+def test_there_is_room_for_every_game(name: str, tokenizer: str) -> None:
+    env: Any = gymnasium.make(f"rlvr/{name}-v0", tokenizer=tokenizer, size=20).unwrapped
+    check_env(env, skip_render_check=True)
+
+    def longest(start: Start) -> Player:
+        def player(history: list[tuple[str, str]]) -> str:
+            moves = moves_of(start, history)
+            quiet = [move for move in start.board.legal(moves) if start.board.outcome((*moves, move)) is None]
+            return str((quiet or start.board.legal(moves))[0])
+
+        return player
+
+    starts: Sequence[Start] = [env.streams.dataset[at].reference for at in range(20)]
+    assert all(played(env, at, longest(start))[1] for at, start in enumerate(starts))
+    assert {len(start.opening) for start in starts} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "error", "message"),
+    [
+        ("TicTacToe", {"opponent": "perfect"}, UnknownNameError, "random"),
+        ("TicTacToe", {"opening": 5}, InvalidArgumentError, "opening must be a whole number from 0 to 4, got 5"),
+        ("ConnectFour", {"opponent": "optimal"}, InvalidArgumentError, "at most 16 cells; got 7 x 6"),
+        ("ConnectFour", {"columns": 2}, InvalidArgumentError, "columns must be a whole number from 3 to 9, got 2"),
+    ],
+)
+def test_what_is_no_game_is_refused(name: str, arguments: dict[str, Any], error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        gymnasium.make(f"rlvr/{name}-v0", **arguments)
+
+
+def test_large_boards_are_not_solved() -> None:
+    with pytest.raises(InvalidArgumentError, match="can't be solved"):
+        ConnectFour().board.best([])
