@@ -10,6 +10,7 @@ import torch
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from agents import Episode, make_batch
+from agents.distributed.heartbeat import EXIT_CODE
 from agents.distributed.launch import exit_code_of
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.distributed.rollouts import owners_of, play_divided
@@ -178,3 +179,4 @@ def test_the_launcher_names_the_rank_that_was_killed_and_not_those_it_stopped_it
     with pytest.raises(RankError, match=r"rank 1 \(process 101\) was killed by SIGKILL, perhaps for lack of memory"):
         exit_code_of({0: failure(0, -15), 1: failure(1, -9)})
     assert exit_code_of({0: failure(0, -15), 1: failure(1, 2)}) == 2
+    assert exit_code_of({0: failure(0, EXIT_CODE), 1: failure(1, -9)}) == 1
