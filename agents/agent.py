@@ -298,7 +298,7 @@ class Agent(abc.ABC):
                 self._health.observe(row["step"], row)
         self.ranks.require_same_weights(self.policy.model)
         sampling = contextlib.nullcontext() if self.lagged is None else self.lagged.running(env, steps)
-        with self.ranks.interrupts_together():
+        with self.ranks.interrupts_together(), self.ranks.failures_named():
             try:
                 with sampling:
                     while self.steps < steps and (tokens is None or self.tokens < tokens):

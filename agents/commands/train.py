@@ -254,7 +254,7 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
     ranks.require_same("the environment", plain(manifest))
     if options.resume:
         ranks.on_main(lambda: _check_same(folder, record))
-    with sampler_for(policy, env, options.engine, options.engine_args) as sampler:
+    with ranks.together(lambda: sampler_for(policy, env, options.engine, options.engine_args)) as sampler:
         agent = cls(policy, resolved, sampler=sampler)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
@@ -269,7 +269,7 @@ def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console)
         )
     ranks.require_same("versions", package_versions())
     ranks.require_same("options", {"agent": cls.name, **_plain(options)})
-    ranks.timeout_s = options.rank_timeout
+    ranks.set_timeout(options.rank_timeout)
     ranks.gathers = options.gather
     ranks.sharding = Sharding(options.offload) if options.shard == "fsdp" else None
     if ranks.is_main:

@@ -73,14 +73,14 @@ class ProcessRanks(Ranks):
         """See `Ranks.gather`."""
         self._meet()
         values: list[Any] = [None] * self.size
-        with self._failures_named():
+        with self.failures_named():
             dist.all_gather_object(values, value, group=self._control)
         return values
 
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
         """See `Ranks.sum_tensors`."""
         self._meet()
-        with self._failures_named():
+        with self.failures_named():
             for tensor in tensors:
                 dist.all_reduce(tensor)
 
@@ -105,11 +105,19 @@ class ProcessRanks(Ranks):
             raise self._missing(error, waited_s=time.monotonic() - started) from error
 
     @contextlib.contextmanager
-    def _failures_named(self) -> Iterator[None]:
+    def failures_named(self) -> Iterator[None]:
+        """See `Ranks.failures_named`."""
         try:
             yield
         except RuntimeError as error:
+            if not (isinstance(error, dist.DistError) or "gloo" in str(error)):
+                raise
             raise self._missing(error, waited_s=0.0) from error
+
+    def set_timeout(self, seconds: float) -> None:
+        """See `Ranks.set_timeout`."""
+        super().set_timeout(seconds)
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=seconds))  # torch has no public name for it
 
     def _missing(self, error: RuntimeError, *, waited_s: float) -> Exception:
         """The error for ranks that did not come: their own where they posted one."""
@@ -320,7 +328,8 @@ def _hang_up() -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+    """What happened, without what torch supposes or recommends."""
+    return str(error).strip().partition("\n")[0].partition(". This is")[0]
 
 
 def _here_key(rank: int) -> str:

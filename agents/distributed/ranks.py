@@ -76,6 +76,14 @@ class Ranks(abc.ABC):
     def branch(self) -> Ranks:
         """Return the same ranks for another thread, with exchanges of objects of its own; all ranks call this together."""
 
+    def failures_named(self) -> contextlib.AbstractContextManager[None]:
+        """A context in which a failure of another rank, in an exchange of divided weights too, is a `RankError`."""
+        return contextlib.nullcontext()
+
+    def set_timeout(self, seconds: float) -> None:
+        """Set `timeout_s`, for exchanges of divided weights as well."""
+        self.timeout_s = seconds
+
     def interrupts_together(self) -> contextlib.AbstractContextManager[None]:
         """A context in which Ctrl-C and SIGTERM are raised by `together`, on all ranks, and nowhere else."""
         return contextlib.nullcontext()

@@ -7,6 +7,7 @@ that begins with "save" in FOLDER/KIND.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +15,13 @@ from typing import Any
 
 import torch
 
-from agents import Agent, CausalLMPolicy, PolicyConfig, make_batch
+from agents import Agent, CausalLMPolicy, PolicyConfig, Reinforce, ReinforceConfig, make_batch
 from agents.distributed.ranks import Ranks, Sharding
 from agents.policies.transformers.lora import add_lora
-from tests.agents.agent_cases import all_weights, flat, gradient, make_agent, some_batch
+from tests.agents.agent_cases import all_weights, flat, gradient, make_agent, playing_policy, some_batch, sort_env
 from tests.agents.trajectories import tiny_policy
 from tests.distributed.forks import on_forks
+from verifiers import RankError
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "whole": {},
@@ -80,6 +82,23 @@ def saved(kind: str) -> dict[str, Any]:
     return {"weights": all_weights(agent)}
 
 
+def left_alone(kind: str) -> dict[str, Any]:
+    """The error of a rank that is left alone in the middle of a pass."""
+
+    class Dying(Reinforce):
+        def loss(self, batch: Any, logprobs: Any, advantages: Any) -> Any:
+            if self.ranks.rank == 1:
+                os._exit(0)
+            return super().loss(batch, logprobs, advantages)
+
+    env = sort_env("reinforce")
+    try:
+        Dying(playing_policy(env), ReinforceConfig(problems_per_step=4, group_size=3)).learn(env, steps=1)
+    except RankError as error:
+        return {"error": str(error)}
+    raise AssertionError("no error")
+
+
 def _folder() -> Path:
     return Path(sys.argv[1])
 
@@ -94,6 +113,7 @@ def _held(agent: Agent) -> int:
 _WORK: dict[str, Callable[[str], dict[str, Any]]] = {
     **dict.fromkeys(_SETTINGS, learned),
     "lora": adapted,
+    "left alone": left_alone,
     **dict.fromkeys(["save-2", *_READS], saved),
 }
 RUNS: dict[str, tuple[int, ...]] = {
@@ -103,6 +123,7 @@ RUNS: dict[str, tuple[int, ...]] = {
     "checkpointing": (2,),
     "bfloat16": (1, 2),
     "lora": (1, 2),
+    "left alone": (2,),
     "save-2": (2,),
     "save-2-1": (1,),
     "save-2-1-3": (3,),

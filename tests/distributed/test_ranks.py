@@ -9,14 +9,17 @@ import pytest
 import torch
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from agents import Episode, make_batch
+from agents import CausalLMPolicy, Episode, make_batch, tiny_model
 from agents.distributed.heartbeat import EXIT_CODE
 from agents.distributed.launch import exit_code_of
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.distributed.rollouts import owners_of, play_divided
+from agents.policies.vllm.policy import VLLMPolicy
 from agents.training.batch_passes import micro_batches, own_micro_batches
 from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
+from tests.agents.trajectories import VOCAB, tiny_policy
 from tests.distributed.threads import on_ranks
+from tests.vllm.doubles import TorchEngine
 from verifiers import CheckpointError, InvalidArgumentError, RankError
 
 
@@ -169,6 +172,19 @@ def test_fewer_groups_than_ranks_are_refused() -> None:
     for error in on_ranks(3, build):
         assert isinstance(error, InvalidArgumentError)
         assert "rank 2 would have nothing to play: a step has problems_per_step=2" in str(error)
+
+
+def test_an_engine_of_another_model_on_one_rank_is_an_error_of_all() -> None:
+    policies = [tiny_policy(), CausalLMPolicy(tiny_model(VOCAB, layers=1))]
+
+    def start(ranks: Ranks) -> None:
+        engine = TorchEngine(policies[ranks.rank].model)
+        ranks.together(lambda: VLLMPolicy(policies[0], stop_tokens=[0], engine=engine))  # type: ignore[arg-type]
+
+    zero, one = on_ranks(2, start)
+    assert isinstance(zero, InvalidArgumentError)
+    assert isinstance(one, InvalidArgumentError)
+    assert str(zero).startswith("rank 1: the engine was started with another model")
 
 
 def failure(rank: int, code: int) -> ProcessFailure:

@@ -31,7 +31,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], l
     subprocess.run([sys.executable, "-m", "tests.distributed.sharded", str(folder)], check=True, timeout=600)
     return {
         (size, kind): [
-            {**torch.load(folder / f"{size}-{kind}-{rank}.pt"), "saved": folder / kind} for rank in range(size)
+            {**torch.load(file), "saved": folder / kind} for file in sorted(folder.glob(f"{size}-{kind}-?.pt"))
         ]
         for kind, sizes in RUNS.items()
         for size in sizes
@@ -71,6 +71,12 @@ def test_a_divided_adapter_learns_what_a_whole_one_does(results: Any) -> None:
     two = results[2, "lora"]
     assert torch.equal(two[0]["weights"], two[1]["weights"])
     assert close(two[0]["weights"], one["weights"], 1e-5)
+
+
+@pytest.mark.distributed
+def test_a_rank_that_dies_within_a_pass_is_an_error_of_the_others(results: Any) -> None:
+    (survivor,) = results[2, "left alone"]
+    assert "another rank ended during the run, without an error of its own" in survivor["error"]
 
 
 @pytest.mark.distributed
