@@ -24,7 +24,8 @@ SILENT_S = 40.0
 
 EXIT_CODE = 75
 """Exit code of a process that ends because another has stopped."""
-_STOP_S = 1.0
+_STOP_S = 30.0
+"""Seconds to wait for threads that were told to stop, which takes a moment unless the machine is very busy."""
 
 
 class Heartbeat:
@@ -51,7 +52,7 @@ class Heartbeat:
     def stop(self) -> None:
         """Stop beating and listening."""
         self._stopped.set()
-        for thread in self._threads:  # a thread within torch must not meet the end of Python
+        for thread in self._threads:  # Python aborts at its end if a thread is within torch
             thread.join(_STOP_S)
 
     def _beat(self) -> None:

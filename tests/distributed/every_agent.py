@@ -30,7 +30,7 @@ from tests.distributed.forks import on_forks
 
 RUNS = [(1, "whole"), (2, "whole"), (3, "whole"), (2, "divided"), (3, "divided"), (3, "rows"), (2, "divided rows")]
 """Numbers of ranks, whether weights are divided, and whether only the numbers of rows are gathered."""
-TOKEN_LEVEL = ("actor-critic", "a2c", "ppo", "reinforce/value", *NATURAL)
+TOKEN_LEVEL = ("actor-critic", "a2c", "ppo", "reinforce/value", "rloo/kl", *NATURAL)
 """The beginnings of names of cases whose advantages need the tokens of all episodes."""
 
 

@@ -173,8 +173,8 @@ def test_a_process_that_stops_is_named_within_a_minute(tmp_path: Path, rank: int
     assert done.returncode != 0
     (error,) = errors(done.stderr)
     assert f"rank {rank} gave no sign of life for 40 s" in error
-    # The launcher gives the process that stopped another 20 s before it kills it.
-    assert 40 < seconds < 40 + 20 + 15
+    # 40 s, and 20 s that the launcher gives the process before it kills it: far from the 1800 s of --rank-timeout.
+    assert 40 < seconds < 300
 
 
 def test_two_trainers_in_one_folder_are_refused(whole: Path) -> None:
