@@ -284,6 +284,8 @@ class Learner:
             sums["loss/value"] = float(error.detach().sum()) / num_tokens
         if total.requires_grad:
             (total if counts else 0 * total).backward()
+        if not counts:
+            return {}
         with torch.no_grad():
             where = None if loss.clipped is None else loss.clipped(tail, outputs.logprobs, advantages)
             return {"loss": float(total), **sums, **pass_sums(tail, outputs, where)}
