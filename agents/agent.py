@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, cast, get_type_hints
 
 import numpy as np
 import torch
@@ -22,7 +22,8 @@ from torch import Tensor
 
 from agents.batch import Batch, make_batch, require_equal_groups
 from agents.config import AgentConfig
-from agents.distributed.ranks import Ranks, active_ranks
+from agents.distributed.parts import whole_state
+from agents.distributed.ranks import MOST_GATHERING, Ranks, Sharding, active_ranks
 from agents.distributed.rollouts import play_divided
 from agents.evaluation import Evaluation, evaluate
 from agents.importance import Correction, importance_weights
@@ -30,6 +31,7 @@ from agents.interrupts import interrupts_deferred
 from agents.kl import AdaptiveKLController, kl_estimate
 from agents.policies.trainable import TokenOutputs, TrainablePolicy, check_members
 from agents.policies.transformers.lora import has_adapter
+from agents.policies.transformers.policy import CausalLMPolicy
 from agents.results.evaluation_record import EvaluationRecord
 from agents.rollouts.loop import Episode, rollout
 from agents.rollouts.problem_order import episodes_of_step
@@ -49,7 +51,10 @@ from agents.training.verifier_errors import SeenEpisodes, VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
 from rlvr_envs import Observation, Tokenizer, TokenVectorEnv
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, RankError
+
+if TYPE_CHECKING:
+    from agents.distributed.sharding import ShardedModule
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -73,6 +78,11 @@ class Agent(abc.ABC):
     """Whether advantages compare scores within a group, which requires groups of equal size, at least 2."""
     vanishes_without_advantage: bool = True
     """Whether the gradient of `loss` is 0 where the advantage is 0, so that completions without advantages can be skipped."""
+    advantages_from_rewards: bool = False
+    """Whether the advantages of a batch follow from its rewards, masks, groups and verdicts alone. A rank then needs no tokens
+    of the episodes of others."""
+    needs_whole_weights: bool = False
+    """Whether an update needs all weights on every rank, so that they can't be divided (`--shard`)."""
 
     def __init__(self, policy: TrainablePolicy, config: AgentConfig, *, sampler: Sampler | None = None) -> None:
         check_members(policy)
@@ -80,13 +90,16 @@ class Agent(abc.ABC):
         """The processes that train this agent together."""
         self.policy = policy
         self.sampler: Sampler = sampler or policy
+        self.config = config
         self._check_use(policy, config)
         self.config = config = config.for_model(policy.model)
         self.lagged = LaggedSampling(self, config.lag) if config.lag else None
         """The batches that are sampled ahead; None without a lag."""
         self.critic = None if config.critic is None else make_critic(policy, config.critic)
-        self.learner = Learner(policy, config.learner, self.critic, config.critic)
         self.reference = ReferencePolicy(policy) if config.needs_reference else None
+        if self.ranks.sharding is not None:
+            self._shard(self.ranks.sharding)
+        self.learner = Learner(policy, config.learner, self.critic, config.critic)
         self.kl_controller = (
             None
             if config.kl_target is None
@@ -124,10 +137,6 @@ class Agent(abc.ABC):
                 f"problems_per_step={config.problems_per_step} groups of completions for {self.ranks.size} ranks, and each "
                 "rank plays whole groups; raise problems_per_step, or use fewer processes"
             )
-        if config.lag and self.ranks.size > 1:
-            raise InvalidArgumentError(
-                f"lag={config.lag} works in one process, and this run has {self.ranks.size}: leave one of the two out"
-            )
         if config.critic is not None and type(self).value_targets is Agent.value_targets:
             raise InvalidArgumentError(f"{type(self).__name__} does not use a critic: leave `critic` out")
         if config.reference_sync_every is not None and has_adapter(policy.model):
@@ -135,6 +144,70 @@ class Agent(abc.ABC):
                 "the reference of a model with an adapter is the model without the adapter, which can't be synced: leave "
                 "`reference_sync_every` out"
             )
+
+        objection = self._objection_to_rows() if self.ranks.gathers == "rows" else None
+        if objection is not None:
+            raise InvalidArgumentError(
+                f"only the numbers of rows are to be gathered, and {objection}: gather trajectories instead"
+            )
+        self._check_sharding(policy, config)
+
+    def _check_sharding(self, policy: TrainablePolicy, config: AgentConfig) -> None:
+        if self.ranks.sharding is None:
+            return
+        if self.ranks.size == 1:
+            raise InvalidArgumentError(
+                "weights can't be divided among a single process: start several, or leave `shard` out"
+            )
+        if not isinstance(policy, CausalLMPolicy):
+            raise InvalidArgumentError(
+                f"weights of a {type(policy).__name__} can't be divided among ranks, only those of a transformers model: "
+                "leave `shard` out"
+            )
+        if self.sampler is not policy:
+            raise InvalidArgumentError(
+                f"a {type(self.sampler).__name__} takes its weights from one process that has all of them, and here they are "
+                "divided among ranks: sample with the policy itself, or leave `shard` out"
+            )
+        if config.lag:
+            raise InvalidArgumentError(
+                f"lag={config.lag} samples with a copy of all weights, which are divided among ranks here: leave one of the "
+                "two out"
+            )
+        if self.needs_whole_weights:
+            raise InvalidArgumentError(
+                f"{type(self).__name__} computes with vectors as long as all weights together, and with derivatives of passes "
+                "at other weights than the model's, so its weights can't be divided among ranks: leave `shard` out, or choose "
+                "an agent that follows the gradient itself, such as ppo"
+            )
+
+    def _shard(self, sharding: Sharding) -> None:
+        """Divide all weights among the ranks: after they were copied, and before the optimiser is made for them."""
+        cast(CausalLMPolicy, self.policy).shard(sharding)
+        if self.critic is not None:
+            self.critic.shard(sharding)
+        if self.reference is not None and self.reference.policy.model is not self.policy.model:
+            cast(CausalLMPolicy, self.reference.policy).shard(sharding)
+
+    @property
+    def _gathers_rows(self) -> bool:
+        """Whether each rank trains on the episodes that it played, and gets only the numbers of the others' rows."""
+        wanted = self.ranks.gathers
+        if wanted == "auto":
+            return self.ranks.size > MOST_GATHERING and self._objection_to_rows() is None
+        return wanted == "rows" and self.ranks.size > 1
+
+    def _objection_to_rows(self) -> str | None:
+        """Why this agent needs the tokens of all episodes on every rank; None if it does not."""
+        if self.config.critic is not None:
+            return "advantages are whitened over the critic's values of all tokens"
+        if self.config.needs_reference and self.config.kl_placement == "reward":
+            return "with kl_placement='reward' the rewards of all tokens depend on their log-probabilities"
+        if self.config.lag:
+            return f"with lag={self.config.lag} a checkpoint holds the batches that were sampled ahead, with all tokens"
+        if not self.advantages_from_rewards:
+            return f"{type(self).__name__} does not say, by `advantages_from_rewards = True`, that rewards are all it needs"
+        return None
 
     # Defined by each agent
 
@@ -225,7 +298,7 @@ class Agent(abc.ABC):
                 self._health.observe(row["step"], row)
         self.ranks.require_same_weights(self.policy.model)
         sampling = contextlib.nullcontext() if self.lagged is None else self.lagged.running(env, steps)
-        with self.ranks.interrupts_together():
+        with self.ranks.interrupts_together(), self.ranks.failures_named():
             try:
                 with sampling:
                     while self.steps < steps and (tokens is None or self.tokens < tokens):
@@ -287,15 +360,20 @@ class Agent(abc.ABC):
         self._verifier_watch.forget_step()
         try:
             lagged = self.lagged
-            arrived = lagged.next() if lagged else Arrived(self.sample(env, self.rounds), age=0, waited_s=0.0)
+            arrived = (
+                self.ranks.together(lagged.next)
+                if lagged
+                else Arrived(self.sample(env, self.rounds), age=0, waited_s=0.0)
+            )
             if arrived.sampled.seen is not None:
                 self._verifier_watch.see_all(arrived.sampled.seen)
             self._verifier_watch.end_step(self.steps + 1, run)
             return arrived
-        except Exception:
+        except Exception as error:
             if self.lagged is not None:
                 self.lagged.sample_errored_again()
-            if self.steps > 0:
+            # Divided weights can't be saved without a rank that is lost.
+            if self.steps > 0 and not (self._sharded is not None and isinstance(error, RankError)):
                 self._keep(run)
             raise
 
@@ -315,10 +393,10 @@ class Agent(abc.ABC):
             None if verified is None else (_verification_seconds(env) or 0.0) - verified,
         )
 
-    def sampling_copy(self, policy: TrainablePolicy, sampler: Sampler, stopped: threading.Event) -> Self:
-        """Return a copy that only samples: with another policy and sampler, until the event is set."""
+    def sampling_copy(self, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks, stopped: threading.Event) -> Self:
+        """Return a copy that only samples: with another policy, sampler and ranks, until the event is set."""
         other = copy.copy(self)
-        other.policy, other.sampler = policy, sampler
+        other.policy, other.sampler, other.ranks = policy, sampler, ranks
         other._seen, other._stopped = SeenEpisodes(), stopped
         return other
 
@@ -346,7 +424,7 @@ class Agent(abc.ABC):
         def play_own(mine: Sequence[Episode]) -> list[Trajectory]:
             return rollout(env, acting, mine, on_episode=ended)
 
-        played = play_divided(self.ranks, episodes, play_own, seen=see)
+        played = play_divided(self.ranks, episodes, play_own, seen=see, rows=self._gathers_rows)
         self._generated += sum(int(trajectory.policy_mask.sum()) for trajectory in played)
         return played
 
@@ -561,15 +639,43 @@ class Agent(abc.ABC):
     def save(self, folder: str | Path) -> None:
         """Save the agent's complete state to a folder, atomically; an existing checkpoint is replaced.
 
+        Weights that are divided among ranks are put together: all ranks call this, and rank 0 writes.
+
         Raises:
             InvalidArgumentError: If the folder contains anything else.
         """
-        save_checkpoint(Path(folder), self.policy.model, agent_state(self), self.tokenizer)
+        model, state = self._whole()
+        if self._sharded is None:
+            self._save(Path(folder), model, state)
+        else:
+            self.ranks.on_main(lambda: self._save(Path(folder), model, state))
+
+    def _save(self, folder: Path, model: Any, state: dict[str, Any]) -> None:
+        save_checkpoint(folder, model, state, self.tokenizer)
+
+    def _whole(self) -> tuple[Any, dict[str, Any]]:
+        """The model and the agent's state, put together on rank 0 if weights are divided; all ranks then call this."""
+        sharded = self._sharded
+        if sharded is None:
+            return self.policy.model, agent_state(self)
+        return sharded.whole_module(), whole_state(agent_state(self))
+
+    @property
+    def _sharded(self) -> ShardedModule | None:
+        return self.policy.sharded if isinstance(self.policy, CausalLMPolicy) else None
 
     def _keep(self, run: Run | None) -> None:
         """Write a run's checkpoint of this step, unless it exists or there is no run."""
-        if run is not None:
-            run.keep_checkpoint(self.steps, self.save)
+        if self._sharded is None:
+            if run is not None:
+                run.keep_checkpoint(self.steps, self.save)
+            return
+        if not self.ranks.from_main(run is not None and not run.checkpoint_folder(self.steps).exists()):
+            return
+        model, state = self._whole()
+        self.ranks.together(
+            lambda: None if run is None else run.keep_checkpoint(self.steps, lambda to: self._save(to, model, state))
+        )
 
     def load(self, folder: str | Path) -> None:
         """Restore the state of a saved agent.
@@ -578,7 +684,11 @@ class Agent(abc.ABC):
             CheckpointError: If the folder holds no checkpoint, or one of another kind of agent, model, critic or reference;
                 the agent is then unchanged.
         """
-        state = load_checkpoint(Path(folder), self.policy.model, agent=self.name, components=components_of(self))
+        sharded = self._sharded
+        model = self.policy.model if sharded is None else sharded.whole_module(everywhere=True)
+        state = load_checkpoint(Path(folder), model, agent=self.name, components=components_of(self))
+        if sharded is not None:
+            sharded.take(model)
         restore(self, state)
         self._health = Health()
 

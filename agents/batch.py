@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.types import Trajectory
+from agents.types import Trajectory, TrajectoryElsewhere
 from verifiers import InvalidArgumentError
 
 _PER_TOKEN: dict[str, Any] = {"per": "token"}
@@ -61,6 +61,8 @@ class Batch:
     component_weights: Tensor | None = field(default=None, metadata=_PER_BATCH)
     """f64[k], weight of each component in the score."""
 
+    here: Tensor | None = None
+    """bool[b], False where another rank has the tokens, and trains on them; None if this one has all."""
     old_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f32[b l], log-probabilities under the weights before this batch's update, if other weights sampled; see `old`."""
     importance: Tensor | None = field(default=None, metadata=_PER_TOKEN)
@@ -117,6 +119,11 @@ class Batch:
         bits = np.unpackbits(self.legal[:, first:].cpu().numpy(), axis=-1, count=vocab_size).astype(bool)
         return torch.from_numpy(bits).to(self.tokens.device) | ~self.loss_mask[:, first:, None]
 
+    @property
+    def mask_here(self) -> Tensor:
+        """The loss mask bool[b l] without the rows of other ranks."""
+        return self.loss_mask if self.here is None else self.loss_mask & self.here[:, None]
+
     def without(self, rows: Tensor) -> Batch:
         """Exclude trajectories bool[b] from training, from every mean and sum, as if their verifiers had broken."""
         kept = ~rows
@@ -157,6 +164,7 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
         step_values=_step_values(trajectories),
         legal=_legal_masks(trajectories),
         observations=_observations(trajectories),
+        here=_here(trajectories),
         **_components(trajectories),
     )
 
@@ -177,6 +185,11 @@ def _step_values(trajectories: Sequence[Trajectory]) -> Tensor | None:
         for trajectory in trajectories
     ]
     return torch.from_numpy(_pad(given))
+
+
+def _here(trajectories: Sequence[Trajectory]) -> Tensor | None:
+    here = torch.tensor([not isinstance(trajectory, TrajectoryElsewhere) for trajectory in trajectories])
+    return None if bool(here.all()) else here
 
 
 def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:

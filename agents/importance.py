@@ -87,11 +87,9 @@ def importance_weights(
     return torch.where(mask, ratios.clamp(floor, cap), 0.0)
 
 
-def effective_sample_size(weights: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> float:
-    """(sum w)^2 / (n sum w^2) over the n masked tokens (Kong 1992): the effective share of the samples, from 0 to 1.
+def effective_share(mean: float, mean_square: float) -> float:
+    """(sum w)^2 / (n sum w^2) (Kong 1992), the effective share of n samples, from the means of w and of w^2.
 
-    1 if all weights are equal, 1 / n if one sample has all the weight; 0 without tokens or if every weight is 0.
+    1 if all weights are equal, 1 / n if one sample has all the weight; 0 if every weight is 0.
     """
-    counted = weights[mask].double()
-    squares = float((counted**2).sum())
-    return float(counted.sum()) ** 2 / (len(counted) * squares) if squares else 0.0
+    return mean**2 / mean_square if mean_square else 0.0

@@ -147,6 +147,11 @@ class Trajectory:
         return {name: (_number(part["score"]), part["weight"]) for name, part in parts.items()}
 
 
+@dataclass(frozen=True, eq=False)
+class TrajectoryElsewhere(Trajectory):
+    """An episode that another rank played and trains on: its tokens are -1 here, and their log-probabilities NaN."""
+
+
 def _is_weighted(part: object) -> bool:
     """Whether a part is that of a weighted sum; other verifiers report their parts differently, such as by a number."""
     return isinstance(part, Mapping) and {"score", "weight"} <= part.keys()

@@ -35,6 +35,7 @@ class GroupAgent(Agent):
 
     config: GroupConfig
     compares_groups = True
+    advantages_from_rewards = True
 
     @abc.abstractmethod
     def relative_scores(self, batch: Batch) -> Tensor:

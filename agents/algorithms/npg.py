@@ -94,6 +94,7 @@ class NPG(Agent):
     """Natural policy gradient."""
 
     name = "npg"
+    needs_whole_weights = True
     config: NPGConfig
 
     def advantages(self, batch: Batch) -> Tensor:

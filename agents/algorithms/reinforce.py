@@ -85,6 +85,7 @@ class Reinforce(Agent):
     """REINFORCE with reward-to-go and a baseline."""
 
     name = "reinforce"
+    advantages_from_rewards = True
     config: ReinforceConfig
 
     def __init__(self, policy: TrainablePolicy, config: ReinforceConfig, *, sampler: Sampler | None = None) -> None:

@@ -56,6 +56,7 @@ class ReinforcePlusPlus(Agent):
     """REINFORCE with whitened advantages and a clipped loss."""
 
     name = "reinforce++"
+    advantages_from_rewards = True
     config: ReinforcePlusPlusConfig
 
     def __init__(

@@ -54,6 +54,7 @@ class ReMax(Agent):
     """REINFORCE with the greedy completion's score as baseline."""
 
     name = "remax"
+    advantages_from_rewards = True
     config: ReMaxConfig
 
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:

@@ -37,7 +37,7 @@ from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
-from agents.distributed.ranks import Ranks, active_ranks
+from agents.distributed.ranks import Gathering, Ranks, Sharding, active_ranks
 from agents.files.json_files import differences, plain
 from agents.files.outputs import check_folder
 from agents.files.versions import package_versions
@@ -71,10 +71,13 @@ _FREE_TO_CHANGE = {
     "run_folder",
     "nproc",
     "max_restarts",
+    "gather",
+    "shard",
+    "offload",
     "rank_timeout",
 }
 """Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
-`num_envs` or `nproc` changes rounding.)"""
+`num_envs`, `nproc` or `shard` changes rounding.)"""
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
 """Options that are settings of the policy."""
 
@@ -148,6 +151,14 @@ class TrainOptions:
     machines use torchrun -m agents train. See docs/scale.md."""
     max_restarts: int = 0
     """Number of times that all processes are started again from the last checkpoint after one has died; with --nproc."""
+    gather: Gathering = "auto"
+    """What of each episode goes to all processes: whole trajectories, which divides passes evenly; rows, only the numbers of
+    each completion, so that each process trains on what it played; or auto, rows with more than 32 processes."""
+    shard: Literal["none", "fsdp"] = "none"
+    """Division of weights, gradients and the optimiser's state among processes: none, so that each holds all of them, or
+    fsdp, for models that do not fit one GPU; with --nproc or torchrun."""
+    offload: bool = False
+    """Keep the parts that --shard fsdp makes in the CPU's memory between passes, and make optimiser steps there."""
     rank_timeout: float = 1800.0
     """Seconds to wait for a process before it counts as hung; more than writing a checkpoint takes."""
 
@@ -167,6 +178,14 @@ class TrainOptions:
         check_at_least(0, temperature=self.temperature, log_rollouts=self.log_rollouts, max_restarts=self.max_restarts)
         if self.max_restarts and self.nproc == 1:
             raise InvalidArgumentError("--max-restarts needs --nproc of at least 2; torchrun has an option of its own")
+        if self.offload and self.shard == "none":
+            raise InvalidArgumentError(
+                "--offload needs --shard fsdp, whose parts of weights it keeps in the CPU's memory"
+            )
+        if self.shard == "fsdp" and self.engine == "vllm":
+            raise InvalidArgumentError(
+                "--shard fsdp samples with the torch engine: vLLM takes the weights of one process that has all of them"
+            )
         check_loggers(self.loggers)
 
     def launcher(self) -> Callable[[Sequence[str]], int] | None:
@@ -259,6 +278,8 @@ AGENT_COMMANDS = AgentCommands()
 
 def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
     ranks = active_ranks()
+    if options.shard == "fsdp" and ranks.size == 1:
+        raise InvalidArgumentError("--shard fsdp divides weights among processes: add --nproc with at least 2")
     if ranks.size > 1:
         console = _start_rank(ranks, cls, options, console)
     name = environment_id(options.env)
@@ -280,7 +301,7 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
     ranks.require_same("the environment", plain(manifest))
     if options.resume:
         ranks.on_main(lambda: check_same(folder, record))
-    with sampler_for(policy, env, options.engine, options.engine_args) as sampler:
+    with ranks.together(lambda: sampler_for(policy, env, options.engine, options.engine_args)) as sampler:
         agent = cls(policy, resolved, sampler=sampler)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
@@ -295,7 +316,9 @@ def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console)
         )
     ranks.require_same("versions", package_versions())
     ranks.require_same("options", {"agent": cls.name, **_plain(options)})
-    ranks.timeout_s = options.rank_timeout
+    ranks.set_timeout(options.rank_timeout)
+    ranks.gathers = options.gather
+    ranks.sharding = Sharding(options.offload) if options.shard == "fsdp" else None
     if ranks.is_main:
         return console
     logging.disable(logging.WARNING)

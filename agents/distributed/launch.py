@@ -13,6 +13,7 @@ from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from agents.distributed.heartbeat import EXIT_CODE
 from agents.interrupts import Terminated
 from verifiers import RankError
 
@@ -58,7 +59,12 @@ def launch(arguments: Sequence[str], *, processes: int, max_restarts: int) -> in
 
 
 def exit_code_of(failures: Mapping[int, ProcessFailure]) -> int:
-    """The exit code of the first rank that failed by itself, and so has reported why."""
+    """The exit code of the first rank that failed by itself, and so has reported why.
+
+    A process that has stopped is killed by the launcher, after another has reported it.
+    """
+    if any(failure.exitcode == EXIT_CODE for failure in failures.values()):
+        return 1
     for rank, failure in failures.items():
         if (
             failure.exitcode < 0 and -failure.exitcode != signal.SIGTERM

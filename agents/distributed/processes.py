@@ -1,7 +1,8 @@
 """`join` and `leave`: this process as one rank of a run, on `torch.distributed`.
 
 Objects and CPU tensors travel over gloo, GPU tensors over NCCL. Before every exchange the ranks meet at torch's monitored
-barrier, so that a rank that died or hangs is named, and an exchange itself never waits for one.
+barrier, so that a rank that died or hangs is named, and an exchange itself never waits for one. A process that is stopped,
+which may happen within an exchange too, is noticed by its `Heartbeat`.
 
 An error is reported once: a rank other than 0 posts its error in the store of the process group and hangs up, rank 0 then fails
 at its next exchange with that error, and says it.
@@ -10,12 +11,14 @@ at its next exchange with that error, and says it.
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import signal
 import socket
+import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from types import FrameType
 from typing import Any, TypeVar
@@ -25,6 +28,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined] # torch names them nowhere else
 
+from agents.distributed.heartbeat import EXIT_CODE, SILENT_S, Heartbeat, left_key
 from agents.distributed.launched import is_launched
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks, set_joined
 from agents.interrupts import Terminated
@@ -52,30 +56,39 @@ class ProcessRanks(Ranks):
         store: A store of all processes, for this run alone.
         rank: Number of this process.
         size: Number of processes.
+        connect: Opens another connection to the store.
     """
 
-    def __init__(self, store: Store, rank: int, size: int) -> None:
+    def __init__(self, store: Store, rank: int, size: int, connect: Callable[[], Store]) -> None:
         self.rank, self.size = rank, size
         self.timeout_s = JOIN_TIMEOUT_S
         self._store = store
-        self._control: Any = dist.new_group(backend="gloo", timeout=timedelta(days=1))
+        self._control = _control_group()
         self._noted: type[KeyboardInterrupt] | None = None
         self._raises = False
+        listens = range(1, size) if rank == 0 else (0,)
+        self._heartbeat = Heartbeat(connect, rank, listens, self._end_without)
 
     def gather(self, value: T) -> list[T]:
         """See `Ranks.gather`."""
         self._meet()
         values: list[Any] = [None] * self.size
-        with self._failures_named():
+        with self.failures_named():
             dist.all_gather_object(values, value, group=self._control)
         return values
 
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
         """See `Ranks.sum_tensors`."""
         self._meet()
-        with self._failures_named():
+        with self.failures_named():
             for tensor in tensors:
                 dist.all_reduce(tensor)
+
+    def branch(self) -> ProcessRanks:
+        """See `Ranks.branch`."""
+        other = copy.copy(self)
+        other._control = _control_group()
+        return other
 
     def _meet(self) -> None:
         """Wait until all ranks are here.
@@ -92,11 +105,19 @@ class ProcessRanks(Ranks):
             raise self._missing(error, waited_s=time.monotonic() - started) from error
 
     @contextlib.contextmanager
-    def _failures_named(self) -> Iterator[None]:
+    def failures_named(self) -> Iterator[None]:
+        """See `Ranks.failures_named`."""
         try:
             yield
         except RuntimeError as error:
+            if not (isinstance(error, dist.DistError) or "gloo" in str(error)):
+                raise
             raise self._missing(error, waited_s=0.0) from error
+
+    def set_timeout(self, seconds: float) -> None:
+        """See `Ranks.set_timeout`."""
+        super().set_timeout(seconds)
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=seconds))  # torch has no public name for it
 
     def _missing(self, error: RuntimeError, *, waited_s: float) -> Exception:
         """The error for ranks that did not come: their own where they posted one."""
@@ -156,6 +177,17 @@ class ProcessRanks(Ranks):
 
     # The end
 
+    def _end_without(self, silent: Sequence[int]) -> None:
+        """End this process at once, since nothing wakes up a thread that waits for a process that is stopped."""
+        who = f"rank {silent[0]}" if len(silent) == 1 else f"ranks {', '.join(map(str, silent))}"
+        says = "" if self.is_main else f"rank {self.rank}: "
+        sys.stderr.write(
+            f"error: {says}{who} gave no sign of life for {SILENT_S:g} s: the process, its machine or the network has stopped; "
+            "resume from the last checkpoint\n"
+        )
+        sys.stderr.flush()
+        os._exit(EXIT_CODE)
+
     def report_on_main(self, error: str) -> bool:
         """Post the error that ends this rank, hang up, and return whether rank 0 reports an error in its place."""
         with contextlib.suppress(RuntimeError):
@@ -169,14 +201,15 @@ class ProcessRanks(Ranks):
 
     def end(self, *, failed: bool) -> None:
         """End this rank. Rank 0 tells the others how, and after a failure waits until they know."""
+        self._heartbeat.stop()
         with contextlib.suppress(RuntimeError):
-            self._store.set(_left_key(self.rank), "")
+            self._store.set(left_key(self.rank), "")
             if self.is_main:
                 self._store.set(_END, _FAILED if failed else "done")
         _hang_up()
         if self.is_main and failed:
             with contextlib.suppress(RuntimeError):
-                others = [_left_key(rank) for rank in range(1, self.size)]
+                others = [left_key(rank) for rank in range(1, self.size)]
                 self._store.wait(others, timedelta(seconds=_FAREWELL_S))
 
 
@@ -195,10 +228,15 @@ def join() -> Ranks:
         return ranks
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     attempt = _attempt()
-    store = PrefixStore(f"rlvr/{attempt}", _open_store(rank, size))
+
+    def connect() -> Store:
+        return PrefixStore(f"rlvr/{attempt}", _open_store(rank, size, hosts=False))
+
+    hosts = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    store = PrefixStore(f"rlvr/{attempt}", _open_store(rank, size, hosts=hosts))
     _wait_for_all(store, rank, size)
     dist.init_process_group(_choose_device(rank), store=store, rank=rank, world_size=size)
-    joined = ProcessRanks(store, rank, size)
+    joined = ProcessRanks(store, rank, size, connect)
     set_joined(joined)
     return joined
 
@@ -247,9 +285,8 @@ def _attempt() -> str:
     return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
 
 
-def _open_store(rank: int, size: int) -> Store:
+def _open_store(rank: int, size: int, *, hosts: bool) -> Store:
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    hosts = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     try:
         return TCPStore(
             address,
@@ -281,13 +318,18 @@ def _wait_for_all(store: Store, rank: int, size: int) -> None:
         ) from error
 
 
+def _control_group() -> Any:
+    return dist.new_group(backend="gloo", timeout=timedelta(days=1))
+
+
 def _hang_up() -> None:
     with contextlib.suppress(RuntimeError, ValueError, AssertionError):
         dist.destroy_process_group()
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+    """What happened, without what torch supposes or recommends."""
+    return str(error).strip().partition("\n")[0].partition(". This is")[0]
 
 
 def _here_key(rank: int) -> str:
@@ -296,7 +338,3 @@ def _here_key(rank: int) -> str:
 
 def _error_key(rank: int) -> str:
     return f"error/{rank}"
-
-
-def _left_key(rank: int) -> str:
-    return f"left/{rank}"

@@ -16,7 +16,8 @@ import contextvars
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,8 +27,21 @@ from agents.interrupts import interrupts_deferred
 from verifiers import RankError, RLVRError
 
 T = TypeVar("T")
+Gathering = Literal["auto", "trajectories", "rows"]
+"""What of each episode goes to all ranks: the whole trajectory, after which passes are divided evenly, or only the numbers of
+its row (rewards, lengths, verdict), after which each rank passes the episodes that it played. `auto` gathers rows if there are
+more than `MOST_GATHERING` ranks and the agent allows it."""
+MOST_GATHERING = 32
 _BUCKET_BYTES = 2**26
 """Largest size of the copies of gradients that are summed at once, unless a single one is larger."""
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """Settings of weights that are divided among the ranks; see `agents.distributed.sharding`."""
+
+    offload: bool = False
+    """Whether weights and the optimiser's state stay in the CPU's memory, and are brought to the GPU for each pass."""
 
 
 class Ranks(abc.ABC):
@@ -38,6 +52,10 @@ class Ranks(abc.ABC):
 
     rank: int = 0
     size: int = 1
+    sharding: Sharding | None = None
+    """How weights are divided among the ranks; None if each has all of them."""
+    gathers: Gathering = "auto"
+    """What of each episode goes to all ranks; see `Gathering`."""
     timeout_s: float = math.inf
     """Seconds after which a rank that does not come to an exchange counts as hung."""
 
@@ -53,6 +71,18 @@ class Ranks(abc.ABC):
     @abc.abstractmethod
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by the sum of those of all ranks, which is bit-equal on all of them."""
+
+    @abc.abstractmethod
+    def branch(self) -> Ranks:
+        """Return the same ranks for another thread, with exchanges of objects of its own; all ranks call this together."""
+
+    def failures_named(self) -> contextlib.AbstractContextManager[None]:
+        """A context in which a failure of another rank, in an exchange of divided weights too, is a `RankError`."""
+        return contextlib.nullcontext()
+
+    def set_timeout(self, seconds: float) -> None:
+        """Set `timeout_s`, for exchanges of divided weights as well."""
+        self.timeout_s = seconds
 
     def interrupts_together(self) -> contextlib.AbstractContextManager[None]:
         """A context in which Ctrl-C and SIGTERM are raised by `together`, on all ranks, and nowhere else."""
@@ -112,9 +142,13 @@ class Ranks(abc.ABC):
         return max(1, math.ceil(rows / (passes * self.size)))
 
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Sum the gradients of all ranks. A parameter has none afterwards only if it has none on any rank."""
+        """Sum the gradients of all ranks. A parameter has none afterwards only if it has none on any rank.
+
+        Those of divided weights are left out: they were summed as they were computed.
+        """
         if self.size == 1:
             return
+        parameters = [parameter for parameter in parameters if not is_sharded(parameter)]
         present = self.gather([parameter.grad is not None for parameter in parameters])
         wanted = [parameter for parameter, *has in zip(parameters, *present, strict=True) if any(has)]
         for parameter in wanted:
@@ -146,13 +180,14 @@ class Ranks(abc.ABC):
                 )
 
     def require_same_weights(self, model: torch.nn.Module) -> None:
-        """Check that a model has bit-equal weights on all ranks.
+        """Check that a model has bit-equal weights on all ranks; divided ones were checked before they were divided.
 
         Raises:
             RankError: If not; the message names a weight and the rank on which it differs.
         """
         if self.size > 1:
-            hashes = {name: _hash(weight) for name, weight in model.named_parameters()}
+            whole = {name: weight for name, weight in model.named_parameters() if not is_sharded(weight)}
+            hashes = {name: _hash(weight) for name, weight in whole.items()}
             self.require_same("the weights' hash", hashes)
 
 
@@ -165,6 +200,10 @@ class SingleProcess(Ranks):
 
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
         """See `Ranks.sum_tensors`."""
+
+    def branch(self) -> Ranks:
+        """See `Ranks.branch`."""
+        return self
 
     def together(self, function: Callable[[], T]) -> T:
         """See `Ranks.together`."""
@@ -194,6 +233,11 @@ def using(ranks: Ranks) -> Iterator[None]:
         yield
     finally:
         _active.reset(token)
+
+
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether each rank holds a part of a tensor."""
+    return hasattr(tensor, "full_tensor")
 
 
 def _hash(weight: Tensor) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from agents.distributed.ranks import Ranks
+from agents.distributed.rows import row_of, trajectory_of
 from agents.rollouts.loop import Episode
 from agents.types import Trajectory
 
@@ -15,6 +16,7 @@ def play_divided(
     play: Callable[[Sequence[Episode]], list[Trajectory]],
     *,
     seen: Callable[[Trajectory], None],
+    rows: bool = False,
 ) -> list[Trajectory]:
     """Play episodes on all ranks, whole groups on each, and return all trajectories in the order of `episodes`.
 
@@ -25,18 +27,25 @@ def play_divided(
         episodes: The same on all ranks.
         play: Plays some episodes on this rank, in their order.
         seen: Called with each trajectory that another rank has played.
+        rows: Whether only the numbers of rows are gathered, so that trajectories of other ranks have no tokens.
 
     Raises:
         Exception: If `play` fails on any rank, on all of them; see `Ranks.together`.
     """
     owners = owners_of(episodes, ranks.size)
     mine = [episode for episode, owner in zip(episodes, owners, strict=True) if owner == ranks.rank]
-    played = [iter(part) for part in ranks.gather(ranks.together(lambda: play(mine) if mine else []))]
+    own = ranks.together(lambda: play(mine) if mine else [])
+    played = [iter(part) for part in (_gather_rows(ranks, own) if rows else ranks.gather(own))]
     trajectories = [next(played[owner]) for owner in owners]
     for trajectory, owner in zip(trajectories, owners, strict=True):
         if owner != ranks.rank:
             seen(trajectory)
     return trajectories
+
+
+def _gather_rows(ranks: Ranks, own: list[Trajectory]) -> list[list[Trajectory]]:
+    parts = ranks.gather([row_of(trajectory) for trajectory in own])
+    return [own if rank == ranks.rank else list(map(trajectory_of, part)) for rank, part in enumerate(parts)]
 
 
 def owners_of(episodes: Sequence[Episode], size: int) -> list[int]:

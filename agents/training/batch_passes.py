@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -38,19 +39,38 @@ def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterat
 
 
 def _wanted(batch: Batch, keep: Tensor | None) -> Tensor:
-    """The rows bool[b] with tokens on the loss mask, of those in `keep`."""
-    wanted = batch.loss_mask.any(dim=1).cpu()
+    """The rows bool[b] with tokens on the loss mask that this rank has, of those in `keep`."""
+    wanted = batch.mask_here.any(dim=1).cpu()
     return wanted if keep is None else wanted & keep.cpu()
 
 
 def own_micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> list[Tensor]:
-    """The `micro_batches` that this rank passes; all ranks together pass each once.
+    """The `micro_batches` that this rank passes; all ranks together pass each once, or each its own rows if it has no others.
 
     With several ranks micro-batches may be smaller than `size`, so that every rank has about as many rows.
     """
+    return [rows for rows, counts in own_passes(batch, size, keep) if counts]
+
+
+def own_passes(batch: Batch, size: int, keep: Tensor | None = None) -> list[tuple[Tensor, bool]]:
+    """This rank's passes: the rows of each, and whether they count.
+
+    Where weights are divided, all ranks make equally many: one that has fewer `own_micro_batches` adds passes of a row that do
+    not count.
+    """
     ranks = active_ranks()
-    size = ranks.rows_at_once(int(_wanted(batch, keep).sum()), size)
-    return ranks.divide(list(micro_batches(batch, size, keep)))
+    if batch.here is None:
+        size = ranks.rows_at_once(int(_wanted(batch, keep).sum()), size)
+        every = list(micro_batches(batch, size, keep))
+        own, most = ranks.divide(every), math.ceil(len(every) / ranks.size)
+    else:
+        own = list(micro_batches(batch, size, keep))
+        most = max(ranks.gather(len(own)))
+    passes = [(rows, True) for rows in own]
+    if ranks.sharding is not None:
+        any_row = torch.zeros(1, dtype=torch.int64) if batch.here is None else batch.here.nonzero()[:1, 0]
+        passes += [(any_row, False)] * (most - len(own))
+    return passes
 
 
 @torch.no_grad()
@@ -86,9 +106,12 @@ def _fill(
 ) -> Tensor:
     rows, length = batch.tokens.shape
     outputs = torch.zeros(rows, length + extra, dtype=torch.float32)
-    for indices in own_micro_batches(batch, size):
+    for indices, counts in own_passes(batch, size):
         micro_batch = batch.rows(indices).to(policy.device)
         first = micro_batch.first
-        outputs[indices, first : micro_batch.tokens.shape[1] + extra] = read(micro_batch, first).float().cpu()
-    active_ranks().sum_tensors([outputs])  # each row is 0 on all ranks but one
+        values = read(micro_batch, first).float().cpu()
+        if counts:
+            outputs[indices, first : micro_batch.tokens.shape[1] + extra] = values
+    if batch.here is None:
+        active_ranks().sum_tensors([outputs])  # each row is 0 on all ranks but one
     return outputs

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import copy
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from jaxtyping import Float
@@ -19,9 +19,13 @@ from agents.batch import Batch
 from agents.policies.torch_policy import TorchPolicy
 from agents.policies.trainable import TrainablePolicy
 from agents.policies.transformers.lora import merged
-from agents.policies.transformers.memory import checkpointed
+from agents.policies.transformers.memory import checkpointed, layers_of
 from agents.policies.transformers.policy import CausalLMPolicy
 from verifiers import InvalidArgumentError, check_types, unknown_name
+
+if TYPE_CHECKING:
+    from agents.distributed.ranks import Sharding
+    from agents.distributed.sharding import ShardedModule
 
 _LEARNING_RATES = {"head": 1e-3, "separate": 1e-5}
 """Default learning rate of each kind of critic."""
@@ -86,6 +90,9 @@ class Critic(torch.nn.Module, abc.ABC):
             states: The policy's states, if `reads_policy`.
         """
 
+    def shard(self, sharding: Sharding) -> None:
+        """Divide the weights among the ranks, which all call this; a head is too small for that."""
+
     def _read(self, states: Tensor) -> Tensor:
         values: Tensor = self.layer(states.float()).squeeze(-1)
         return values
@@ -112,11 +119,24 @@ class ValueModel(Critic):
         super().__init__(policy.state_size, policy.device)
         self.body = copy.deepcopy(merged(policy.model).base_model).requires_grad_(True)
         # The body uses the policy's precision and its choice of activation checkpointing.
-        self._precision = policy.autocast
+        self._half, self._precision = policy.precision == "bfloat16", policy.autocast
         self._recomputes = policy.recomputes
+        self._sharded: ShardedModule | None = None
+
+    def shard(self, sharding: Sharding) -> None:
+        """See `Critic.shard`."""
+        from agents.distributed.sharding import Division, ShardedModule
+
+        division = Division(layers_of(self.body), self.layer.weight.device, half=self._half, precise=[self.layer])
+        self._sharded = ShardedModule(self, division, sharding)
 
     def values(self, micro_batch: Batch, states: Tensor | None) -> Tensor:
         """See `Critic.values`."""
+        if self._sharded is None:
+            return self._values(micro_batch)
+        return self._sharded.run(lambda: self._values(micro_batch))
+
+    def _values(self, micro_batch: Batch) -> Tensor:
         again = torch.is_grad_enabled() and self._recomputes(micro_batch.tokens)
         with self._precision(), checkpointed(self.body, again):
             states = self.body(input_ids=micro_batch.tokens, use_cache=False).last_hidden_state

@@ -8,6 +8,8 @@ lag 1   sampling   batch 0 with W0 | batch 1 with W0 | batch 2 with W1 | batch 3
 A thread samples one batch after the other with a copy of the policy, so that which weights a batch is sampled with depends on
 its number alone, not on how fast anything is: a run with a lag is as repeatable as one without.
 
+With several ranks each has such a thread, and they play a batch together, beside the exchanges of learning.
+
 A checkpoint holds the batches that were sampled ahead, and, for those that were not sampled yet, the weights that they are to
 be sampled with. Nothing has to be waited for to write one.
 """
@@ -27,10 +29,11 @@ import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
+from agents.distributed.ranks import using
 from agents.policies.trainable import TrainablePolicy
 from agents.training.sampled import Sampled, sampled_from_state, sampled_state
 from agents.types import Action, Policy
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, RankError
 
 if TYPE_CHECKING:
     from agents.agent import Agent
@@ -119,6 +122,7 @@ class LaggedSampling:
         self._changed = threading.Condition()
         self._copy: TrainablePolicy | None = None
         self._sampler_in_use = threading.Lock()
+        self._ranks = agent.ranks.branch()
 
     @contextlib.contextmanager
     def running(self, env: VectorEnv[Any, Any, Any], steps: int) -> Iterator[None]:
@@ -176,22 +180,34 @@ class LaggedSampling:
     # In the thread
 
     def _sample_batches(self, env: VectorEnv[Any, Any, Any], steps: int, stopped: threading.Event) -> None:
-        while (batch := self._await_batch(steps, stopped)) is not None:
-            try:
-                with self._sampler_in_use:
-                    sampled = self._collector(batch, stopped).sample(env, self._first_round(batch))
-            except SamplingStopped:
-                return
-            except BaseException as error:  # noqa: BLE001 - raised by `next`, where the batch is wanted
-                with self._changed:
-                    batch.error = error
-                    self._changed.notify_all()
-                return
+        with using(self._ranks):
+            while self._sample_next(self._await_batch(steps, stopped), env, stopped):
+                pass
+
+    def _sample_next(self, batch: _Batch | None, env: VectorEnv[Any, Any, Any], stopped: threading.Event) -> bool:
+        """Sample a batch, None if this rank stops, and return whether to go on."""
+        try:
+            going = all(self._ranks.gather(batch is not None))
+            if batch is None:
+                return False
+            if not going:
+                raise RankError("another rank has stopped sampling")
+            with self._sampler_in_use:
+                sampled = self._collector(batch, stopped).sample(env, self._first_round(batch))
+        except SamplingStopped:
+            return False
+        except BaseException as error:  # noqa: BLE001 - raised by `next`, where the batch is wanted
             with self._changed:
-                batch.sampled = sampled
-                if sampled.seen is None or not sampled.seen.errored:
-                    batch.weights = None
+                if batch is not None:
+                    batch.error = error
                 self._changed.notify_all()
+            return False
+        with self._changed:
+            batch.sampled = sampled
+            if sampled.seen is None or not sampled.seen.errored:
+                batch.weights = None
+            self._changed.notify_all()
+        return True
 
     def _await_batch(self, steps: int, stopped: threading.Event) -> _Batch | None:
         """The next batch to sample; None if the thread is to end."""
@@ -213,8 +229,8 @@ class LaggedSampling:
         """The agent as it samples a batch: with a copy of the policy that has the batch's weights, and counts of its own."""
         policy, engine = self._copy_with(batch), self._agent.sampler
         if engine is self._agent.policy:
-            return self._agent.sampling_copy(policy, policy, stopped)
-        return self._agent.sampling_copy(policy, cast(Any, engine).with_learner(policy), stopped)
+            return self._agent.sampling_copy(policy, policy, self._ranks, stopped)
+        return self._agent.sampling_copy(policy, cast(Any, engine).with_learner(policy), self._ranks, stopped)
 
     def _copy_with(self, batch: _Batch) -> TrainablePolicy:
         policy = self._agent.policy

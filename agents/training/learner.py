@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from agents.batch import Batch
-from agents.distributed.ranks import active_ranks
+from agents.distributed.parts import divided_like, load_weights
+from agents.distributed.ranks import active_ranks, is_sharded
 from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, squared_value_error, token_weights
 from agents.policies.trainable import TokenOutputs, TrainablePolicy
-from agents.training.batch_passes import own_micro_batches
+from agents.training.batch_passes import own_micro_batches, own_passes
 from agents.training.critic import Critic, CriticConfig
 from agents.training.learning_rate import learning_rate_for
 from agents.training.metrics import pass_metrics, pass_sums
@@ -221,19 +222,24 @@ class Learner:
         sums: list[dict[str, float]] = []
         with self._no_gradient_after_errors():
             keep = self._rows_with_gradient(advantages, loss)
-            for rows in own_micro_batches(batch, self.config.micro_batch_size, keep):
+            for rows, counts in own_passes(batch, self.config.micro_batch_size, keep):
                 micro_batch = batch.rows(rows)
                 width = micro_batch.tokens.shape[1]
-                sums.append(
-                    self._backward(micro_batch, advantages[rows, :width], weights[rows, :width], num_tokens, loss)
+                passed = self._backward(
+                    micro_batch, advantages[rows, :width], weights[rows, :width], num_tokens, loss, counts=counts
                 )
+                sums += [passed] if counts else []
             return self._over_all_ranks(sums)
 
     def _over_all_ranks(self, sums: list[dict[str, float]]) -> list[dict[str, float]]:
         """Sum the gradients of all ranks, and return the sums of all ranks' micro-batches."""
         ranks = active_ranks()
-        ranks.sum_gradients([parameter for group in self.optimizer.param_groups for parameter in group["params"]])
+        ranks.sum_gradients(self._parameters())
         return list(itertools.chain.from_iterable(ranks.gather(sums)))
+
+    def _parameters(self) -> list[torch.nn.Parameter]:
+        """The weights in the order of the optimiser's state."""
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
 
     def _rows_with_gradient(self, advantages: Tensor, loss: Loss) -> Tensor | None:
         """The completions bool[b] whose loss may have a gradient; None for all."""
@@ -241,7 +247,14 @@ class Learner:
         return (advantages != 0).any(dim=1) if skips else None
 
     def _backward(
-        self, micro_batch: Batch, advantages: Tensor, weights: Tensor, num_tokens: int, loss: Loss
+        self,
+        micro_batch: Batch,
+        advantages: Tensor,
+        weights: Tensor,
+        num_tokens: int,
+        loss: Loss,
+        *,
+        counts: bool = True,
     ) -> dict[str, float]:
         micro_batch = micro_batch.to(self.policy.device)
         first = micro_batch.first
@@ -270,7 +283,9 @@ class Learner:
             total = total + self.critic_config.value_coefficient * error.sum() / num_tokens
             sums["loss/value"] = float(error.detach().sum()) / num_tokens
         if total.requires_grad:
-            total.backward()
+            (total if counts else 0 * total).backward()
+        if not counts:
+            return {}
         with torch.no_grad():
             where = None if loss.clipped is None else loss.clipped(tail, outputs.logprobs, advantages)
             return {"loss": float(total), **sums, **pass_sums(tail, outputs, where)}
@@ -295,7 +310,9 @@ class Learner:
         num_tokens = int(batch.loss_mask.sum())
         total = 0.0
         with self._no_gradient_after_errors():
-            for rows in own_micro_batches(batch, self.config.micro_batch_size):
+            for rows in own_micro_batches(
+                batch, self.config.micro_batch_size
+            ):  # no agent of divided weights calls this
                 micro_batch = batch.rows(rows).to(self.policy.device)
                 first = micro_batch.first
                 states = None
@@ -351,9 +368,15 @@ class Learner:
         # The choice of kernel is that of this process, not of the one that saved.
         kernel = {"fused": self.optimizer.defaults["fused"]}
         groups = [group | kernel for group in state["optimizer"]["param_groups"]]
-        self.optimizer.load_state_dict(state["optimizer"] | {"param_groups": groups})
+        moments = state["optimizer"]["state"]
+        parameters = self._parameters()
+        moments = {
+            number: {name: divided_like(value, parameters[number]) for name, value in values.items()}
+            for number, values in moments.items()
+        }
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
         if self.critic is not None:
-            self.critic.load_state_dict(state["critic"])
+            load_weights(self.critic, state["critic"])
         self.steps = state["steps"]
         self.policy.weights_changed()
         self.policy.version = state["version"]
@@ -361,4 +384,5 @@ class Learner:
 
 def _clip(parameters: Sequence[torch.nn.Parameter], norm: float) -> float:
     """Scale gradients down to a global norm, and return their norm before."""
-    return float(torch.nn.utils.clip_grad_norm_(parameters, norm))
+    before: Any = torch.nn.utils.clip_grad_norm_(parameters, norm)
+    return float(before.full_tensor() if is_sharded(before) else before)

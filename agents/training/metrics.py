@@ -55,7 +55,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch
-from agents.importance import effective_sample_size
+from agents.distributed.ranks import active_ranks
+from agents.importance import effective_share
 from agents.policies.trainable import TokenOutputs
 from agents.training.applied import applied_part
 from agents.training.verifier_errors import is_unsupported
@@ -66,6 +67,7 @@ _LOSSES = ("loss", "loss/")
 _COUNTS = ("skipped", "nonfinite_gradients")
 _LAST = ("learning_rate", "learning_rate/critic")
 _SHARED = "shared_prefix"
+_SQUARES = "sampling/importance_sampling_ratio/square"
 
 
 def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
@@ -244,23 +246,37 @@ def sampling_metrics(batch: Batch) -> dict[str, float]:
 
     They are over all tokens on the loss mask, including those without a gradient.
     """
-    mask = batch.loss_mask
-    if batch.old_logprobs is None or not mask.any():
+    mask = batch.mask_here
+    if batch.old_logprobs is None or not batch.loss_mask.any():
         return {}
-    drift = {"_tokens": float(mask.sum()), **_drift_sums(batch.old_logprobs[mask], batch.logprobs[mask])}
-    return pass_metrics([drift]) | _importance_metrics(batch)
+    sums: dict[str, float] = {}
+    if mask.any():
+        drift = _drift_sums(batch.old_logprobs[mask], batch.logprobs[mask])
+        sums = {"_tokens": float(mask.sum()), **drift, **_importance_sums(batch)}
+    if batch.here is None:
+        return _sampling_means([sums])
+    return _sampling_means([part for part in active_ranks().gather(sums) if part])
 
 
-def _importance_metrics(batch: Batch) -> dict[str, float]:
+def _importance_sums(batch: Batch) -> dict[str, float]:
     if batch.importance is None:
         return {}
-    weights = batch.importance[batch.loss_mask]
+    weights = batch.importance[batch.mask_here]
     return {
         "sampling/importance_sampling_ratio/min": float(weights.min()),
-        "sampling/importance_sampling_ratio/mean": float(weights.mean()),
+        "sampling/importance_sampling_ratio/mean": float(weights.sum()),
         "sampling/importance_sampling_ratio/max": float(weights.max()),
-        "sampling/effective_sample_size": effective_sample_size(batch.importance, batch.loss_mask),
+        _SQUARES: float(weights.square().sum()),
     }
+
+
+def _sampling_means(sums: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    metrics = pass_metrics(sums)
+    square = metrics.pop(_SQUARES, None)
+    if square is not None:
+        mean = metrics["sampling/importance_sampling_ratio/mean"]
+        metrics["sampling/effective_sample_size"] = effective_share(mean, square)
+    return metrics
 
 
 def explained_variance(values: Tensor, targets: Tensor, mask: Tensor) -> float:

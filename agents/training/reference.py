@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from agents.distributed.parts import load_weights
 from agents.policies.trainable import TrainablePolicy
 from agents.policies.transformers.lora import has_adapter
 
@@ -50,4 +51,4 @@ class ReferencePolicy:
     def load_state_dict(self, state: dict[str, Any] | None) -> None:
         """Restore a state of `state_dict`."""
         if state is not None:
-            self.policy.model.load_state_dict(state)
+            load_weights(self.policy.model, state)

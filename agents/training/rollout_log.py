@@ -27,7 +27,7 @@ import numpy as np
 from agents.files.json_files import JsonLines
 from agents.results.evaluation_record import COLUMNS, Sample, sample_line
 from agents.results.parquet import can_write, write_parquet
-from agents.types import Trajectory
+from agents.types import Trajectory, TrajectoryElsewhere
 from rlvr_envs import Dataset, Tokenizer, decode
 from verifiers import InvalidArgumentError
 
@@ -83,7 +83,7 @@ class RolloutLog:
 
         Args:
             step: Number of the step, from 1.
-            trajectories: All b episodes of the step.
+            trajectories: All b episodes of the step; those of other ranks without tokens are left out.
             advantages: f64[b l], the advantage of each token.
             tokenizer: Gives the texts of tokens; None if it is unknown.
             dataset: Has the problems; None if the environment does not expose them.
@@ -91,11 +91,12 @@ class RolloutLog:
         Raises:
             OSError: If the file can't be written.
         """
-        count = min(self.per_step, len(trajectories))
-        chosen = (
-            np.linspace(0, len(trajectories) - 1, count).astype(np.int64) if count > 1 else np.zeros(1, dtype=np.int64)
-        )
-        for index in dict.fromkeys(chosen.tolist()):
+        here = [
+            index for index, trajectory in enumerate(trajectories) if not isinstance(trajectory, TrajectoryElsewhere)
+        ]
+        count = min(self.per_step, len(here))
+        chosen = np.linspace(0, len(here) - 1, count).astype(np.int64) if count > 1 else np.zeros(1, dtype=np.int64)
+        for index in dict.fromkeys(here[number] for number in chosen.tolist()):
             trajectory = trajectories[index]
             row = advantages[index, : len(trajectory.tokens)].double().cpu().numpy()
             self._lines.write(_line(step, index, trajectory, row, tokenizer, dataset))

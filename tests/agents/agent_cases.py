@@ -23,9 +23,9 @@ from agents import (
     Trajectory,
     tiny_model,
 )
+from agents.distributed.parts import whole
 from agents.registry import agent_classes
 from agents.training.learner import Loss
-from agents.training.natural_gradient import flat_gradient
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, tiny_policy, trajectory
 from verifiers import Outcome, Problem, Verdict
 
@@ -157,15 +157,23 @@ def gradient(agent: Agent, batch: Batch) -> Tensor:
         ready, advantages, Loss(agent.terms, aggregation=agent.config.aggregation, max_tokens=agent.config.max_tokens)
     )
     critic = [] if agent.critic is None else list(agent.critic.parameters())
-    results = [flat_gradient(agent.policy)]
-    results += [parameter.grad.reshape(-1).clone() for parameter in critic if parameter.grad is not None]
-    return torch.cat(results)
+    gradients = [
+        torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        for parameter in agent.policy.parameters()
+    ]
+    gradients += [parameter.grad for parameter in critic if parameter.grad is not None]
+    return flat(gradients)
 
 
 def all_weights(agent: Agent) -> Tensor:
     """Every weight of the policy and the critic, as one vector."""
     critic = [] if agent.critic is None else list(agent.critic.parameters())
-    return torch.cat([parameter.detach().reshape(-1) for parameter in (*agent.policy.parameters(), *critic)]).clone()
+    return flat([*agent.policy.parameters(), *critic])
+
+
+def flat(tensors: Sequence[Tensor]) -> Tensor:
+    """A copy of tensors as one vector, put together where ranks hold parts of them."""
+    return torch.cat([torch.as_tensor(whole(tensor)).reshape(-1) for tensor in tensors])
 
 
 def timeless(metrics: Mapping[str, float]) -> dict[str, float]:

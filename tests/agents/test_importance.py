@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
 from agents import make_batch
-from agents.importance import Correction, effective_sample_size, importance_weights
+from agents.importance import Correction, effective_share, importance_weights
 from tests.agents.agent_cases import make_agent, some_batch
 from tests.agents.rounding import ROUNDING, assert_equal
 from verifiers import InvalidArgumentError, UnknownNameError
@@ -195,15 +195,8 @@ def test_a_correction_that_does_not_exist_is_named() -> None:
 # The effective sample size
 
 
-def test_the_effective_sample_size_by_hand() -> None:
-    weights = torch.tensor([[1.0, 99.0], [2.0, 3.0]])
-    mask = torch.tensor([[True, False], [True, True]])
-    assert effective_sample_size(weights, mask) == pytest.approx(36 / (3 * 14))
-    assert effective_sample_size(torch.full((2, 2), 0.3), mask) == pytest.approx(1)
-    assert effective_sample_size(torch.tensor([[0.0, 9.0], [0.0, 4.0]]), mask) == pytest.approx(1 / 3)
-
-
-def test_the_effective_sample_size_of_nothing_is_0() -> None:
-    mask = torch.ones(2, 2, dtype=torch.bool)
-    assert effective_sample_size(torch.ones(2, 2), ~mask) == 0.0
-    assert effective_sample_size(torch.zeros(2, 2), mask) == 0.0
+def test_the_effective_share_by_hand() -> None:
+    assert effective_share(6 / 3, 14 / 3) == pytest.approx(36 / (3 * 14))  # of 1, 2 and 3
+    assert effective_share(0.3, 0.3**2) == pytest.approx(1)
+    assert effective_share(4 / 3, 16 / 3) == pytest.approx(1 / 3)  # of 0, 0 and 4
+    assert effective_share(0.0, 0.0) == 0.0

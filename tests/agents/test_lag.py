@@ -124,7 +124,7 @@ def one_after_the_other(case: str, steps: int, lag: int) -> Agent:
     for number in range(steps):
         policy = agent.policy.with_model(kept[max(0, number - lag)])
         policy.version = max(0, number - lag)
-        sampled = agent.sampling_copy(policy, policy, threading.Event()).sample(env, agent.rounds)
+        sampled = agent.sampling_copy(policy, policy, agent.ranks, threading.Event()).sample(env, agent.rounds)
         agent.update(sampled.trajectories)
         agent.rounds += sampled.rounds
         kept.append(copy.deepcopy(agent.policy.model))

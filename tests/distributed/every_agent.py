@@ -1,31 +1,51 @@
 """One training step of every agent on several ranks, each a fork of this process; run as a program by the tests.
 
-`python -m tests.distributed.every_agent SIZE FOLDER` leaves FOLDER/RANK.pt with what each rank has for each case.
+`python -m tests.distributed.every_agent FOLDER` leaves FOLDER/SIZE-KIND-RANK.pt with what each rank has for each case, for
+each of `RUNS`.
 """
 
 from __future__ import annotations
 
-import os
-import socket
+import functools
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from agents.agent import Agent
 from agents.batch import make_batch
-from agents.distributed.processes import join, leave
-from tests.agents.agent_cases import CASES, all_weights, gradient, make_agent, playing_policy, sort_env, timeless
+from agents.distributed.ranks import Ranks, Sharding
+from tests.agents.agent_cases import (
+    CASES,
+    NATURAL,
+    all_weights,
+    gradient,
+    make_agent,
+    playing_policy,
+    sort_env,
+    timeless,
+)
+from tests.distributed.forks import on_forks
+
+RUNS = [(1, "whole"), (2, "whole"), (3, "whole"), (2, "divided"), (3, "divided"), (3, "rows"), (2, "divided rows")]
+"""Numbers of ranks, whether weights are divided, and whether only the numbers of rows are gathered."""
+TOKEN_LEVEL = ("actor-critic", "a2c", "ppo", "reinforce/value", "rloo/kl", *NATURAL)
+"""The beginnings of names of cases whose advantages need the tokens of all episodes."""
+
+
+def is_refused(case: str, kind: str) -> bool:
+    """Whether a case can't be run so."""
+    return ("divided" in kind and case in NATURAL) or ("rows" in kind and case.startswith(TOKEN_LEVEL))
 
 
 def results_of(case: str) -> dict[str, Any]:
     """Rewards, the first gradient, and weights and metrics after one step. In float64, so that no sample hangs on rounding."""
     env = sort_env(CASES[case][0])
-    policy = playing_policy(env)
-    policy.model.double()
-    agent = make_agent(case, policy)
-    trajectories, _ = agent.collect(env, 0)
-    first = gradient(make_agent(case, policy), make_batch(trajectories))
+    agent = new_agent(case, env)
+    with agent.policy.sampling():
+        trajectories, _ = agent.collect(env, 0)
+    first = gradient(new_agent(case, env), make_batch(trajectories))
     metrics = agent.update(trajectories)
     return {
         "rewards": [trajectory.score for trajectory in trajectories],
@@ -35,30 +55,23 @@ def results_of(case: str) -> dict[str, Any]:
     }
 
 
+def new_agent(case: str, env: Any) -> Agent:
+    policy = playing_policy(env)
+    policy.model.double()
+    return make_agent(case, policy)
+
+
+def work(folder: Path, kind: str, ranks: Ranks) -> None:
+    ranks.sharding = Sharding() if "divided" in kind else None
+    ranks.gathers = "rows" if "rows" in kind else "trajectories"
+    cases = [case for case in CASES if not is_refused(case, kind)]
+    torch.save({case: results_of(case) for case in cases}, folder / f"{ranks.size}-{kind}-{ranks.rank}.pt")
+
+
 def main() -> None:
-    size, folder = int(sys.argv[1]), Path(sys.argv[2])
-    torch.set_num_threads(1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    children = []
-    for rank in range(size):
-        if size > 1 and (child := os.fork()):
-            children.append(child)
-            continue
-        if size > 1:
-            os.environ |= {
-                "RANK": str(rank),
-                "WORLD_SIZE": str(size),
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(port),
-            }
-        join()
-        torch.save({case: results_of(case) for case in CASES}, folder / f"{rank}.pt")
-        leave()
-        os._exit(0) if size > 1 else None
-    if any(os.waitpid(child, 0)[1] for child in children):
-        sys.exit(1)
+    folder = Path(sys.argv[1])
+    for size, kind in RUNS:
+        on_forks(size, functools.partial(work, folder, kind))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A verifier that scores digits, and on request brings its process down; named on the command line of the tests.
 
-`FAULT=RANK:KIND:FILE` makes the rank of that number kill itself, hang or raise, once, in the second step; `FILE` then exists.
+`FAULT=RANK:KIND:FILE` makes the rank of that number kill or stop itself, hang or exit, once, in the second step; `FILE` then
+exists.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ def digits(completion: str, problem: Problem) -> float:
 def _fail(kind: str) -> None:
     if kind == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif kind == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
     elif kind == "hang":
         time.sleep(600)
     else:

@@ -8,6 +8,8 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,27 +42,41 @@ _SETTINGS += ["--log-rollouts", "1", "--loggers"]
 _TOO_LONG_S = 600
 
 
-def train(folder: Path, *options: str, agent: str = "grpo", environment: dict[str, str] | None = None) -> Any:
+def train(
+    folder: Path,
+    *options: str,
+    agent: str = "grpo",
+    environment: dict[str, str] | None = None,
+    file_kib: int | None = None,
+) -> Any:
+    """`rlvr train`, with files of limited size if asked for."""
     command = [sys.executable, "-m", "agents", "train", agent, "--run-folder", str(folder), *options, *_SETTINGS]
     env = os.environ | {"OMP_NUM_THREADS": "1"} | (environment or {})
+    if file_kib is not None:
+        command = ["bash", "-c", f'ulimit -f {file_kib} && exec "$@"', "bash", *command]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TOO_LONG_S, env=env)
 
 
-def by_hand(folder: Path, options: list[list[str]], environment: dict[str, str] | None = None) -> list[Any]:
-    """Start each rank by hand with its own options, as a launcher would, and wait for all."""
+def by_hand(
+    folder: Path,
+    options: list[list[str]],
+    environment: dict[str, str] | None = None,
+    own: Sequence[dict[str, str]] = (),
+) -> list[Any]:
+    """Start each rank by hand with its own options and variables, as a launcher would, and wait for all."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     size = {"WORLD_SIZE": str(len(options)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} | (environment or {})
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "agents", "train", "grpo", "--run-folder", str(folder), *own, *_SETTINGS],
+            [sys.executable, "-m", "agents", "train", "grpo", "--run-folder", str(folder), *arguments, *_SETTINGS],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "RANK": str(rank)} | size,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "RANK": str(rank)} | size | variables,
         )
-        for rank, own in enumerate(options)
+        for rank, (arguments, variables) in enumerate(zip(options, own or [{}] * len(options), strict=True))
     ]
     try:
         return [(process.communicate(timeout=_TOO_LONG_S), process.returncode) for process in processes]
@@ -123,6 +139,18 @@ def test_a_killed_rank_costs_a_restart_and_changes_nothing(whole: Path, tmp_path
     assert rows(folder) == rows(whole)
 
 
+def test_ranks_that_sample_beside_learning_repeat_and_survive_a_restart(tmp_path: Path) -> None:
+    folders, fault = (tmp_path / "whole", tmp_path / "killed"), tmp_path / "fault"
+    options = ["--nproc", "2", "--steps", "4", "--lag", "1"]
+    assert train(folders[0], *options).returncode == 0
+    done = train(folders[1], *options, "--max-restarts", "1", environment={"FAULT": f"1:kill:{fault}"})
+    assert fault.exists()
+    assert done.returncode == 0, done.stderr
+    assert weights(folders[1], 4) == weights(folders[0], 4)
+    ages = [row["sampling/age"] for row in rows(folders[0])]
+    assert ages == [0, 1, 1, 1]
+
+
 def test_a_killed_rank_without_restarts_is_named(tmp_path: Path) -> None:
     done = train(tmp_path / "run", "--nproc", "2", environment={"FAULT": f"1:kill:{tmp_path / 'fault'}"})
     assert done.returncode == 1
@@ -135,6 +163,18 @@ def test_a_rank_that_hangs_is_named(tmp_path: Path) -> None:
     done = train(tmp_path / "run", "--nproc", "2", "--rank-timeout", "15", environment=fault)
     assert done.returncode != 0
     assert "error: rank 1 did not come to an exchange within 15 s" in done.stderr
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_process_that_stops_is_named_within_a_minute(tmp_path: Path, rank: int) -> None:
+    fault = tmp_path / "fault"
+    done = train(tmp_path / "run", "--nproc", "2", environment={"FAULT": f"{rank}:stop:{fault}"})
+    seconds = time.time() - fault.stat().st_mtime
+    assert done.returncode != 0
+    (error,) = errors(done.stderr)
+    assert f"rank {rank} gave no sign of life for 40 s" in error
+    # 40 s, and 20 s that the launcher gives the process before it kills it: far from the 1800 s of --rank-timeout.
+    assert 40 < seconds < 300
 
 
 def test_two_trainers_in_one_folder_are_refused(whole: Path) -> None:
@@ -158,6 +198,29 @@ def test_ranks_with_different_options_are_refused_and_the_difference_named(tmp_p
     assert code == 1
     assert "rank 1 differs from rank 0: options.config.clip_low is 0.2 on rank 0 and 0.3 on rank 1" in zero[1]
     assert one == ("", "")
+
+
+def test_ranks_with_different_versions_are_refused_and_the_difference_named(tmp_path: Path) -> None:
+    other = tmp_path / "packages" / "numpy-99.0.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 99.0\n", encoding="utf-8")
+    older = {"PYTHONPATH": os.pathsep.join([str(other.parent), os.environ.get("PYTHONPATH", "")])}
+    (zero, code), (one, _) = by_hand(tmp_path / "run", [[], []], own=[{}, older])
+    assert code == 1
+    assert len(errors(zero[1])) == 1
+    assert "rank 1 differs from rank 0: versions.numpy is" in zero[1]
+    assert "and '99.0' on rank 1" in zero[1]
+    assert one == ("", "")
+
+
+def test_a_full_disk_on_rank_0_is_one_error_of_the_system(tmp_path: Path) -> None:
+    started = time.monotonic()
+    # Python ignores the signal of the limit, and gets the error that a full disk would give but for its number.
+    done = train(tmp_path / "run", "--nproc", "2", "--steps", "4", file_kib=200)
+    assert done.returncode == 1
+    (error,) = errors(done.stderr)
+    assert "File too large" in error
+    assert time.monotonic() - started < _TOO_LONG_S / 2
 
 
 def test_the_error_of_another_rank_is_reported_by_rank_0(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Two and three processes make of a step what one makes of it, for every agent."""
+"""Two and three processes make of a step what one makes of it, for every agent.
+
+With whole weights and with divided ones, and with rows gathered in place of trajectories.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import pytest
 import torch
 
 from tests.agents.agent_cases import CASES
+from tests.distributed.every_agent import RUNS, is_refused
 
 pytestmark = pytest.mark.distributed
 _SPLIT = {"shared_prefix"}
@@ -18,22 +22,22 @@ _SPLIT = {"shared_prefix"}
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, Any]]]:
-    """What every rank of one, two and three processes has."""
-    made = {}
-    for size in (1, 2, 3):
-        folder: Path = tmp_path_factory.mktemp("results")
-        command = [sys.executable, "-m", "tests.distributed.every_agent", str(size), str(folder)]
-        subprocess.run(command, check=True, timeout=600)
-        made[size] = [torch.load(folder / f"{rank}.pt") for rank in range(size)]
-    return made
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], list[dict[str, Any]]]:
+    """What every rank has of one, two and three processes, and of weights that are divided."""
+    folder: Path = tmp_path_factory.mktemp("results")
+    subprocess.run([sys.executable, "-m", "tests.distributed.every_agent", str(folder)], check=True, timeout=1200)
+    return {
+        (size, kind): [torch.load(folder / f"{size}-{kind}-{rank}.pt") for rank in range(size)] for size, kind in RUNS
+    }
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize(("size", "kind"), RUNS[1:])
 @pytest.mark.parametrize("case", CASES)
-def test_ranks_agree_with_each_other_and_with_one(results: Any, case: str, size: int) -> None:
-    (one,) = (rank[case] for rank in results[1])
-    first, *others = (rank[case] for rank in results[size])
+def test_ranks_agree_with_each_other_and_with_one(results: Any, case: str, size: int, kind: str) -> None:
+    if is_refused(case, kind):
+        pytest.skip("this agent can't do so: see test_sharding and test_rows")
+    (one,) = (rank[case] for rank in results[1, "whole"])
+    first, *others = (rank[case] for rank in results[size, kind])
     for other in others:
         assert torch.equal(other["weights"], first["weights"])
         assert other["metrics"] == first["metrics"]

@@ -9,13 +9,17 @@ import pytest
 import torch
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from agents import Episode, make_batch
+from agents import CausalLMPolicy, Episode, make_batch, tiny_model
+from agents.distributed.heartbeat import EXIT_CODE
 from agents.distributed.launch import exit_code_of
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.distributed.rollouts import owners_of, play_divided
+from agents.policies.vllm.policy import VLLMPolicy
 from agents.training.batch_passes import micro_batches, own_micro_batches
 from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
+from tests.agents.trajectories import VOCAB, tiny_policy
 from tests.distributed.threads import on_ranks
+from tests.vllm.doubles import TorchEngine
 from verifiers import CheckpointError, InvalidArgumentError, RankError
 
 
@@ -170,6 +174,19 @@ def test_fewer_groups_than_ranks_are_refused() -> None:
         assert "rank 2 would have nothing to play: a step has problems_per_step=2" in str(error)
 
 
+def test_an_engine_of_another_model_on_one_rank_is_an_error_of_all() -> None:
+    policies = [tiny_policy(), CausalLMPolicy(tiny_model(VOCAB, layers=1))]
+
+    def start(ranks: Ranks) -> None:
+        engine = TorchEngine(policies[ranks.rank].model)
+        ranks.together(lambda: VLLMPolicy(policies[0], stop_tokens=[0], engine=engine))  # type: ignore[arg-type]
+
+    zero, one = on_ranks(2, start)
+    assert isinstance(zero, InvalidArgumentError)
+    assert isinstance(one, InvalidArgumentError)
+    assert str(zero).startswith("rank 1: the engine was started with another model")
+
+
 def failure(rank: int, code: int) -> ProcessFailure:
     return ProcessFailure(local_rank=rank, pid=100 + rank, exitcode=code, error_file="none")
 
@@ -178,3 +195,4 @@ def test_the_launcher_names_the_rank_that_was_killed_and_not_those_it_stopped_it
     with pytest.raises(RankError, match=r"rank 1 \(process 101\) was killed by SIGKILL, perhaps for lack of memory"):
         exit_code_of({0: failure(0, -15), 1: failure(1, -9)})
     assert exit_code_of({0: failure(0, -15), 1: failure(1, 2)}) == 2
+    assert exit_code_of({0: failure(0, EXIT_CODE), 1: failure(1, -9)}) == 1

@@ -23,6 +23,7 @@ class _Table:
     size: int
     sent: list[bytes] = field(init=False)
     barrier: threading.Barrier = field(init=False)
+    branches: dict[int, _Table] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sent = [b""] * self.size
@@ -34,6 +35,7 @@ class ThreadRanks(Ranks):
 
     def __init__(self, rank: int, table: _Table) -> None:
         self.rank, self.size, self._table = rank, table.size, table
+        self._branches = 0
 
     def gather(self, value: T) -> list[T]:
         self._table.sent[self.rank] = pickle.dumps(value)
@@ -41,6 +43,11 @@ class ThreadRanks(Ranks):
         values = [pickle.loads(sent) for sent in self._table.sent]
         self._table.barrier.wait()
         return values
+
+    def branch(self) -> ThreadRanks:
+        self._branches += 1
+        # One thread's table is kept, whichever comes first.
+        return ThreadRanks(self.rank, self._table.branches.setdefault(self._branches, _Table(self.size)))
 
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
         for tensor in tensors:

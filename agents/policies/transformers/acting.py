@@ -93,10 +93,12 @@ class Actor:
         if not self._cache.mergeable and fresh.any():
             grown, fresh = np.zeros_like(grown), fresh | grown
         with self._lm.autocast():
-            reads = (
-                self._decode(tokens, grown),
-                self._prefill(tokens, length, fresh),
-                self._read_uncached(tokens, length, beyond),
+            reads = self._lm.run(
+                lambda: (
+                    self._decode(tokens, grown),
+                    self._prefill(tokens, length, fresh),
+                    self._read_uncached(tokens, length, beyond),
+                )
             )
         for logits, rows in reads:
             if logits is not None:

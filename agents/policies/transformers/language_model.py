@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.kv_cache import CacheKind, cache_kind, can_group
-from agents.policies.transformers.memory import require_checkpointable
+from agents.policies.transformers.memory import layers_of, require_checkpointable
 from agents.policies.transformers.model_capabilities import (
     LogitTransform,
     can_share,
@@ -20,6 +21,12 @@ from agents.policies.transformers.model_capabilities import (
 )
 from agents.policies.transformers.prefix_sharing import Costs
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from agents.distributed.ranks import Sharding
+    from agents.distributed.sharding import ShardedModule
+
+T = TypeVar("T")
 
 LOGITS_AT_ONCE = 2**24
 """Largest number of logits processed at once in training or sampling; 64 MiB in float32, of which both need several
@@ -50,8 +57,36 @@ class LanguageModel:
         self.takes_positions = takes_positions(module)
         self._fast = config.fast
         self._shared_prefix = config.shared_prefix
-        # Inference tensors have no version counter.
-        self._weights = [weight for weight in module.parameters() if not weight.is_inference()]
+        self.sharded: ShardedModule | None = None
+        self._weights = _versioned(module)
+
+    def shard(self, sharding: Sharding) -> None:
+        """Divide the weights among the ranks, which all call this.
+
+        Raises:
+            RankError: If the weights differ between ranks.
+        """
+        from agents.distributed.sharding import Division, ShardedModule
+
+        # Trials pass the model by itself, which afterwards only all ranks can do together.
+        _ = self.shares_prefixes, self.groups_rows, self.costs, self.logit_transform
+        division = Division(layers_of(self.module), self.device, half=self.precision == "bfloat16", saved=True)
+        self.sharded = ShardedModule(self.module, division, sharding)
+        self._weights = _versioned(self.module)
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Call a function that passes the module, with its weights gathered where they are divided.
+
+        Returns:
+            Its result: a tensor, or a tuple of tensors and plain data.
+        """
+        return function() if self.sharded is None else self.sharded.run(function)
+
+    @property
+    def device(self) -> torch.device:
+        """Where passes are computed."""
+        device: torch.device = self.module.device if self.sharded is None else self.sharded.device
+        return device
 
     @property
     def is_half(self) -> bool:
@@ -67,7 +102,7 @@ class LanguageModel:
         """A context with the model's precision, for sampling and training."""
         if self.precision == "float32":
             return contextlib.nullcontext()
-        return torch.autocast(self.module.device.type, dtype=torch.bfloat16)
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     def check_context(self, width: int) -> None:
         """Check that so many tokens fit into the model's context.
@@ -111,6 +146,11 @@ class LanguageModel:
     def logit_transform(self) -> LogitTransform | None:
         """How logits are computed from the body's last states, if known and if optimisations are enabled."""
         return logit_transform(self.module) if self._fast else None
+
+
+def _versioned(module: Any) -> list[torch.nn.Parameter]:
+    """The weights whose changes torch counts: not inference tensors, which have no version counter."""
+    return [weight for weight in module.parameters() if not weight.is_inference()]
 
 
 def _vocab_size(module: Any, wanted: int | None) -> int:

@@ -83,7 +83,7 @@ def checkpointed(model: Any, wanted: bool) -> Iterator[None]:
     `transformers` supports this only in training mode, which would also enable dropout; so the layers are called through
     `torch.utils.checkpoint` here, and stay in evaluation mode.
     """
-    layers = _checkpointable_layers(model) if wanted else []
+    layers = layers_of(model) if wanted else []
     if wanted and not layers:
         _say_kept(type(model).__name__)
     # Restore an instance attribute afterwards, such as a hook that moves inputs between devices.
@@ -106,14 +106,15 @@ def require_checkpointable(model: Any, choice: Checkpointing) -> None:
     Raises:
         InvalidArgumentError: If it does not.
     """
-    if choice == "on" and not _checkpointable_layers(model):
+    if choice == "on" and not layers_of(model):
         raise InvalidArgumentError(
             f"checkpointing='on' needs layers that transformers can checkpoint, but {type(model).__name__} has none: set it to "
             "'off', and lower micro_batch_size if memory runs out"
         )
 
 
-def _checkpointable_layers(model: Any) -> list[Any]:
+def layers_of(model: Any) -> list[Any]:
+    """The model's layers, of those that transformers can checkpoint; empty if it has none."""
     return [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,6 +17,11 @@ from agents.policies.transformers.language_model import LanguageModel
 from agents.policies.transformers.scoring import Scorer
 from agents.types import Action
 from rlvr_envs import Observation
+from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from agents.distributed.ranks import Sharding
+    from agents.distributed.sharding import ShardedModule
 
 
 class CausalLMPolicy(Scorer):
@@ -53,7 +58,20 @@ class CausalLMPolicy(Scorer):
 
     def with_model(self, model: Any) -> CausalLMPolicy:
         """Return a policy with the same settings on another model, such as a copy of this one's."""
-        return CausalLMPolicy(model, self.config)
+        return self.at_temperature(self.temperature) if model is self.model else CausalLMPolicy(model, self.config)
+
+    def shard(self, sharding: Sharding) -> None:
+        """Divide the weights among the ranks, which all call this, and from then on make all passes together.
+
+        Raises:
+            RankError: If the weights differ between ranks.
+        """
+        self._lm.shard(sharding)
+
+    @property
+    def sharded(self) -> ShardedModule | None:
+        """The model as it is divided among ranks; None if this process has all its weights."""
+        return self._lm.sharded
 
     @property
     def learner(self) -> CausalLMPolicy:
@@ -61,8 +79,14 @@ class CausalLMPolicy(Scorer):
         return self
 
     def sampling(self) -> contextlib.AbstractContextManager[dict[str, float]]:
-        """A null context: the policy samples with the trained weights themselves."""
-        return contextlib.nullcontext({})
+        """A context for rollouts with the trained weights themselves; divided ones are gathered within it, on all ranks."""
+        return contextlib.nullcontext({}) if self.sharded is None else self._gathered(self.sharded)
+
+    @contextlib.contextmanager
+    def _gathered(self, sharded: ShardedModule) -> Iterator[dict[str, float]]:
+        with sharded.gathered():
+            yield {}
+        self._actor.release_cache()
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce new episodes in some rows, with their sampling seeds u64[r]."""
@@ -82,6 +106,11 @@ class CausalLMPolicy(Scorer):
                 a row no token.
             DivergedError: If the weights have diverged.
         """
+        if self.sharded is not None and not self.sharded.is_gathered:
+            raise InvalidArgumentError(
+                "the weights are divided among ranks, so one of them can't act by itself: act within "
+                "`with policy.sampling():`, which all ranks enter together"
+            )
         action = self._actor.act(observation, action_mask, rows)
         if observation["tokens"].ndim > 1:
             return action
@@ -123,8 +152,7 @@ class CausalLMPolicy(Scorer):
     @property
     def device(self) -> torch.device:
         """The device of the weights."""
-        device: torch.device = self.model.device
-        return device
+        return self._lm.device
 
     @property
     def state_size(self) -> int:

@@ -52,6 +52,10 @@ class Scorer:
         Common prefixes of rows are computed once (`agents.policies.transformers.prefix_sharing`) where this is cheaper; see
         `forward` for the rest.
         """
+        # A plain dict, since torch looks for the tensors in it where weights are divided among ranks.
+        return TokenOutputs(**self._lm.run(lambda: vars(self._read(micro_batch, with_states))))
+
+    def _read(self, micro_batch: Batch, with_states: bool) -> TokenOutputs:
         first = micro_batch.first
         legal = micro_batch.legal_tokens(first, self._lm.vocab_size)
         layout = self._shared_layout(micro_batch)
@@ -64,11 +68,14 @@ class Scorer:
 
         Only those of tokens on the loss mask are defined; see `TokenOutputs.shared`.
         """
+        return self._lm.run(lambda: self._read_states(micro_batch))
+
+    def _read_states(self, micro_batch: Batch) -> Tensor:
         layout = self._shared_layout(micro_batch)
         if layout is None:
             return self.states(micro_batch.tokens, micro_batch.first)
         if self._lm.logit_transform is None:
-            states = self.read(micro_batch, with_states=True).states
+            states = self._read(micro_batch, with_states=True).states
             assert states is not None
             return states
         with shared_prefix_attention(self._lm.module):

@@ -1,0 +1,61 @@
+"""Tensors of which each rank holds a part: put together for a checkpoint, and divided again as they are read from one.
+
+A part is of consecutive rows, `ceil(rows / ranks)` of them while there are so many, as `torch.chunk` divides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from agents.distributed.ranks import active_ranks, is_sharded
+
+
+@torch.no_grad()
+def whole(tensor: Tensor, *, wanted: bool = True) -> Tensor | None:
+    """A copy on the CPU of a tensor with the parts of all ranks; None where it is not wanted. Called by all ranks."""
+    together: Tensor = cast(Any, tensor.detach()).full_tensor() if is_sharded(tensor) else tensor.detach()
+    return together.to("cpu", copy=True) if wanted else None
+
+
+def whole_state(state: Any) -> Any:
+    """Plain data with divided tensors put together on rank 0; None in their place elsewhere. Called by all ranks."""
+    if isinstance(state, Tensor):
+        return whole(state, wanted=active_ranks().is_main) if is_sharded(state) else state
+    if isinstance(state, Mapping):
+        return {name: whole_state(value) for name, value in state.items()}
+    if isinstance(state, list | tuple):
+        return type(state)(whole_state(value) for value in state)
+    return state
+
+
+def load_weights(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
+    """`load_state_dict` of whole tensors, for a module whose weights may be divided."""
+    own = module.state_dict()
+    module.load_state_dict(
+        {name: divided_like(value, own[name]) if name in own else value for name, value in state.items()}
+    )
+
+
+def divided_like(tensor: Tensor, other: Tensor) -> Tensor:
+    """A whole tensor, divided as another is if that is divided and has its shape."""
+    if not is_sharded(other) or tensor.shape != other.shape:
+        return tensor
+    divided = torch.empty_like(other, dtype=tensor.dtype)
+    take_part(divided, tensor)
+    return divided
+
+
+@torch.no_grad()
+def take_part(tensor: Tensor, values: Tensor) -> None:
+    """Copy whole values into a tensor, of which this rank may hold only a part."""
+    if not is_sharded(tensor):
+        tensor.copy_(values)
+        return
+    own: Tensor = cast(Any, tensor).to_local()
+    ranks = active_ranks()
+    start = min(ranks.rank * -(-len(values) // ranks.size), len(values))
+    own.copy_(values[start : start + len(own)])

@@ -1,0 +1,64 @@
+"""What other ranks need of an episode if each trains on its own: everything but tokens and their log-probabilities.
+
+A completion of 16 000 tokens takes 340 kB as a trajectory, and as a `Row` with one reward a few hundred bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.types import Trajectory, TrajectoryElsewhere
+
+_PER_TOKEN = {"tokens", "policy_mask", "logprobs", "rewards", "policy_version", "action_masks"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """An episode as numbers of its completion."""
+
+    fields: dict[str, Any]
+    """The fields of the trajectory that are not of tokens."""
+    length: int
+    """Number of tokens l."""
+    changes: NDArray[np.int64]
+    """Positions at which the policy mask differs from the one before, the one before the first being False."""
+    rewarded: NDArray[np.int64]
+    """Positions of rewards that are not 0."""
+    rewards: NDArray[np.float64]
+    """The rewards there."""
+
+
+def row_of(trajectory: Trajectory) -> Row:
+    """The numbers of an episode; its text is kept only where the verifier broke, for the report."""
+    fields = {
+        field.name: getattr(trajectory, field.name)
+        for field in dataclasses.fields(trajectory)
+        if field.name not in _PER_TOKEN
+    }
+    if not trajectory.errored:
+        fields["completion"] = ""
+        fields["verdict"] = trajectory.verdict and dataclasses.replace(trajectory.verdict, token_scores=None)
+    rewarded = np.flatnonzero(trajectory.rewards)  # NaN, of a verifier that broke, is not 0 either
+    changes = np.flatnonzero(np.diff(trajectory.policy_mask, prepend=False))
+    return Row(fields, len(trajectory.tokens), changes, rewarded, trajectory.rewards[rewarded])
+
+
+def trajectory_of(row: Row) -> TrajectoryElsewhere:
+    """The episode again, with tokens that no model knows and NaN for their log-probabilities."""
+    turns = np.zeros(row.length, dtype=np.int64)
+    turns[row.changes] = 1
+    rewards = np.zeros(row.length)
+    rewards[row.rewarded] = row.rewards
+    return TrajectoryElsewhere(
+        **row.fields,
+        tokens=np.full(row.length, -1, dtype=np.int32),
+        policy_mask=np.cumsum(turns) % 2 == 1,
+        logprobs=np.full(row.length, np.nan, dtype=np.float32),
+        rewards=rewards,
+        policy_version=np.full(row.length, -1, dtype=np.int32),
+    )

@@ -1,0 +1,174 @@
+"""Weights divided among ranks: torch's FSDP2 around a model whose passes are not only calls of the whole model.
+
+Each rank keeps a part of every weight, of its gradient and of the optimiser's state. A pass gathers one layer's weights at a
+time, on all ranks together, and sums gradients by itself; so all ranks make equally many passes, in the same order.
+
+Sampling needs no exchange at every token: `gathered` holds all weights on every rank for as long as episodes are played.
+
+What is saved never shows how weights were divided: `whole_module` puts them together, and `agents.distributed.parts` the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+)
+
+from agents.distributed.parts import take_part, whole
+from agents.distributed.ranks import Sharding, active_ranks
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Division:
+    """How a module's weights are divided."""
+
+    layers: Sequence[torch.nn.Module]
+    """The modules whose weights are gathered together, one after the other; what they leave is gathered once a pass."""
+    device: torch.device
+    """Where passes are computed."""
+    half: bool = False
+    """Whether weights are gathered in bfloat16. The parts stay as they are, and gradients are summed in float32."""
+    precise: Sequence[torch.nn.Module] = ()
+    """Modules whose weights are gathered as they are even so."""
+    saved: bool = False
+    """Whether the module is to be put together as a `whole_module`."""
+
+
+class ShardedModule:
+    """A module whose weights are divided among the ranks, in place.
+
+    Args:
+        module: The module, with the same weights on all ranks; its parameters become `DTensor`s.
+        division: How they are divided.
+        sharding: Settings of the run.
+
+    Raises:
+        RankError: If the weights differ between ranks.
+    """
+
+    def __init__(self, module: torch.nn.Module, division: Division, sharding: Sharding) -> None:
+        ranks = active_ranks()
+        ranks.require_same_weights(module)
+        self.module, self.device = module, division.device
+        self._structure = _without_weights(module) if division.saved else None
+        mesh = init_device_mesh(division.device.type, (ranks.size,))
+        offload = CPUOffloadPolicy(pin_memory=division.device.type == "cuda") if sharding.offload else OffloadPolicy()
+        half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        policy = half if division.half else MixedPrecisionPolicy()
+        for precise in division.precise:
+            fully_shard(precise, mesh=mesh, offload_policy=offload)
+        for layer in reversed(division.layers):  # inner ones come first
+            fully_shard(layer, mesh=mesh, mp_policy=policy, offload_policy=offload)
+        # What is left is kept from a pass to its gradient: ranks may use it differently often.
+        root: Any = fully_shard(
+            _Root(module), mesh=mesh, mp_policy=policy, offload_policy=offload, reshard_after_forward=False
+        )
+        self._root = root
+        self._divided = [part for part in root.modules() if isinstance(part, FSDPModule)]
+        for part in self._divided:
+            part.set_gradient_divide_factor(1.0)  # gradients are summed, and gloo knows no other reduction
+            part.set_force_sum_reduction_for_comms(True)
+        self._gathered = False
+        with torch.no_grad():
+            self.run(lambda: None)
+        with self.gathered():  # torch notes which weights are trained, which an adapter that is disabled would hide
+            pass
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Call a function that passes the module, or modules within it; it returns a tensor or a plain sequence of them.
+
+        All ranks call this together, unless the weights are `gathered`.
+        """
+        try:
+            with warnings.catch_warnings():
+                # Nothing changes what a pass returns in place.
+                warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
+                result: T = self._root(function)
+        except BaseException:
+            if not self._gathered:
+                self._root.reset_iter_state()
+            raise
+        if not self._gathered and not torch.is_grad_enabled():
+            # No backward pass follows that would forget this one, and divide again what it left.
+            self._root.reset_iter_state()
+        return result
+
+    @contextlib.contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Within the block every rank has all weights, and `run` exchanges nothing; entered by all ranks together."""
+        if self._gathered:
+            yield
+            return
+        self._root.set_reshard_after_forward(False)
+        for part in self._divided:
+            part.unshard()
+        self._gathered = True
+        try:
+            yield
+        finally:
+            self._gathered = False
+            self._root.set_reshard_after_forward(True)
+            self._root.set_reshard_after_forward(False, recurse=False)
+            self._root.reset_iter_state()
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether this rank has all weights at the moment."""
+        return self._gathered
+
+    def whole_module(self, *, everywhere: bool = False) -> Any:
+        """A copy on the CPU with all weights, on rank 0 or on all; None on the others. Called by all ranks."""
+        assert self._structure is not None
+        wanted = everywhere or active_ranks().is_main
+        copied: dict[int, Any] = {}
+        for empty, weight in zip(self._structure.parameters(), self.module.parameters(), strict=True):
+            together = whole(weight, wanted=wanted)
+            if together is not None:
+                copied[id(empty)] = torch.nn.Parameter(together, weight.requires_grad)
+        return copy.deepcopy(self._structure, copied) if wanted else None
+
+    def take(self, other: torch.nn.Module) -> None:
+        """Take this rank's part of the weights of a `whole_module`."""
+        for mine, theirs in zip(_tensors(self.module), _tensors(other), strict=True):
+            take_part(mine, theirs.detach())
+
+
+class _Root(torch.nn.Module):
+    """Gathers what the layers leave, for passes that call the module's parts one by one as well as the whole."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, function: Callable[[], T]) -> T:
+        return function()
+
+
+def _tensors(module: torch.nn.Module) -> list[Tensor]:
+    return [*module.parameters(), *module.buffers()]
+
+
+def _without_weights(module: torch.nn.Module) -> torch.nn.Module:
+    """A copy on the CPU whose parameters have shapes and no values."""
+    memo: dict[int, Any] = {}
+    for parameter in module.parameters():
+        memo[id(parameter)] = torch.nn.Parameter(parameter.detach().to("meta"), parameter.requires_grad)
+    for buffer in module.buffers():
+        memo[id(buffer)] = buffer.detach().to("cpu", copy=True)
+    return copy.deepcopy(module, memo)

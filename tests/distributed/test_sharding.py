@@ -1,0 +1,160 @@
+"""Weights that are divided among ranks: how they are learned, saved, read again, and what can't be done with them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+from safetensors.torch import load_file
+
+from agents import TorchPolicy
+from agents.commands.train import AGENT_COMMANDS
+from agents.distributed.ranks import Ranks, Sharding
+from tests.agents.agent_cases import make_agent
+from tests.distributed.sharded import RUNS
+from tests.distributed.test_command import errors, train
+from tests.distributed.threads import on_ranks
+from verifiers import InvalidArgumentError
+
+_SAVED = {kind: sizes for kind, sizes in RUNS.items() if kind.startswith("save")}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], list[dict[str, Any]]]:
+    """What every rank leaves of each number of ranks and kind."""
+    folder = tmp_path_factory.mktemp("sharded")
+    subprocess.run([sys.executable, "-m", "tests.distributed.sharded", str(folder)], check=True, timeout=600)
+    return {
+        (size, kind): [
+            {**torch.load(file), "saved": folder / kind} for file in sorted(folder.glob(f"{size}-{kind}-?.pt"))
+        ]
+        for kind, sizes in RUNS.items()
+        for size in sizes
+    }
+
+
+def close(actual: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:
+    return float((actual - expected).norm()) <= tolerance * float(expected.norm())
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("kind", ["divided", "checkpointing", "offload"])
+def test_divided_weights_learn_what_whole_ones_do_and_take_half_the_room(results: Any, kind: str) -> None:
+    (one,) = results[1, "whole"]
+    two = results[2, kind]
+    for name in ("gradient", "weights", "reference"):
+        assert torch.equal(two[0][name], two[1][name])
+        assert close(two[0][name], one[name], 1e-5)
+    # 96 weights and moments may have an odd number of rows.
+    assert all(rank["bytes"] < 0.52 * one["bytes"] for rank in two)
+
+
+@pytest.mark.distributed
+def test_weights_gathered_in_half_precision_learn_as_in_one_process_with_autocast(results: Any) -> None:
+    (one,) = results[1, "bfloat16"]
+    two = results[2, "bfloat16"]
+    assert torch.equal(two[0]["weights"], two[1]["weights"])
+    assert two[0]["weights"].dtype is torch.float32
+    # 2^-8 is bfloat16's rounding; norms and residuals are rounded as well, over two layers.
+    assert close(two[0]["gradient"], one["gradient"], 8 * 2**-8)
+
+
+@pytest.mark.distributed
+def test_a_divided_adapter_learns_what_a_whole_one_does(results: Any) -> None:
+    pytest.importorskip("peft")
+    (one,) = results[1, "lora"]
+    two = results[2, "lora"]
+    assert torch.equal(two[0]["weights"], two[1]["weights"])
+    assert close(two[0]["weights"], one["weights"], 1e-5)
+
+
+@pytest.mark.distributed
+def test_a_rank_that_dies_within_a_pass_is_an_error_of_the_others(results: Any) -> None:
+    (survivor,) = results[2, "left alone"]
+    assert "another rank ended during the run, without an error of its own" in survivor["error"]
+
+
+@pytest.mark.distributed
+def test_a_checkpoint_does_not_know_how_many_ranks_wrote_it(results: Any) -> None:
+    (two, other), (one,), three, again = (results[size, kind] for kind, (size,) in _SAVED.items())
+    for later in (one, three[0], again[0]):
+        assert_same(state_of(two["saved"]), state_of(later["saved"]))
+    assert torch.equal(again[0]["weights"], two["weights"])
+    assert torch.equal(other["weights"], two["weights"])
+    assert close(one["weights"], two["weights"], 1e-5)
+
+
+def state_of(checkpoint: Path) -> dict[str, Any]:
+    state: dict[str, Any] = torch.load(checkpoint / "state.pt")
+    del state["random"]  # of the process that wrote it
+    return {"state": state, "model": load_file(checkpoint / "model" / "model.safetensors")}
+
+
+def assert_same(actual: Any, expected: Any, where: str = "") -> None:
+    if isinstance(expected, dict):
+        assert actual.keys() == expected.keys()
+        for name in expected:
+            assert_same(actual[name], expected[name], f"{where}.{name}")
+    elif isinstance(expected, torch.Tensor):
+        assert torch.equal(actual, expected), where
+    else:
+        assert actual == expected, where
+
+
+@pytest.mark.distributed
+def test_a_run_of_divided_weights_goes_on_with_another_number_of_ranks_or_with_one(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    for number, options in enumerate((["--nproc", "2", "--shard", "fsdp"], [], ["--nproc", "3", "--shard", "fsdp"])):
+        steps = str(2 * number + 2)
+        done = train(folder, "--steps", steps, *options, *(["--resume"] if number else []))
+        assert done.returncode == 0, done.stderr
+        assert f"{steps} steps done" in done.stdout
+
+
+@pytest.mark.distributed
+def test_what_divided_weights_do_not_allow_is_one_error(tmp_path: Path) -> None:
+    command = [
+        "train",
+        "trpo",
+        "--env",
+        "Sort",
+        "--nproc",
+        "2",
+        "--shard",
+        "fsdp",
+        "--run-folder",
+        str(tmp_path / "run"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "agents", *command], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 2
+    (error,) = errors(done.stderr)
+    assert "TRPO computes with vectors as long as all weights together" in error
+
+
+def test_options_of_divided_weights_are_refused_where_nothing_is_divided() -> None:
+    options = AGENT_COMMANDS.load("grpo")
+    with pytest.raises(InvalidArgumentError, match="--offload needs --shard fsdp"):
+        options(env="Sort", offload=True)
+    with pytest.raises(InvalidArgumentError, match="samples with the torch engine"):
+        options(env="Sort", shard="fsdp", engine="vllm")
+    alone: Any = options(env="Sort", shard="fsdp")
+    with pytest.raises(InvalidArgumentError, match="add --nproc with at least 2"):
+        alone.run(Console())
+
+
+def test_a_policy_that_is_no_transformers_model_is_not_divided() -> None:
+    def build(ranks: Ranks) -> None:
+        ranks.sharding = Sharding()
+        body, head = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5)
+        make_agent("reinforce", TorchPolicy(body, head))  # type: ignore[arg-type] # another policy
+
+    for error in on_ranks(2, build):
+        assert isinstance(error, InvalidArgumentError)
+        assert "weights of a TorchPolicy can't be divided" in str(error)
