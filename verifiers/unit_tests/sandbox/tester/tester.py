@@ -158,7 +158,7 @@ class Tester:
             self._blame(error, *_lines_of(error)[:2])
 
     def _blame(self, error: BaseException, line: int = 0, *inner: int) -> NoReturn:
-        """End the job because test code outside of cases failed; the program is to blame if it raised or caused the failure.
+        """End the job because test code outside of cases failed; the program is to blame if it may have caused the failure.
 
         `line` is one of the top-level statement of the test file that failed; 0 if collecting the tests failed. `inner` is one
         of a function of the test file that the statement called, if it did.
@@ -166,14 +166,20 @@ class Tester:
         if self._is_missing_name(error) or "candidate_error" in error.__dict__:
             self.report.end(**self._finding(error))
         tree = ast.parse(self._source)
-        depends = resolution.depends_on(tree, self._names_of_program(tree), line)
-        # A program that steers the tests into broken code is not excused.
-        chosen = depends and (self._session.has_answered or bool(inner) or resolution.is_conditional(tree, line))
+        depends = self._uses_program(line)
+        # What a program has answered or done may be behind any name; before, its names alone can steer the tests.
+        answered = self._session.has_answered and resolution.reads_names(tree, line)
+        chosen = answered or (depends and (bool(inner) or resolution.is_conditional(tree, line)))
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
             self._end_unsupported(error, chosen=chosen)
         if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
             self.report.end(**finding(error))
         raise error
+
+    def _uses_program(self, line: int) -> bool:
+        """Whether the top-level statement at a line of the test file, 0 for all decorators, depends on the program's names."""
+        tree = ast.parse(self._source)
+        return resolution.depends_on(tree, self._names_of_program(tree), line)
 
     def _end_unsupported(self, error: BaseException, *, chosen: bool) -> NoReturn:
         """End the job over something unsupported: the program's failure if it can influence whether the tests need it."""

@@ -428,7 +428,7 @@ def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: s
         content["__hash__"] = None
     shown = _shown_class(type_name, standard_classes.split())
     if shown is not None:
-        content["__class__"] = property(lambda _: shown)
+        content["__class__"] = property(functools.partial(_shown, shown))
     # A dataclass's `==` accepts only its own class.
     content["__comparing__"] = "eq" in protocols.split() and not fields
     if fields:
@@ -445,6 +445,11 @@ def _shown_class(type_name: str, names: list[str]) -> type | None:
     if [cls.__name__ for cls in classes] == [type_name]:
         return classes[0]
     return type(type_name, tuple(classes), {}) if classes else None
+
+
+def _shown(cls: type, remote: Proxy) -> type:
+    remote._remote_session.has_answered = True  # tests may go on in one way for a class, and in another for a function
+    return cls
 
 
 def _fields_of(names: list[str]) -> object:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from ...candidate.tester_objects import UnsupportedUseError
 from ...protocol.channel import Channel, ChannelClosedError, InvalidMessageError
 from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
+from ...protocol.object_types import describe_type_of
 from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
 from ..analysis.side_effects import PURE_MODULES
@@ -385,9 +386,12 @@ def _reveals_nothing(answer: Wire) -> bool:
         answer[0] == "value"
         and type(handle) is list
         and handle[:1] == ["h"]
-        and handle[2:3] in (["function"], ["type"])
-        and handle[5:] == [""]  # fields of a dataclass have names that the program chooses
+        and tuple(handle[2:]) in _USUAL_TYPES
     )
+
+
+_USUAL_TYPES = frozenset(map(describe_type_of, (_reveals_nothing, Session)))
+"""Descriptions of a function and of a class, which say nothing more."""
 
 
 def _class_of(handle: Wire) -> type[Proxy]:

@@ -183,7 +183,7 @@ def _fixtures_of(namespace: Mapping[str, Any], cls: type[Any] | None) -> dict[st
     fixtures = dict(OWN_FIXTURES)
     own = {name: inspect.getattr_static(cls, name) for name in dir(cls)} if cls else {}
     for content in (namespace, own):
-        fixtures |= {value.name or name: value for name, value in content.items() if isinstance(value, Fixture)}
+        fixtures |= {value.name or name: value for name, value in content.items() if type(value) is Fixture}
     return fixtures
 
 
