@@ -43,10 +43,11 @@ from .report import (
     absent,
     finding,
     is_unsupported,
+    passed,
+    refusals,
     text_of,
-    withheld,
 )
-from .rpc.session import Session
+from .rpc.session import Assumption, Session
 
 CONTROL = 3
 """Descriptor of the channel to the fork server."""
@@ -73,6 +74,8 @@ class Tester:
         self._required_names: Collection[str] = ()
         """Names in the test code that only the program can define."""
         self._everything: bool = tests["every_case"]
+        self._undecided: list[tuple[list[Assumption], dict[str, object]]] = []
+        """Cases that passed if assumptions hold, with what the report says of them."""
         self.leaves_no_trace = True
         """False if the program could influence what the tests did to this process."""
 
@@ -84,6 +87,8 @@ class Tester:
         packages.seed(zlib.crc32(self._tests["seed"].encode("utf-8", "surrogatepass")))
         self._begin()
         getattr(self, f"_{self._tests['kind']}")()
+        for assumptions, fields in self._undecided:
+            self._write(self._run_case(lambda: self._session.verify(assumptions)) or {"passed": False}, **fields)  # noqa: B023 - run at once
         self.report.end(done=True)
 
     def _begin(self) -> None:
@@ -94,19 +99,27 @@ class Tester:
         result = self._run_case(run)
         if result is None:
             return False
-        self.report.write(**result, name=name)
+        self._write(result, name=name)
+        return True
+
+    def _write(self, result: Mapping[str, Any], **fields: object) -> None:
+        """Report a case; later, if it has passed by answers that the program was not asked for."""
+        assumptions = self._session.take_assumptions()
+        if result["passed"] and assumptions:
+            self._undecided.append((assumptions, fields))
+            return
+        self.report.write(**result, **fields)
         if not (result["passed"] or self._everything):
             self.report.end(done=True)
-        return True
 
     def _run_case(self, run: Callable[[], object]) -> dict[str, Any] | None:
         """Run one case; return its line of the report, or None if it was skipped."""
-        unsupported_uses, answers_withheld = self._session.unsupported_uses, self._session.withheld
+        unsupported_uses, refused = self._session.unsupported_uses, refusals()
         try:
             run()
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             return self._failed_case(error, unsupported_uses)
-        return {"passed": True} if self._session.withheld == answers_withheld else withheld()
+        return passed(refused)
 
     def _failed_case(self, error: BaseException, unsupported_uses: int) -> dict[str, Any] | None:
         """What the report says of a case that an exception ended, None if the case was skipped."""
@@ -169,7 +182,9 @@ class Tester:
         depends = self._uses_program(line)
         # What a program has answered or done may be behind any name; before, its names alone can steer the tests.
         answered = self._session.has_answered and resolution.reads_names(tree, line)
-        chosen = answered or (depends and (bool(inner) or resolution.is_conditional(tree, line)))
+        steered = bool(inner) or resolution.is_conditional(tree, line)
+        unknown = isinstance(error, NameError) and error.name in resolution.free_names([tree])
+        chosen = steered if answered and unknown else answered or (depends and steered)
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
             self._end_unsupported(error, chosen=chosen)
         if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
@@ -233,14 +248,14 @@ class Tester:
         splitter = SplitAsserts()
         tree = ast.fix_missing_locations(splitter.visit(ast.parse(self._tests["test"])))
         self.report.write(total=splitter.count)
-        cases = namespace["__case__"] = AssertCases(self.report, self._session, self._failed_case)
+        cases = namespace["__case__"] = AssertCases(self._write, self._session, self._failed_case)
         self._run_test_code(compile(tree, TEST_FILE, "exec", dont_inherit=True), namespace)
         check = _check_in(namespace)
         result = self._run_case(lambda: check(find()))
         if result is not None and not result["passed"]:
-            self.report.write(**result, name="check")
+            self._write(result, name="check")
         else:
-            cases.finish()
+            self.report.write(total=cases.finish())
 
     def _asserts(self) -> None:
         setup, statements = self._tests["setup"], self._tests["asserts"]
