@@ -160,6 +160,7 @@ class Candidate:
         described = describe(error, self._files) | self._arguments(error)
         if has_members(type(error)) or error is self._constructed:
             described |= {"number": self._number_of(error), "made": error is self._constructed}
+            described["class_number"] = self._number_of(type(error))
         cause, context, suppresses = links(error)
         if depth == _DEEPEST or (cause is context is None and not suppresses):
             return described

@@ -178,9 +178,7 @@ def own_names(value: object) -> list[str] | None:
         del own["__repr__"]
     # Operators of the standard library's enumerations do to numbers what those of their base do.
     listed = [
-        name
-        for name in own
-        if name in _TEXTS or (name in _SPECIAL and getattr(own[name], "__module__", None) != "enum")
+        name for name in own if name in _TEXTS or (name in SPECIAL and getattr(own[name], "__module__", None) != "enum")
     ]
     listed += [name for name in own if not name.startswith("_") and hasattr(base, name) and name not in fields]
     has_more = not named and (getattr(value, "__dict__", None) or any(not name.startswith("_") for name in own))
@@ -206,9 +204,9 @@ DERIVED = "derived"
 """The tag of a value of a class that derives from one of plain data: a number, the class's name, `own_names`, the content."""
 _TEXT_OF_NAMED_TUPLES = named_tuple("Any", ("one",)).__repr__.__code__
 _TEXTS = frozenset({"__str__", "__repr__", "__format__"})
-_SPECIAL = frozenset(
-    f"__{name}__" for name in (*PROTOCOLS, "eq", "ne", "lt", "le", "gt", "ge", "getattr", "setattr", "missing")
-)
+_OF_ANY = ("eq", "ne", "lt", "le", "gt", "ge", "getattr", "setattr", "missing")
+SPECIAL = frozenset(f"__{name}__" for name in (*PROTOCOLS, *_OF_ANY))
+"""Special methods that decide what a value's operators do."""
 
 
 def _encode_int(value: int) -> Wire:

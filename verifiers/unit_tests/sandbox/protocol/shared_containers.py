@@ -137,7 +137,7 @@ class Table:
         value = FILLERS[wire[0]][0](wire)
         cls = type(value)
         if derived:
-            value = self._special([DERIVED, *derived])([value])
+            value = self._special([DERIVED, None, *derived[1:]])([value])
         self._add(number, value, cls)
         return value
 

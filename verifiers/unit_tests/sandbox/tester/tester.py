@@ -74,6 +74,8 @@ class Tester:
         self._required_names: Collection[str] = ()
         """Names in the test code that only the program can define."""
         self._everything: bool = tests["every_case"]
+        self._refused = refusals()
+        """Their number up to the last case."""
         self._undecided: list[tuple[list[Assumption], dict[str, object]]] = []
         """Cases that passed if assumptions hold, with what the report says of them."""
         self.leaves_no_trace = True
@@ -114,12 +116,14 @@ class Tester:
 
     def _run_case(self, run: Callable[[], object]) -> dict[str, Any] | None:
         """Run one case; return its line of the report, or None if it was skipped."""
-        unsupported_uses, refused = self._session.unsupported_uses, refusals()
+        unsupported_uses = self._session.unsupported_uses
         try:
             run()
+            return passed(self._refused)
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             return self._failed_case(error, unsupported_uses)
-        return passed(refused)
+        finally:
+            self._refused = refusals()
 
     def _failed_case(self, error: BaseException, unsupported_uses: int) -> dict[str, Any] | None:
         """What the report says of a case that an exception ended, None if the case was skipped."""

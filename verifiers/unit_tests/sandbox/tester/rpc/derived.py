@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ...protocol.codec import SPECIAL
 from ..report import refusal
 from .proxy import COMPARING_METHODS, ONLY_PLAIN
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _TEXTS = {f"__{operation}__": operation for operation in ("str", "repr", "format")}
 
 
-def derived_content(session: Session, base: type, own: Collection[str]) -> dict[str, Any]:
+def derived_content(session: Session, own: Collection[str]) -> dict[str, Any]:
     """The content of a class for values of the program's, which defines these special methods and attributes of its base."""
 
     def attribute(value: object, name: str) -> object:
@@ -33,9 +34,9 @@ def derived_content(session: Session, base: type, own: Collection[str]) -> dict[
     for name in own:
         if name in _TEXTS:
             content[name] = _text(session, _TEXTS[name])
-        elif name.startswith("__"):
+        elif name in SPECIAL:
             content.setdefault(name, _refusing(name))
-        elif hasattr(base, name):
+        elif not name.startswith("_"):
             content[name] = property(_refusing(name))
     return content
 

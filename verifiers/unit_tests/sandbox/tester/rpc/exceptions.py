@@ -40,6 +40,8 @@ class Exceptions:
         self._request = request
         self.numbers: dict[type[BaseException], int] = {}
         """Handles of the program's classes that these are copies of."""
+        self._made: dict[int, BaseException] = {}
+        """Exceptions that the tests have made of the program's classes, by their handles."""
         self._classes: dict[str, type[BaseException]] = {}
         self._named: dict[type[BaseException], type[BaseException]] = {}
         """For each class that the program has a name for, the derived class that the tests see."""
@@ -87,8 +89,10 @@ class Exceptions:
         if isinstance(value, BaseException):
             number = value.__dict__.get(_NUMBER)
             return number if type(number) is int else None
-        bases = value.__mro__ if isinstance(value, type) else ()
-        return next((self.numbers[base] for base in bases if base in self.numbers), None)
+        for base in value.__mro__ if isinstance(value, type) else ():
+            if base in self.numbers or base in self._classes.values():
+                return self.numbers.get(base)
+        return None
 
     def attribute(self, value: object, name: str) -> object:
         """An attribute that a class of the program, or an instance of it, has there."""
@@ -110,6 +114,7 @@ class Exceptions:
             error.args = made.args
             error.__dict__.update({**made.__dict__, _MADE: description})
             del error.__dict__["candidate_error"]
+            self._made[description["number"]] = error
 
     def raised(self, error: _Error, operation: str = "") -> BaseException:
         """Rebuild the exception that an operation raised, with those that led to it, from what `tidy` returns.
@@ -117,6 +122,8 @@ class Exceptions:
         The operation is empty for one that led to another. An invalid description raises some exception.
         """
         cls = self._class(error["class"])
+        if isinstance(known := self._made.get(error["number"]), cls):
+            return known
         if issubclass(cls, BaseExceptionGroup):
             # Its members are not sent: what needs them is not supported.
             cls, error = Exception if issubclass(cls, ExceptionGroup) else BaseException, {**error, "args": None}
@@ -132,8 +139,9 @@ class Exceptions:
         if error["attributes"] is not None:
             made.__dict__.update(self._decode(error["attributes"]))
         made.__dict__["candidate_error"] = error
-        if error["number"] is not None:
-            made.__dict__[_NUMBER] = error["number"]
+        made.__dict__[_NUMBER] = error["number"]
+        if error["class_number"] is not None and cls in self._classes.values():
+            self.numbers.setdefault(cls, error["class_number"])
         if error["links"] is not None:
             cause, context, suppresses = error["links"]
             made.__cause__ = self._linked(cause)
@@ -223,6 +231,6 @@ def tidy(error: Any) -> dict[str, Any]:
         "args": error.get("args"),
         "attributes": error.get("attributes"),
         "links": error.get("links"),
-        "number": number if type(number := error.get("number")) is int else None,
+        **{key: n if type(n := error.get(key)) is int else None for key in ("number", "class_number")},
         "made": error.get("made") is True,
     }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import operator
 import sys
 import threading
@@ -51,7 +50,7 @@ class Assumption:
 
     operation: str
     remote: Proxy
-    value: Wire
+    value: object
     answer: bool | None
     """None for whether the object's iteration yields the value."""
 
@@ -85,7 +84,7 @@ class Session:
         """Whether the program has sent anything that could influence the tests, more than functions and classes."""
         self.unsupported_uses = 0
         """How often the program was not asked whether its object equals plain data, or for an array's memory."""
-        self._assumptions: dict[str, Assumption] = {}
+        self._assumptions: dict[object, Assumption] = {}
         """Those made since they were last taken."""
         self.changes = 0
         """Number of requests that may have changed the program's objects."""
@@ -193,12 +192,12 @@ class Session:
     def assume(self, operation: str, remote: Proxy, value: object, answer: bool | None) -> None:
         """Assume an answer of the program for now."""
         try:
-            wire = Encoder(self._encode_opaque).encode(value)
+            Encoder(self._encode_opaque).encode(value)
         except (NotPlainError, RecursionError):
-            wire = Encoder(self._encode_opaque).encode(_unknown)
-        assumption = Assumption(operation, remote, wire, answer)
+            value = _unknown
+        key = operation, remote._remote_number, type(value), value if type(value) in (int, str) else id(value)
         if len(self._assumptions) < _MOST_ASSUMPTIONS:
-            self._assumptions[json.dumps([operation, remote._remote_number, wire])] = assumption
+            self._assumptions[key] = Assumption(operation, remote, value, answer)
         else:
             refusal(TypeError("a case makes too many comparisons with objects of the program"))
 
@@ -213,8 +212,7 @@ class Session:
         The object may have changed since then: what it holds is asked of its iteration again.
         """
         for assumption in assumptions:
-            remote, value = assumption.remote, Decoder(self.decode_special).decode(assumption.value)
-            expected = assumption.answer
+            remote, value, expected = assumption.remote, assumption.value, assumption.answer
             if expected is None:
                 expected = any(value is item or value == item for item in remote)  # type: ignore[attr-defined]  # its class has __iter__
             if bool(self.request(assumption.operation, remote, value)) is not expected:
@@ -325,7 +323,7 @@ class Session:
     def _tuple_class(self, name: str, fields: tuple[str, ...]) -> Any:
         """A class of named tuples, which are compared here; their further attributes are the program's."""
         if (name, fields) not in self._tuple_classes:
-            content = {"__slots__": (), **derived_content(self, tuple, ())}
+            content = {"__slots__": (), **derived_content(self, ())}
             self._tuple_classes[name, fields] = type(name, (named_tuple(name, fields),), content)
         return self._tuple_classes[name, fields]
 
@@ -341,7 +339,7 @@ class Session:
         if key not in self._derived_classes:
             if base.__module__ not in ("builtins", __name__):
                 raise TypeError(f"a derived value can't be a {base.__name__}")
-            self._derived_classes[key] = type(str(name), (base,), derived_content(self, base, own))
+            self._derived_classes[key] = type(str(name), (base,), derived_content(self, own))
         cls = self._derived_classes[key]
         value = tuple.__new__(cls, plain) if issubclass(base, tuple) else cls(plain)
         if type(number) is int:
@@ -434,11 +432,11 @@ def _reveals_nothing(answer: Wire) -> bool:
     """Whether an answer of `resolve` says no more of a name than that it is missing, or a function or class."""
     handle = answer[-1]
     return answer == ["missing"] or (
-        answer[0] == "value" and type(handle) is list and handle[:1] == ["h"] and tuple(handle[2:]) in _USUAL_TYPES
+        answer[0] == "value" and type(handle) is list and handle[:1] == ["h"] and handle[2:] in _USUAL_TYPES
     )
 
 
-_USUAL_TYPES = frozenset(map(describe_type_of, (_reveals_nothing, Session)))
+_USUAL_TYPES = [list(describe_type_of(value)) for value in (_reveals_nothing, Session)]
 """Descriptions of a function and of a class, which say nothing more."""
 
 
