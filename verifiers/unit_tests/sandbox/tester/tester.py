@@ -89,19 +89,19 @@ class Tester:
         packages.seed(zlib.crc32(self._tests["seed"].encode("utf-8", "surrogatepass")))
         self._begin()
         getattr(self, f"_{self._tests['kind']}")()
-        for assumptions, fields in self._undecided:
-            self._write(self._run_case(lambda: self._session.verify(assumptions)) or {"passed": False}, **fields)  # noqa: B023 - run at once
+        for assumptions, fields in self._undecided:  # grows meanwhile
+            self._case(functools.partial(self._session.verify, assumptions), **fields)
         self.report.end(done=True)
 
     def _begin(self) -> None:
         """Prepare this process for the test code; code that leaves no trace needs no preparation."""
 
-    def _case(self, run: Callable[[], object], name: str = "") -> bool:
+    def _case(self, run: Callable[[], object], **fields: object) -> bool:
         """Run one case and report it; return False if it was skipped."""
         result = self._run_case(run)
         if result is None:
             return False
-        self._write(result, name=name)
+        self._write(result, **fields)
         return True
 
     def _write(self, result: Mapping[str, Any], **fields: object) -> None:
@@ -217,7 +217,7 @@ class Tester:
         for number, case in enumerate(self._tests["cases"]):
             args, kwargs, expected = (Decoder(self._session.decode_special).decode(wire) for wire in case)
             run = functools.partial(_call_and_compare, find, args, kwargs, expected, equal)
-            self._case(run, f"case {number}")
+            self._case(run, name=f"case {number}")
 
     def _callee(self) -> Callable[[], Callable[..., object]]:
         """A getter of the function under test: a global function, or a method of a new instance for each case."""
@@ -245,7 +245,7 @@ class Tester:
         else:
             self._run_test_code(tests.code, namespace)
             check = _check_in(namespace)
-            self._case(lambda: check(reach(function, steps)), "check")
+            self._case(lambda: check(reach(function, steps)), name="check")
 
     def _check_asserts(self, namespace: dict[str, Any], find: Callable[[], object]) -> None:
         """Run a check whose asserts are cases; an exception between them fails the rest."""
@@ -272,7 +272,7 @@ class Tester:
         if setup.strip():
             self._run_test_code(codes[0], namespace)
         for statement, code in zip(statements, codes[1:], strict=True):
-            self._case(functools.partial(exec, code, namespace), statement.strip()[:MAX_TEXT])
+            self._case(functools.partial(exec, code, namespace), name=statement.strip()[:MAX_TEXT])
 
     def _provide(self, namespace: dict[str, Any], trees: list[ast.Module]) -> None:
         """Add names that the tests use but don't define to their namespace, from the program or the standard library."""

@@ -110,7 +110,7 @@ class OwnProcessTester(Tester):
         total = len(cases)
         self.report.write(total=total)
         for case in cases:
-            if not self._case(case.run, case.name):
+            if not self._case(case.run, name=case.name):
                 total -= 1
                 self.report.write(total=total)
         return total
