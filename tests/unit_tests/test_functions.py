@@ -119,12 +119,17 @@ import unittest
 from solution import *
 import solution
 
+def setUpModule():
+    global ITEMS
+    ITEMS = [1, 2]
+def tearDownModule(): ITEMS.clear()
+
 class StackTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls): cls.log = []
 
     def setUp(self):
-        self.stack = solution.Stack([1, 2])
+        self.stack = solution.Stack(ITEMS)
         self.addCleanup(self.log.append, "clean")
 
     def test_a_push(self):

@@ -17,7 +17,7 @@ def test_right_programs_pass_and_mistakes_do_not(verifier: UnitTestVerifier, cas
     assert judge(verifier, case.mistaken(), case.tests).outcome is Outcome.INCORRECT
 
 
-@pytest.mark.parametrize("case", cases(DATA["unsupported"]))
+@pytest.mark.parametrize("case", cases(DATA["unsupported"]) + cases(DATA["refused"]))
 def test_what_is_not_sent_is_no_wrong_answer(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
 

@@ -73,7 +73,7 @@ row = Row([1]); box = Box(a=row)
 def get(): return box
 def show(): return repr(box), type(row).__name__, row is box.get('a')
 """
-    body = "b = get(); b['a'].append(2); b['k'] = 1; assert show() == (\"{'a': [1, 2], 'k': 1}\", 'Row', True)"
+    body = "b = get(); list.append(b['a'], 2); b['k'] = 1; assert show() == (\"{'a': [1, 2], 'k': 1}\", 'Row', True)"
     assert on_both_sides(verifier, program, body).outcome is Outcome.CORRECT
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import collections
 import contextlib
 import enum
 import errno
@@ -26,11 +27,11 @@ from typing import Any, NoReturn
 
 from ..protocol import exit_signals
 from ..protocol.channel import Channel, ChannelClosedError, InvalidMessageError
-from ..protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
+from ..protocol.codec import DERIVED, Decoder, Encoder, NotPlainError, Wire, named_tuple, own_names
 from ..protocol.object_types import describe_type_of
 from ..protocol.shared_containers import Table, Writer
 from ..protocol.source_files import Program, ProgramError, module_name
-from .exception_info import describe, describe_class, is_forbidden, links
+from .exception_info import describe, describe_class, has_members, is_forbidden, links
 from .operations import OPERATIONS
 from .tester_objects import TesterProxy, UnsupportedUseError, class_of, function_of
 
@@ -66,9 +67,13 @@ class Candidate:
         self._modules: Collection[str] = ()
         self._handles: list[Any] = []
         self._handle_numbers: dict[int, int] = {}
+        self._made: set[int] = set()
+        """Ids of instances that the tests made of the program's classes, which have handles."""
         self._tester_objects: dict[int, object] = {}
         self._tester_functions: dict[int, int] = {}
         """Numbers of functions by their ids; `_tester_objects` keeps the functions alive."""
+        self._constructed: object = None
+        """The exception that the tests have made last of one of the program's classes."""
         self._derived: dict[str, type[Any]] = {}
         """Classes by their names of values that were sent by their content."""
         self._turn = threading.RLock()
@@ -138,6 +143,9 @@ class Candidate:
             finally:
                 self._shared.forget(dropped)  # not earlier: the message itself may hold the last reference
             value = self._run(OPERATIONS[operation], subject, *args, **kwargs)
+            if operation == "make":
+                self._constructed = value
+                raise value
         except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
             _make_room(error)
             self._send_answer(functools.partial(self._raised, error))
@@ -150,6 +158,9 @@ class Candidate:
     def _described(self, error: BaseException, depth: int = 0) -> dict[str, Any]:
         """Describe an exception with its arguments and, up to a depth, those that led to it."""
         described = describe(error, self._files) | self._arguments(error)
+        if has_members(type(error)) or error is self._constructed:
+            described |= {"number": self._number_of(error), "made": error is self._constructed}
+            described["class_number"] = self._number_of(type(error))
         cause, context, suppresses = links(error)
         if depth == _DEEPEST or (cause is context is None and not suppresses):
             return described
@@ -175,6 +186,7 @@ class Candidate:
     def _result(self, operation: str, subject: object, value: object, encoder: Encoder) -> Wire:
         """Encode the result of an operation."""
         if operation == "call" and isinstance(subject, type) and self._is_own_instance(value):
+            self._made.add(id(value))
             return self._handle(value)
         return encoder.encode(value)
 
@@ -205,7 +217,7 @@ class Candidate:
         if isinstance(value, types.ModuleType):
             return ["module", value.__name__, self._handle(value)]
         if isinstance(value, type) and issubclass(value, BaseException):
-            return ["exception", describe_class(value)]
+            return ["exception", self._number_of(value), describe_class(value)]
         try:
             return ["value", writer.encode(value)]
         except NotPlainError:
@@ -217,22 +229,27 @@ class Candidate:
             return ["cb", value._number]  # type: ignore[attr-defined]  # its type was just checked
         if cls is types.FunctionType and id(value) in self._tester_functions:
             return ["cb", self._tester_functions[id(value)]]
-        if issubclass(cls, enum.Enum) and isinstance(value, int | str | float):
-            content = next(content for base, content in _CONTENTS.items() if isinstance(value, base))
-            return ["en", self._handle(value)[1], cls.__name__, content(value)]
         if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
             return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
         if issubclass(cls, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
             self._derived[cls.__name__] = cls
-            return self._handle(value) if id(value) in self._handle_numbers else None
+            if id(value) in self._made:
+                return self._handle(value)
+            own = own_names(value)
+            is_shared = issubclass(cls, (list, dict, set)) and not issubclass(cls, collections.OrderedDict)
+            number = None if own is None or is_shared else self._number_of(value)
+            return None if own is None else [DERIVED, number, cls.__name__, own]
         return self._handle(value)
 
     def _handle(self, value: object) -> Wire:
+        return ["h", self._number_of(value), *describe_type_of(value)]
+
+    def _number_of(self, value: object) -> int:
         number = self._handle_numbers.get(id(value))
         if number is None:
             number = self._handle_numbers[id(value)] = len(self._handles)
             self._handles.append(value)
-        return ["h", number, *describe_type_of(value)]
+        return number
 
     def _decode_special(self, wire: Wire) -> Any:
         if wire[0] == "h":
@@ -310,14 +327,12 @@ class Candidate:
                 return self._shared.reader().decode(answer[0])
         finally:
             self._shared.forget(dropped)
-        name, bases, text = answer
+        name, bases, text, number = answer
+        if number is not None:
+            raise self._handles[number]
         if name == UnsupportedUseError.__name__:
             raise UnsupportedUseError(text)
         raise self._exception_class(name, bases)(text)
-
-
-_CONTENTS: dict[type, Callable[[Any], object]] = {int: int.__int__, str: str.__str__, float: float.__float__}
-"""Functions that return the real content of a value, whatever its class overrides."""
 
 
 def _unsendable(error: BaseException) -> dict[str, bool]:

@@ -48,6 +48,7 @@ def _reflected(name: str) -> Callable[..., object]:
 
 OPERATIONS: dict[str, Callable[..., object]] = {
     "call": lambda function, /, *args, **kwargs: function(*args, **kwargs),
+    "make": lambda cls, /, *args, **kwargs: cls(*args, **kwargs),
     "getattr": getattr,
     "setattr": setattr,
     "delattr": delattr,

@@ -97,9 +97,10 @@ class Encoder:
         self._objects.append(value)  # kept alive, so that its id stays unique
         return None
 
-    def encode_derived(self, value: object, base: type, unwrap: Callable[[Any], object]) -> Wire:
-        """Encode an instance of a class that derives from `base`, converted by `unwrap`."""
-        return self.encode(unwrap(value))
+    def encode_derived(self, value: object, base: type, unwrap: Callable[[Any], object], derived: list[Wire]) -> Wire:
+        """Encode an instance of a class that derives from `base`, converted by `unwrap`, after what says how it differs."""
+        content = self.encode(unwrap(value))
+        return [*derived, content] if derived else content
 
     def items(self, values: Iterable[object]) -> list[Wire]:
         """Encode each value."""
@@ -119,16 +120,15 @@ class Encoder:
         if name is not None:
             return ["v", name, str(value)]
         wire = self._opaque(value)
-        if wire is not None:
+        if wire is not None and wire[0] != DERIVED:
             return wire
         cls: Any = type(value)  # `isinstance` would consult the value too
         if issubclass(cls, tuple) and _has_field_names(value):  # type: ignore[arg-type]  # it is a tuple
-            wire = ["nt", cls.__name__, list(cls._fields), *self.items(tuple.__iter__(value))]  # type: ignore[arg-type]  # it is a tuple
-            return ["more", wire] if _computes(cls) else wire
+            content = ["nt", cls.__name__, list(cls._fields), *self.items(tuple.__iter__(value))]  # type: ignore[arg-type]  # it is a tuple
+            return [*wire, content] if wire else content
         for base, unwrap in _BASES:
             if issubclass(cls, base):
-                wire = self.encode_derived(value, base, unwrap)
-                return ["more", wire] if _has_more(cls, base) else wire
+                return self.encode_derived(value, base, unwrap, wire or [])
         raise NotPlainError(f"a value of type {cls.__name__!r} is not plain data")
 
 
@@ -162,16 +162,27 @@ def _from_text(name: str, text: str) -> object:
     return getattr(importlib.import_module(_BY_TEXT[name]), name)(text)
 
 
-def _has_more(cls: type, base: type) -> bool:
-    """Whether instances of a class have public attributes that those of its base do not have, and that are not sent."""
-    names = {name for each in cls.__mro__ for name in vars(each) if not hasattr(base, name)}
-    return any(not name.startswith("_") or name in ("__getattr__", "__missing__") for name in names)
+def own_names(value: object) -> list[str] | None:
+    """The special methods, and attributes of its base, that a value's class defines; None if it is like any of its base.
 
-
-def _computes(cls: Any) -> bool:
-    """Whether a class of named tuples has operators or a text of its own, which are not sent."""
-    has_usual_text = getattr(cls.__repr__, "__code__", None) is _TEXT_OF_NAMED_TUPLES
-    return not has_usual_text or any(getattr(cls, name, None) is not getattr(tuple, name, None) for name in _OPERATORS)
+    Its further attributes are not listed. `value` derives from one of the classes of plain data.
+    """
+    cls: Any = type(value)
+    base = next(base for base, _ in _BASES if issubclass(cls, base))
+    fields = getattr(cls, "_fields", ()) if base is tuple else ()
+    own = {}
+    for each in reversed(cls.__mro__[: cls.__mro__.index(base)]):
+        own.update(vars(each))
+    named = bool(fields) and _has_field_names(value)  # type: ignore[arg-type]  # it is a tuple
+    if getattr(own.get("__repr__"), "__code__", None) is _TEXT_OF_NAMED_TUPLES:
+        del own["__repr__"]
+    # Operators of the standard library's enumerations do to numbers what those of their base do.
+    listed = [
+        name for name in own if name in _TEXTS or (name in SPECIAL and getattr(own[name], "__module__", None) != "enum")
+    ]
+    listed += [name for name in own if not name.startswith("_") and hasattr(base, name) and name not in fields]
+    has_more = not named and (getattr(value, "__dict__", None) or any(not name.startswith("_") for name in own))
+    return listed if listed or has_more else None
 
 
 def _has_field_names(value: tuple[object, ...]) -> bool:
@@ -189,8 +200,13 @@ def named_tuple(name: str, fields: tuple[str, ...]) -> type[Any]:
     return collections.namedtuple(name, fields)
 
 
+DERIVED = "derived"
+"""The tag of a value of a class that derives from one of plain data: a number, the class's name, `own_names`, the content."""
 _TEXT_OF_NAMED_TUPLES = named_tuple("Any", ("one",)).__repr__.__code__
-_OPERATORS = [f"__{name}__" for name in (*PROTOCOLS, "eq", "lt", "str", "format")]
+_TEXTS = frozenset({"__str__", "__repr__", "__format__"})
+_OF_ANY = ("eq", "ne", "lt", "le", "gt", "ge", "getattr", "setattr", "missing")
+SPECIAL = frozenset(f"__{name}__" for name in (*PROTOCOLS, *_OF_ANY))
+"""Special methods that decide what a value's operators do."""
 
 
 def _encode_int(value: int) -> Wire:
@@ -335,7 +351,7 @@ class Decoder:
         decoder = _DECODERS.get(tag)
         if decoder is not None:
             return decoder(self, wire)
-        if tag in ("nt", "more"):
+        if tag in ("nt", "more", DERIVED):
             return self._special(wire)(self.content(wire))
         return self._special(wire)
 
@@ -376,7 +392,7 @@ def _fill_default(value: Any, content: list[Any]) -> None:
     _fill_pairs(value, content[1:])
 
 
-_SKIPPED = {"q": 2, "ar": 2, "nt": 3}
+_SKIPPED = {"q": 2, "ar": 2, "nt": 3, DERIVED: 4}
 FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]]] = {
     "l": (lambda _: [], list.extend),
     "s": (lambda _: set(), set.update),

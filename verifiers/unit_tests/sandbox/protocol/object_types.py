@@ -44,7 +44,7 @@ STANDARD_CLASSES: dict[str, type] = {
     )
 }
 """Classes, by name, whose instances proxies can pass for."""
-_SPECIAL = frozenset(f"__{name}__" for name in (*PROTOCOLS, "eq"))
+_SPECIAL = frozenset(f"__{name}__" for name in (*PROTOCOLS, "eq", "ne"))
 _FIELDS = "__dataclass_fields__"
 
 TypeInfo = tuple[str, str, str, str]
@@ -77,7 +77,14 @@ def _protocols(cls: type) -> str:
         content = vars(base)
         # None means that a class lacks what its base has.
         has.update({name: content[name] is not None for name in _SPECIAL & content.keys()})
+        # A dataclass's `==` accepts only its own class.
+        has["__eq__"] = has.get("__eq__", False) and not _is_generated(content.get("__eq__"))
     return " ".join(sorted(name.strip("_") for name, present in has.items() if present))
+
+
+def _is_generated(method: object) -> bool:
+    """Whether `dataclasses` has made a method."""
+    return getattr(getattr(method, "__code__", None), "co_filename", "") == "<string>"
 
 
 def _standard_classes(cls: type) -> str:

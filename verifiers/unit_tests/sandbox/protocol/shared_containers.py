@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .codec import FILLERS, Decoder, Encoder, Wire, encode_content, stream_content
+from .codec import DERIVED, FILLERS, Decoder, Encoder, Wire, encode_content, stream_content
 
 _Content = Sequence[object]
 
@@ -66,6 +66,7 @@ class Table:
         self._effort = 0
         self._settling = False
         """Whether containers are being filled, which may request hashes from the other side; none counts as changed then."""
+        self._special = special
         self._reader = _SharedDecoder(special, self._refer)
 
     def writer(self) -> Writer:
@@ -120,19 +121,24 @@ class Table:
             return []
         before, self._settling = self._settling, True
         try:
-            new = [self._create(number, wire) for number, wire in contents if number not in self._entries]
-            shortened = [type_name for number, wire in contents if (type_name := self._fill(number, wire)) is not None]
+            new = [self._create(*item) for item in contents if item[0] not in self._entries]
+            shortened = [
+                type_name for number, wire, *_ in contents if (type_name := self._fill(number, wire)) is not None
+            ]
         finally:
             self._settling = before
         if shortened:
             raise ShortenedError(f"{shortened[0]} changed size during iteration")
         return new
 
-    def _create(self, number: object, wire: Wire) -> object:
+    def _create(self, number: object, wire: Wire, *derived: Wire) -> object:
         if type(number) is not int or number < 0 or self._is_own(number):
             raise ValueError(f"not a container number of the other side: {number!r}")
         value = FILLERS[wire[0]][0](wire)
-        self._add(number, value, type(value))
+        cls = type(value)
+        if derived:
+            value = self._special([DERIVED, None, *derived[1:]])([value])
+        self._add(number, value, cls)
         return value
 
     def _is_own(self, number: int) -> bool:
@@ -209,11 +215,11 @@ class Writer(Encoder):
             self._new.append(entry)
         return ["r", entry.number]
 
-    def encode_derived(self, value: object, base: type, unwrap: Callable[[Any], object]) -> Wire:
+    def encode_derived(self, value: object, base: type, unwrap: Callable[[Any], object], derived: list[Wire]) -> Wire:
         """Encode an instance of a subclass; share it if it is a container that can be filled without its own methods."""
         if base in _FILLED_AS_BASE and not issubclass(type(value), collections.OrderedDict):
             return self.encode_container(value, base)
-        return super().encode_derived(value, base, unwrap)
+        return super().encode_derived(value, base, unwrap, derived)
 
     def contents(self) -> list[Wire]:
         """Encode, after the message's values, the contents that the other side needs before it decodes them."""
@@ -227,10 +233,10 @@ class Writer(Encoder):
     def _content(self, entry: _Entry, now: _Content) -> Wire:
         self._agreed.append((entry, now))
         value: Any = entry.value
-        return [
-            entry.number,
-            encode_content(self, value if type(value) is entry.cls else _FILLED_AS_BASE[entry.cls](value)),
-        ]
+        if type(value) is entry.cls:
+            return [entry.number, encode_content(self, value)]
+        derived = self._table.opaque(value) or []
+        return [entry.number, encode_content(self, _FILLED_AS_BASE[entry.cls](value)), *derived[1:]]
 
     def commit(self) -> None:
         """Record that the message was sent, so that both sides agree."""

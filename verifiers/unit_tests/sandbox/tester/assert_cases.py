@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .report import MAX_TEXT, Report, withheld
+from .report import MAX_TEXT, passed, refusals
 from .rpc.session import Session
 
 
@@ -15,9 +15,12 @@ class AssertCases:
     """The asserts of a check as cases: each passes if it holds every time it is reached."""
 
     def __init__(
-        self, report: Report, session: Session, failed: Callable[[BaseException, int], dict[str, Any] | None]
+        self,
+        write: Callable[..., None],
+        session: Session,
+        failed: Callable[[BaseException, int], dict[str, Any] | None],
     ) -> None:
-        self._report = report
+        self._write = write
         self._session = session
         self._failed = failed
         self._held: dict[int, bool] = {}
@@ -26,29 +29,29 @@ class AssertCases:
     @contextlib.contextmanager
     def __call__(self, number: int, name: str, repeats: bool) -> Iterator[None]:
         """Guard the assert of this number; if it repeats, it may be reached again."""
-        unsupported_uses, answers_withheld = self._session.unsupported_uses, self._session.withheld
+        unsupported_uses, refused = self._session.unsupported_uses, refusals()
         result: dict[str, Any] = {"passed": True}
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             result = self._failed(error, unsupported_uses) or result
         else:
-            result = result if self._session.withheld == answers_withheld else withheld()
+            result = passed(refused)
         before = self._held.get(number, True)
         self._held[number] = before and result["passed"]
         if self._held[number] and repeats:
             self._undecided[number] = name
         elif before:
             self._undecided.pop(number, None)
-            self._report.write(**result, number=number, name=name)
+            self._write(result, number=number, name=name)
 
-    def finish(self) -> None:
-        """Report the remaining cases after the check has ended. Asserts that were not reached don't count as cases."""
+    def finish(self) -> int:
+        """Report the remaining cases after the check has ended, and return how many there were: those that were reached."""
         for number, name in self._undecided.items():
-            self._report.write(passed=True, number=number, name=name)
+            self._write({"passed": True}, number=number, name=name)
         if not self._held:
-            self._report.write(passed=True, name="check")
-        self._report.write(total=max(1, len(self._held)))
+            self._write({"passed": True}, name="check")
+        return max(1, len(self._held))
 
 
 class SplitAsserts(ast.NodeTransformer):

@@ -43,10 +43,11 @@ from .report import (
     absent,
     finding,
     is_unsupported,
+    passed,
+    refusals,
     text_of,
-    withheld,
 )
-from .rpc.session import Session
+from .rpc.session import Assumption, Session
 
 CONTROL = 3
 """Descriptor of the channel to the fork server."""
@@ -73,6 +74,10 @@ class Tester:
         self._required_names: Collection[str] = ()
         """Names in the test code that only the program can define."""
         self._everything: bool = tests["every_case"]
+        self._refused = refusals()
+        """Their number up to the last case."""
+        self._undecided: list[tuple[list[Assumption], dict[str, object]]] = []
+        """Cases that passed if assumptions hold, with what the report says of them."""
         self.leaves_no_trace = True
         """False if the program could influence what the tests did to this process."""
 
@@ -84,29 +89,41 @@ class Tester:
         packages.seed(zlib.crc32(self._tests["seed"].encode("utf-8", "surrogatepass")))
         self._begin()
         getattr(self, f"_{self._tests['kind']}")()
+        for assumptions, fields in self._undecided:  # grows meanwhile
+            self._case(functools.partial(self._session.verify, assumptions), **fields)
         self.report.end(done=True)
 
     def _begin(self) -> None:
         """Prepare this process for the test code; code that leaves no trace needs no preparation."""
 
-    def _case(self, run: Callable[[], object], name: str = "") -> bool:
+    def _case(self, run: Callable[[], object], **fields: object) -> bool:
         """Run one case and report it; return False if it was skipped."""
         result = self._run_case(run)
         if result is None:
             return False
-        self.report.write(**result, name=name)
+        self._write(result, **fields)
+        return True
+
+    def _write(self, result: Mapping[str, Any], **fields: object) -> None:
+        """Report a case; later, if it has passed by answers that the program was not asked for."""
+        assumptions = self._session.take_assumptions()
+        if result["passed"] and assumptions:
+            self._undecided.append((assumptions, fields))
+            return
+        self.report.write(**result, **fields)
         if not (result["passed"] or self._everything):
             self.report.end(done=True)
-        return True
 
     def _run_case(self, run: Callable[[], object]) -> dict[str, Any] | None:
         """Run one case; return its line of the report, or None if it was skipped."""
-        unsupported_uses, answers_withheld = self._session.unsupported_uses, self._session.withheld
+        unsupported_uses = self._session.unsupported_uses
         try:
             run()
+            return passed(self._refused)
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             return self._failed_case(error, unsupported_uses)
-        return {"passed": True} if self._session.withheld == answers_withheld else withheld()
+        finally:
+            self._refused = refusals()
 
     def _failed_case(self, error: BaseException, unsupported_uses: int) -> dict[str, Any] | None:
         """What the report says of a case that an exception ended, None if the case was skipped."""
@@ -158,7 +175,7 @@ class Tester:
             self._blame(error, *_lines_of(error)[:2])
 
     def _blame(self, error: BaseException, line: int = 0, *inner: int) -> NoReturn:
-        """End the job because test code outside of cases failed; the program is to blame if it raised or caused the failure.
+        """End the job because test code outside of cases failed; the program is to blame if it may have caused the failure.
 
         `line` is one of the top-level statement of the test file that failed; 0 if collecting the tests failed. `inner` is one
         of a function of the test file that the statement called, if it did.
@@ -166,14 +183,22 @@ class Tester:
         if self._is_missing_name(error) or "candidate_error" in error.__dict__:
             self.report.end(**self._finding(error))
         tree = ast.parse(self._source)
-        depends = resolution.depends_on(tree, self._names_of_program(tree), line)
-        # A program that steers the tests into broken code is not excused.
-        chosen = depends and (self._session.has_answered or bool(inner) or resolution.is_conditional(tree, line))
+        depends = self._uses_program(line)
+        # What a program has answered or done may be behind any name; before, its names alone can steer the tests.
+        answered = self._session.has_answered and resolution.reads_names(tree, line)
+        steered = bool(inner) or resolution.is_conditional(tree, line)
+        unknown = isinstance(error, NameError) and error.name in resolution.free_names([tree])
+        chosen = steered if answered and unknown else answered or (depends and steered)
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
             self._end_unsupported(error, chosen=chosen)
         if chosen or (depends and not isinstance(error, _FAULTS_OF_TESTS)):
             self.report.end(**finding(error))
         raise error
+
+    def _uses_program(self, line: int) -> bool:
+        """Whether the top-level statement at a line of the test file, 0 for all decorators, depends on the program's names."""
+        tree = ast.parse(self._source)
+        return resolution.depends_on(tree, self._names_of_program(tree), line)
 
     def _end_unsupported(self, error: BaseException, *, chosen: bool) -> NoReturn:
         """End the job over something unsupported: the program's failure if it can influence whether the tests need it."""
@@ -192,7 +217,7 @@ class Tester:
         for number, case in enumerate(self._tests["cases"]):
             args, kwargs, expected = (Decoder(self._session.decode_special).decode(wire) for wire in case)
             run = functools.partial(_call_and_compare, find, args, kwargs, expected, equal)
-            self._case(run, f"case {number}")
+            self._case(run, name=f"case {number}")
 
     def _callee(self) -> Callable[[], Callable[..., object]]:
         """A getter of the function under test: a global function, or a method of a new instance for each case."""
@@ -220,21 +245,21 @@ class Tester:
         else:
             self._run_test_code(tests.code, namespace)
             check = _check_in(namespace)
-            self._case(lambda: check(reach(function, steps)), "check")
+            self._case(lambda: check(reach(function, steps)), name="check")
 
     def _check_asserts(self, namespace: dict[str, Any], find: Callable[[], object]) -> None:
         """Run a check whose asserts are cases; an exception between them fails the rest."""
         splitter = SplitAsserts()
         tree = ast.fix_missing_locations(splitter.visit(ast.parse(self._tests["test"])))
         self.report.write(total=splitter.count)
-        cases = namespace["__case__"] = AssertCases(self.report, self._session, self._failed_case)
+        cases = namespace["__case__"] = AssertCases(self._write, self._session, self._failed_case)
         self._run_test_code(compile(tree, TEST_FILE, "exec", dont_inherit=True), namespace)
         check = _check_in(namespace)
         result = self._run_case(lambda: check(find()))
         if result is not None and not result["passed"]:
-            self.report.write(**result, name="check")
+            self._write(result, name="check")
         else:
-            cases.finish()
+            self.report.write(total=cases.finish())
 
     def _asserts(self) -> None:
         setup, statements = self._tests["setup"], self._tests["asserts"]
@@ -247,7 +272,7 @@ class Tester:
         if setup.strip():
             self._run_test_code(codes[0], namespace)
         for statement, code in zip(statements, codes[1:], strict=True):
-            self._case(functools.partial(exec, code, namespace), statement.strip()[:MAX_TEXT])
+            self._case(functools.partial(exec, code, namespace), name=statement.strip()[:MAX_TEXT])
 
     def _provide(self, namespace: dict[str, Any], trees: list[ast.Module]) -> None:
         """Add names that the tests use but don't define to their namespace, from the program or the standard library."""

@@ -81,6 +81,18 @@ def starred_modules(tree: ast.Module) -> set[str]:
     return {root_of(node.module or "") for node in imports if node.names[0].name == "*"}
 
 
+def tried_lines(tree: ast.Module) -> set[int]:
+    """Lines of a test file in the body of a `try`."""
+    bodies = (node.body for node in ast.walk(tree) if isinstance(node, ast.Try | ast.TryStar))
+    return {line for body in bodies for line in range(body[0].lineno, (body[-1].end_lineno or 0) + 1)}
+
+
+def reads_names(tree: ast.Module, line: int) -> bool:
+    """Whether the top-level statement at a line of a test file reads any name; line 0 stands for the whole file."""
+    nodes = (node for statement in tree.body if not line or _spans(statement, line) for node in ast.walk(statement))
+    return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) for node in nodes)
+
+
 def depends_on(tree: ast.Module, names: Collection[str], line: int) -> bool:
     """Whether the top-level statement at a line of a test file may depend on the program; line 0 stands for all decorators.
 

@@ -34,8 +34,14 @@ _Error = Mapping[str, Any]
 class Exceptions:
     """Rebuilds classes and exceptions from the candidate's descriptions."""
 
-    def __init__(self, decode: Callable[[Wire], Any]) -> None:
+    def __init__(self, decode: Callable[[Wire], Any], request: Callable[..., Any]) -> None:
+        """`request` runs an operation in the candidate on a class or exception that has a number."""
         self._decode = decode
+        self._request = request
+        self.numbers: dict[type[BaseException], int] = {}
+        """Handles of the program's classes that these are copies of."""
+        self._made: dict[int, BaseException] = {}
+        """Exceptions that the tests have made of the program's classes, by their handles."""
         self._classes: dict[str, type[BaseException]] = {}
         self._named: dict[type[BaseException], type[BaseException]] = {}
         """For each class that the program has a name for, the derived class that the tests see."""
@@ -63,9 +69,9 @@ class Exceptions:
                 self._classes[key] = known
                 return known
             base_classes = tuple(dict.fromkeys(map(self._class, bases))) or (Exception,)
-            self._classes[key] = type(
-                name if str(name).isidentifier() else "Exception", base_classes, {"__str__": _text}
-            )
+            shown = name if str(name).isidentifier() else "Exception"
+            made: Any = _ProgramClass(shown, base_classes, {**_CONTENT, "_exceptions": self})
+            self._classes[key] = made
         return self._classes[key]
 
     def _class_raised(self, cls: type[BaseException]) -> type[BaseException]:
@@ -78,19 +84,54 @@ class Exceptions:
             self._raised[cls] = bases[0] if len(bases) == 1 else _derived(cls, *bases)
         return self._raised[cls]
 
+    def number_of(self, value: object) -> int | None:
+        """The handle of an exception of the program, or of its class or that from which the tests have derived it."""
+        if isinstance(value, BaseException):
+            number = value.__dict__.get(_NUMBER)
+            return number if type(number) is int else None
+        for base in value.__mro__ if isinstance(value, type) else ():
+            if base in self.numbers or base in self._classes.values():
+                return self.numbers.get(base)
+        return None
+
+    def attribute(self, value: object, name: str) -> object:
+        """An attribute that a class of the program, or an instance of it, has there."""
+        if name.startswith("_") or self.number_of(value) is None:
+            shown = f"type object {value.__name__!r}" if isinstance(value, type) else f"{type(value).__name__!r} object"
+            raise AttributeError(f"{shown} has no attribute {name!r}")
+        return self._request("getattr", value, name)
+
+    def construct(self, error: BaseException, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+        """Have the program make the exception that a test makes of one of its classes."""
+        if self.number_of(type(error)) is None:
+            return
+        try:
+            self._request("make", type(error), *args, **kwargs)
+        except BaseException as made:
+            description = made.__dict__.get("candidate_error")
+            if description is None or not description["made"]:
+                raise
+            error.args = made.args
+            error.__dict__.update({**made.__dict__, _MADE: description})
+            del error.__dict__["candidate_error"]
+            self._made[description["number"]] = error
+
     def raised(self, error: _Error, operation: str = "") -> BaseException:
         """Rebuild the exception that an operation raised, with those that led to it, from what `tidy` returns.
 
         The operation is empty for one that led to another. An invalid description raises some exception.
         """
         cls = self._class(error["class"])
+        if isinstance(known := self._made.get(error["number"]), cls):
+            return known
         if issubclass(cls, BaseExceptionGroup):
             # Its members are not sent: what needs them is not supported.
             cls, error = Exception if issubclass(cls, ExceptionGroup) else BaseException, {**error, "args": None}
         if cls is _STOPS.get(operation):
             made = self._class_raised(cls)(*(self._decode(error["args"]) if error["args"] else ()))
         elif any(base.__name__ in _STOPPING and _is_shared(base.__module__) for base in cls.__mro__):
-            made = self._class_raised(RuntimeError)(f"the program raised {error['type']}")
+            base = self._class_raised(Exception if issubclass(cls, Exception) else BaseException)
+            made = _derived(cls, base)(f"the program raised {error['type']}")
             made.__dict__[STANDS_FOR] = self._single(cls, error)
             made.__dict__[STANDS_FOR].__dict__["candidate_error"] = error
         else:
@@ -98,6 +139,9 @@ class Exceptions:
         if error["attributes"] is not None:
             made.__dict__.update(self._decode(error["attributes"]))
         made.__dict__["candidate_error"] = error
+        made.__dict__[_NUMBER] = error["number"]
+        if error["class_number"] is not None and cls in self._classes.values():
+            self.numbers.setdefault(cls, error["class_number"])
         if error["links"] is not None:
             cause, context, suppresses = error["links"]
             made.__cause__ = self._linked(cause)
@@ -114,6 +158,16 @@ class Exceptions:
 
     def _linked(self, error: Any) -> BaseException | None:
         return None if error is None else self.raised(tidy(error))
+
+
+class _ProgramClass(type):
+    """The class of the program's exception classes."""
+
+    _exceptions: Exceptions
+
+    def __getattr__(cls, name: str) -> object:
+        exceptions: Exceptions = cls._exceptions
+        return exceptions.attribute(cls, name)
 
 
 def _known(module: str, name: str) -> type[BaseException] | None:
@@ -141,15 +195,28 @@ def _constructed(cls: type[BaseException], args: tuple[object, ...]) -> BaseExce
         return cls.__new__(cls)
 
 
+def _construct(error: Any, *args: object, **kwargs: object) -> None:
+    error._exceptions.construct(error, args, kwargs)
+
+
+def _attribute(error: Any, name: str) -> object:
+    return error._exceptions.attribute(error, name)
+
+
 def _text(error: BaseException) -> str:
-    """`__str__` of the program's exception classes: the program's text, or the usual one for an instance that a test makes."""
-    theirs = error.__dict__.get("candidate_error")
+    """`__str__` of the program's exception classes: the program's text."""
+    theirs = error.__dict__.get("candidate_error") or error.__dict__.get(_MADE)
     return BaseException.__str__(error) if theirs is None else theirs["message"]
+
+
+_CONTENT = {"__init__": _construct, "__getattr__": _attribute, "__str__": _text}
+_NUMBER, _MADE = "candidate_number", "candidate_made"
+"""Attributes that hold an exception's handle, and the description of one that a test has made."""
 
 
 def tidy(error: Any) -> dict[str, Any]:
     """Reduce the candidate's description of an exception to the expected fields and types."""
-    line, number, file = error.get("line"), error.get("errno"), error.get("file")
+    line, code, file = error.get("line"), error.get("errno"), error.get("file")
     return {
         "type": str(error["type"])[:MAX_TEXT],
         "bases": [str(name) for name in error["bases"]][:20],
@@ -157,11 +224,13 @@ def tidy(error: Any) -> dict[str, Any]:
         "file": file[:MAX_TEXT] if type(file) is str else None,
         "line": line if type(line) is int else None,
         "forbidden": error.get("forbidden") is True,
-        "errno": number if type(number) is int else None,
+        "errno": code if type(code) is int else None,
         "unsendable": error.get("unsendable") is True,
         "unsupported": error.get("unsupported") is True,
         "class": error["class"],
         "args": error.get("args"),
         "attributes": error.get("attributes"),
         "links": error.get("links"),
+        **{key: n if type(n := error.get(key)) is int else None for key in ("number", "class_number")},
+        "made": error.get("made") is True,
     }

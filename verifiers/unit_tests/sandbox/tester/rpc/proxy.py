@@ -16,21 +16,21 @@ import opcode
 import types
 import typing
 from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ...protocol.object_types import OPERATORS, PROTOCOLS, STANDARD_CLASSES
 from ...protocol.signatures import signature_of_parts
 from ..outcomes import UnsupportedTestError
-from ..report import TEST_FILE, unsupported
+from ..report import TEST_FILE, refusal, unsupported
 from .callbacks import is_of_the_tests
 
 if TYPE_CHECKING:
     from .session import Session
 
-_ONLY_PLAIN = (
+ONLY_PLAIN = (
     "the program would learn the expected value and be its own judge; only plain data is compared with plain data"
 )
-_COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "equals"})
+COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "equals"})
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge"})
 _GUARDED = frozenset(f"__{name}__" for name in OPERATORS)
 _UNSUPPORTED = ("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ", "__base", "__mro__")
@@ -49,17 +49,13 @@ _SLOTS = (
 def _binary_operator(name: str) -> Callable[..., object]:
     """A binary operator, which accepts no plain operand."""
 
-    def method(self: Proxy, other: object) -> object:
+    def method(self: Proxy, other: object, *others: object) -> object:
         # `sum` starts with 0, which reveals nothing about the expected value.
         begins_sum = name == "radd" and type(other) is int and other == 0
-        if not (isinstance(other, Proxy) or begins_sum):
-            raise _withheld(
-                self, TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {_ONLY_PLAIN}")
-            )
+        if others or not (isinstance(other, Proxy) or begins_sum):
+            raise refusal(TypeError(f"{name} of a {self._remote_type_name} and a {type(other).__name__}: {ONLY_PLAIN}"))
         value = self._remote_session.request(name, self, other)
-        if name in _COMPARISONS and type(value) is not bool:
-            raise TypeError(f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a bool")
-        return value
+        return bool(value) if name in _COMPARISONS else value
 
     return method
 
@@ -97,7 +93,7 @@ class Proxy:
     These methods exist for every object; `_Everything` has those that depend on its type.
     """
 
-    __slots__ = _SLOTS
+    __slots__ = (*_SLOTS, "__weakref__")
     __comparing__ = False
     """Whether the object's class defines `==`."""
     _remote_session: Session
@@ -108,11 +104,11 @@ class Proxy:
 
     def __new__(cls, /, *args: object, **kwargs: object) -> Self:
         """Refuse: `make_proxy` makes proxies, and a test has called the type of an object of the program."""
-        raise unsupported(TypeError(f"type(x)(...) can't make a {cls.__name__} of the program: call the class by name"))
+        raise refusal(TypeError(f"type(x)(...) can't make a {cls.__name__} of the program: call the class by name"))
 
     def __getattr__(self, name: str) -> object:
-        if name in _COMPARING_METHODS:
-            raise unsupported(AttributeError(f"{name} of a {self._remote_type_name}: {_ONLY_PLAIN}"))
+        if name in COMPARING_METHODS:
+            raise refusal(AttributeError(f"{name} of a {self._remote_type_name}: {ONLY_PLAIN}"))
         if name in _GUARDED:
             return self._guarded_method(name)
         if name.startswith(_UNSUPPORTED):
@@ -146,18 +142,27 @@ class Proxy:
         if self is other:
             return True
         if not isinstance(other, Proxy):
-            return _says_equal(other, self)
-        return self._remote_session.request("eq", self, other) is True and not self._says_yes_to_all("eq")
+            return self._equals_plain("eq", other)
+        return bool(self._remote_session.request("eq", self, other)) and not self._says_yes_to_all("eq")
 
     def __ne__(self, other: object) -> bool:
         if isinstance(other, Proxy):
-            return self._remote_session.request("ne", self, other) is True
-        return not _says_equal(other, self)
+            return bool(self._remote_session.request("ne", self, other))
+        return not self._equals_plain("ne", other)
+
+    def _equals_plain(self, operation: str, other: object) -> bool:
+        """Whether an object of the tests claims to equal this one; plain values never do, and the program is asked later."""
+        if is_of_the_tests(other):
+            return type(other).__eq__(other, self) is True
+        if type(self).__comparing__:
+            self._remote_session.unsupported_uses += 1
+            self._remote_session.assume(operation, self, other, operation == "ne")
+        return False
 
     def _says_yes_to_all(self, operation: str) -> bool:
         """Whether the object also claims to equal or contain a sentinel, so that its answer must be discarded."""
         try:
-            return self._remote_session.request(operation, self, _nobody) is not False
+            return bool(self._remote_session.request(operation, self, _nobody))
         except Exception:  # noqa: BLE001 - raising for an unknown object is a valid answer
             return False
 
@@ -186,11 +191,11 @@ class Proxy:
             raise TypeError(f"a test derives a class from the program's {self._remote_number!r}, which is not a class")
         # Had the program made it an exception class, the test could derive from it.
         message = f"a test derives a class from the program's {self._remote_number!r}, which lives elsewhere"
-        raise unsupported(UnsupportedTestError(message))
+        raise refusal(UnsupportedTestError(message))
 
     def __instancecheck__(self, value: object) -> bool:
         session = self._remote_session
-        known = isinstance(value, Proxy) or session.has_handle(value)
+        known = isinstance(value, Proxy) or session.has_class(value)
         return known and session.request("isinstance", self, value) is True
 
     def __subclasscheck__(self, value: object) -> bool:
@@ -204,10 +209,10 @@ class Proxy:
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         # NumPy reads size and items several times, and the program could answer differently each time.
-        raise unsupported(TypeError(f"an array of a {self._remote_type_name} of the program"))
+        raise refusal(TypeError(f"an array of a {self._remote_type_name} of the program"))
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise _withheld(self, TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test"))
+        raise refusal(TypeError(f"a {self._remote_type_name} of the program can't be pickled by a test"))
 
     # Every object has these, whatever its class.
     __lt__, __le__, __gt__, __ge__ = (_binary_operator(name) for name in ("lt", "le", "gt", "ge"))
@@ -259,11 +264,14 @@ class _Everything(Proxy):
 
     def __contains__(self, value: object) -> bool:
         if isinstance(value, Proxy):
-            contains = self._remote_session.request("contains", self, value) is True
+            contains = bool(self._remote_session.request("contains", self, value))
             return contains and not self._says_yes_to_all("contains")
         if not hasattr(type(self), "__iter__"):
-            raise _withheld(self, TypeError(f"whether a {self._remote_type_name} holds plain data: {_ONLY_PLAIN}"))
-        return any(value is item or value == item for item in self)
+            raise refusal(TypeError(f"whether a {self._remote_type_name} holds plain data: {ONLY_PLAIN}"))
+        self._remote_session.assume("contains", self, value, None)
+        found = any(value is item or value == item for item in self)
+        self._remote_session.unsupported_uses += not found  # its class may hold more than it yields
+        return found
 
     def __bool__(self) -> bool:
         return self._remote_converted("bool") is True
@@ -347,27 +355,8 @@ def _leave(
     )
     if answer is True and error is not None and not (own or isinstance(error, AssertionError)):
         # Raised again, it could be what the test expects of a program that suppresses nothing.
-        _withheld(remote, error)
+        refusal(error)
     return answer is True and own
-
-
-ErrorT = TypeVar("ErrorT", bound=BaseException)
-
-
-def _withheld(remote: Proxy, error: ErrorT) -> ErrorT:
-    """Mark an exception in place of the program's own answer: a test that expects one must not pass by it."""
-    remote._remote_session.withheld += 1
-    unsupported(error)
-    return error
-
-
-def _says_equal(other: object, remote: Proxy) -> bool:
-    """Whether an object defined by the tests claims to equal one of the program; plain values never do."""
-    if is_of_the_tests(other):
-        return type(other).__eq__(other, remote) is True
-    if type(remote).__comparing__:
-        remote._remote_session.unsupported_uses += 1
-    return False
 
 
 def _nobody() -> None:
@@ -428,9 +417,8 @@ def proxy_class(type_name: str, protocols: str, standard_classes: str, fields: s
         content["__hash__"] = None
     shown = _shown_class(type_name, standard_classes.split())
     if shown is not None:
-        content["__class__"] = property(lambda _: shown)
-    # A dataclass's `==` accepts only its own class.
-    content["__comparing__"] = "eq" in protocols.split() and not fields
+        content["__class__"] = property(functools.partial(_shown, shown))
+    content["__comparing__"] = not {"eq", "ne"}.isdisjoint(protocols.split())
     if fields:
         content["__dataclass_fields__"] = _fields_of(fields.split())
     made = type(type_name, (Proxy,), content | {"__slots__": ()})
@@ -445,6 +433,11 @@ def _shown_class(type_name: str, names: list[str]) -> type | None:
     if [cls.__name__ for cls in classes] == [type_name]:
         return classes[0]
     return type(type_name, tuple(classes), {}) if classes else None
+
+
+def _shown(cls: type, remote: Proxy) -> type:
+    remote._remote_session.has_answered = True  # tests may go on in one way for a class, and in another for a function
+    return cls
 
 
 def _fields_of(names: list[str]) -> object:

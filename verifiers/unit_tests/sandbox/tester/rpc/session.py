@@ -6,24 +6,28 @@ failure of the program, before another line of the tests runs.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import operator
 import sys
 import threading
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ...candidate.tester_objects import UnsupportedUseError
 from ...protocol.channel import Channel, ChannelClosedError, InvalidMessageError
-from ...protocol.codec import Decoder, Encoder, NotPlainError, Wire, named_tuple
+from ...protocol.codec import DERIVED, Decoder, Encoder, NotPlainError, Wire, named_tuple
+from ...protocol.object_types import describe_type_of
 from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
 from ..analysis.side_effects import PURE_MODULES
 from ..outcomes import raised_by_assertion
-from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, text_of
+from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, refusal, text_of, unsupported
 from .callbacks import description_of, kind_of, operate
+from .derived import derived_content
 from .exceptions import Exceptions, tidy
 from .proxy import Proxy, as_coroutine, make_proxy, proxy_class
 from .turn_lock import Turns
@@ -34,8 +38,21 @@ int float complex bytes index trunc floor ceil round format abs neg pos invert d
 """
 _LOOKING = frozenset(_LOOKS.split())
 """Operations that change no object. An attribute or the next item may: an object can be drained by them."""
+_MOST_ASSUMPTIONS = 10_000
+"""In one case."""
 _LONGEST_TYPE_INFO = 8 << 10
 """Characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """An answer assumed for the program, which was not asked because it would learn what the tests expect."""
+
+    operation: str
+    remote: Proxy
+    value: object
+    answer: bool | None
+    """None for whether the object's iteration yields the value."""
 
 
 class Session:
@@ -52,12 +69,13 @@ class Session:
         self._callbacks: list[object] = []
         self._callback_numbers: dict[int, int] = {}
         self._remotes: dict[int, Proxy] = {}
-        self._members: dict[int, Any] = {}
-        """Members of enumerations of numbers or texts, by their handles."""
+        self._derived: dict[int, Any] = {}
+        """Values of classes derived from those of plain data, by their handles."""
+        self._derived_numbers: dict[int, int] = {}
+        """Their handles by their ids."""
+        self._derived_classes: dict[object, Any] = {}
         self._tuple_classes: dict[tuple[str, tuple[str, ...]], Any] = {}
-        self._exception_numbers: dict[type[BaseException], object] = {}
-        """Handles of the program's exception classes that these are copies of."""
-        self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire))
+        self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire), self.request)
         self.turns = Turns(report)
         self._shared = Table(self._encode_opaque, self.decode_special, first=0)
         self._last_resolved: dict[int, list[object]] = {}
@@ -66,8 +84,8 @@ class Session:
         """Whether the program has sent anything that could influence the tests, more than functions and classes."""
         self.unsupported_uses = 0
         """How often the program was not asked whether its object equals plain data, or for an array's memory."""
-        self.withheld = 0
-        """How often an exception came from here in place of the program's own answer."""
+        self._assumptions: dict[object, Assumption] = {}
+        """Those made since they were last taken."""
         self.changes = 0
         """Number of requests that may have changed the program's objects."""
         self._failed: BaseException | None = None
@@ -113,7 +131,7 @@ class Session:
         """Turn an answer of `resolve` into a value."""
         try:
             if answer[0] == "exception":
-                return self._exceptions.named(answer[1])
+                return self._class_of_exceptions(answer)
             with self.turns:
                 return self._shared.reader().decode(answer[-1])
         except Exception as problem:  # noqa: BLE001 - recorded in the report
@@ -171,6 +189,38 @@ class Session:
             finally:
                 self._raise_failed()
 
+    def assume(self, operation: str, remote: Proxy, value: object, answer: bool | None) -> None:
+        """Assume an answer of the program for now."""
+        try:
+            Encoder(self._encode_opaque).encode(value)
+        except (NotPlainError, RecursionError):
+            value = _unknown
+        key = operation, remote._remote_number, type(value), value if type(value) in (int, str) else id(value)
+        if len(self._assumptions) < _MOST_ASSUMPTIONS:
+            self._assumptions[key] = Assumption(operation, remote, value, answer)
+        else:
+            refusal(TypeError("a case makes too many comparisons with objects of the program"))
+
+    def take_assumptions(self) -> list[Assumption]:
+        """The assumptions made since the last call."""
+        taken, self._assumptions = list(self._assumptions.values()), {}
+        return taken
+
+    def verify(self, assumptions: Iterable[Assumption]) -> None:
+        """Ask the program, when no test runs any more: raise its exception, or one that says that it gives another answer.
+
+        The object may have changed since then: what it holds is asked of its iteration again.
+        """
+        for assumption in assumptions:
+            remote, value, expected = assumption.remote, assumption.value, assumption.answer
+            if expected is None:
+                expected = any(value is item or value == item for item in remote)  # type: ignore[attr-defined]  # its class has __iter__
+            if bool(self.request(assumption.operation, remote, value)) is not expected:
+                cls = type(value).__name__
+                raise unsupported(
+                    TypeError(f"{assumption.operation} of a {type(remote).__name__} and a {cls} is not {expected}")
+                )
+
     def is_from_program(self, container: object) -> bool:
         """Whether this container came from the program."""
         return self._shared.is_from_other_side(container)
@@ -211,7 +261,12 @@ class Session:
             writer.abandon()
             writer = self._shared.writer()
             answer, contents = (
-                ["error", *_name_and_bases(type(error)), self._text_for_program(error)],
+                [
+                    "error",
+                    *_name_and_bases(type(error)),
+                    self._text_for_program(error),
+                    self._exceptions.number_of(error),
+                ],
                 writer.contents(),
             )
         finally:
@@ -245,8 +300,8 @@ class Session:
             return operator.itemgetter(0)
         if wire[0] == "xc":
             return self._class_of_exceptions(wire)
-        if wire[0] == "en":
-            return self._member(wire)
+        if wire[0] == DERIVED:
+            return functools.partial(self._derived_value, *wire[1:4])
         raise ValueError(f"unknown tag: {wire[0]!r}")
 
     def _remote(self, wire: Wire) -> object:
@@ -268,66 +323,57 @@ class Session:
     def _tuple_class(self, name: str, fields: tuple[str, ...]) -> Any:
         """A class of named tuples, which are compared here; their further attributes are the program's."""
         if (name, fields) not in self._tuple_classes:
-            content = {"__slots__": (), "__getattr__": self._attribute()}
+            content = {"__slots__": (), **derived_content(self, ())}
             self._tuple_classes[name, fields] = type(name, (named_tuple(name, fields),), content)
         return self._tuple_classes[name, fields]
 
-    def _attribute(self) -> Callable[[object, str], object]:
-        """What gives the attributes of a value that only its class in the program has, such as its methods."""
-
-        def attribute(value: object, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
-            return self.request("getattr", value, name)
-
-        return attribute
-
-    def _text(self, operation: str) -> Callable[..., str]:
-        """What gives a text of a value as its class in the program does."""
-
-        def text(value: object, *args: object) -> str:
-            said = self.request(operation, value, *args)
-            if type(said) is not str:
-                raise TypeError(f"{operation}() of a {type(value).__name__} is no text")
-            return said
-
-        return text
-
-    def _member(self, wire: Wire) -> Any:
-        """A member of an enumeration of numbers or texts: its content, of a class of its own, and its handle's attributes."""
-        _, number, name, content = wire
-        if number not in self._members:
-            if type(number) is not int or type(content) not in (int, float, str):
-                raise TypeError("a member must have a number and plain content")
-            texts = {f"__{operation}__": self._text(operation) for operation in ("str", "repr", "format")}
-            cls: Any = type(str(name), (type(content),), {"__getattr__": self._attribute(), **texts})
-            self._members[number] = cls(content)
-            self._members[number].__dict__["_remote_number"] = number
-        # Its operators are not sent.
+    def _derived_value(self, number: int | None, name: str, own: list[str], content: list[Any]) -> Any:
+        """A value with this content, of a class of its own, which has the attributes of its class in the program."""
+        # Operators of its class may come from elsewhere than the class that is described.
         self.unsupported_uses += 1
-        return self._members[number]
+        if number in self._derived:
+            return self._derived[number]
+        (plain,) = content
+        base = type(plain)
+        key = base, name, tuple(own)
+        if key not in self._derived_classes:
+            if base.__module__ not in ("builtins", __name__):
+                raise TypeError(f"a derived value can't be a {base.__name__}")
+            self._derived_classes[key] = type(str(name), (base,), derived_content(self, own))
+        cls = self._derived_classes[key]
+        value = tuple.__new__(cls, plain) if issubclass(base, tuple) else cls(plain)
+        if type(number) is int:
+            self._derived[number] = value
+            self._derived_numbers[id(value)] = number
+        return value
 
     def _class_of_exceptions(self, wire: Wire) -> type[BaseException]:
         """An exception class that is an attribute of something."""
         _, number, description = wire
         cls = self._exceptions.named(description)
-        self._exception_numbers[cls] = number
+        if type(number) is not int:
+            raise TypeError("a handle must be a number")
+        self._exceptions.numbers[cls] = number
         return cls
 
-    def has_handle(self, value: object) -> bool:
-        """Whether a value is a member of an enumeration of the program."""
-        return any(value is member for member in self._members.values())
+    def has_class(self, value: object) -> bool:
+        """Whether a value's class is one in the program too."""
+        cls = type(value)
+        return cls in self._derived_classes.values() or cls in self._tuple_classes.values()
 
     def _encode_opaque(self, value: object) -> Wire:
         if isinstance(value, Proxy):
             return ["h", value._remote_number]
-        if self.has_handle(value):
-            return ["h", value._remote_number]  # type: ignore[attr-defined]  # a member has it
+        if id(value) in self._derived_numbers:
+            return ["h", self._derived_numbers[id(value)]]
+        if self.has_class(value):
+            return None
         if id(value) in self._coroutines:
             return ["h", self._coroutines[id(value)][1]._remote_number]
+        number = self._exceptions.number_of(value)
+        if number is not None:
+            return ["h", number]
         if isinstance(value, type) and issubclass(value, BaseException):
-            if value in self._exception_numbers:
-                return ["h", self._exception_numbers[value]]
             return ["x", *_name_and_bases(value)]
         if isinstance(value, BaseException):
             return ["xi", *_name_and_bases(type(value)), Encoder(self._encode_opaque).encode(value.args)]
@@ -378,16 +424,20 @@ class Session:
         self._report.end(failure=failure, reason=reason)
 
 
+def _unknown() -> None:
+    """What the program sees in place of a value that can't be sent."""
+
+
 def _reveals_nothing(answer: Wire) -> bool:
     """Whether an answer of `resolve` says no more of a name than that it is missing, or a function or class."""
     handle = answer[-1]
     return answer == ["missing"] or (
-        answer[0] == "value"
-        and type(handle) is list
-        and handle[:1] == ["h"]
-        and handle[2:3] in (["function"], ["type"])
-        and handle[5:] == [""]  # fields of a dataclass have names that the program chooses
+        answer[0] == "value" and type(handle) is list and handle[:1] == ["h"] and handle[2:] in _USUAL_TYPES
     )
+
+
+_USUAL_TYPES = [list(describe_type_of(value)) for value in (_reveals_nothing, Session)]
+"""Descriptions of a function and of a class, which say nothing more."""
 
 
 def _class_of(handle: Wire) -> type[Proxy]:

@@ -7,6 +7,7 @@ parametrization and set-up functions. Unsupported features raise `UnsupportedTes
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import itertools
@@ -61,7 +62,7 @@ def collect(namespace: Mapping[str, Any]) -> list[CollectedTest]:
             unit_cases += _unit_cases(value)
         elif issubclass(cls, type) and name.startswith("Test") and value.__module__ == "tests":
             tests += _methods(value, namespace)
-    return _Runner(namespace, tests).cases() + unit_cases
+    return _Runner(namespace, tests).cases(unit_cases)
 
 
 def _methods(cls: type[Any], namespace: Mapping[str, Any]) -> Iterator[_Test]:
@@ -183,7 +184,7 @@ def _fixtures_of(namespace: Mapping[str, Any], cls: type[Any] | None) -> dict[st
     fixtures = dict(OWN_FIXTURES)
     own = {name: inspect.getattr_static(cls, name) for name in dir(cls)} if cls else {}
     for content in (namespace, own):
-        fixtures |= {value.name or name: value for name, value in content.items() if isinstance(value, Fixture)}
+        fixtures |= {value.name or name: value for name, value in content.items() if type(value) is Fixture}
     return fixtures
 
 
@@ -236,13 +237,30 @@ class _Runner:
         self._class: type[Any] | None = None
         self._stacks = {scope: contextlib.ExitStack() for scope in ("function", "class", "module")}
         self._values: dict[str, dict[tuple[str, int, int], Any]] = {scope: {} for scope in self._stacks}
-        self._started = False
 
-    def cases(self) -> list[CollectedTest]:
-        return [CollectedTest(test.name, self._bound(number, test)) for number, test in enumerate(self._tests)]
+    def cases(self, unit_cases: Sequence[CollectedTest]) -> list[CollectedTest]:
+        """The tests, and those of unittest after them, between the module's set-up and clean-up."""
+        cases = [
+            *(CollectedTest(test.name, functools.partial(self._run, n, test)) for n, test in enumerate(self._tests)),
+            *unit_cases,
+        ]
+        return [
+            CollectedTest(case.name, functools.partial(self._in_module, case.run, case is cases[0], case is cases[-1]))
+            for case in cases
+        ]
 
-    def _bound(self, number: int, test: _Test) -> Callable[[], None]:
-        return lambda: self._run(number, test)
+    def _in_module(self, run: Callable[[], None], first: bool, last: bool) -> None:
+        try:
+            if first:
+                self._set_up("module", self._of_module, "module", None)
+            run()
+        finally:
+            if last:
+                self._leave("module")
+
+    def _of_module(self, name: str) -> Any:
+        unittests = {"setup_module": "setUpModule", "teardown_module": "tearDownModule"}
+        return self._namespace.get(unittests[name]) or self._namespace.get(name)
 
     def _run(self, number: int, test: _Test) -> None:
         following = self._tests[number + 1] if number + 1 < len(self._tests) else None
@@ -253,13 +271,8 @@ class _Runner:
             self._leave("function")
             if following is None or following.cls is not test.cls:
                 self._leave("class")
-            if following is None:
-                self._leave("module")
 
     def _enter(self, test: _Test) -> None:
-        if not self._started:
-            self._started = True
-            self._set_up("module", self._namespace.get, "module", None)
         if test.cls is not None and test.cls is not self._class:
             self._set_up("class", lambda name: getattr(test.cls, name, None), "class", test.cls)
         self._class = test.cls

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dis
 import importlib
+import sys
 import types
 from collections.abc import Collection, Sequence
 from importlib.machinery import ModuleSpec
@@ -11,7 +13,7 @@ from typing import Any
 from ...protocol import packages
 from ...protocol.packages import root_of
 from ...protocol.source_files import Loader
-from ..report import absent
+from ..report import TEST_FILE, absent
 from ..rpc.proxy import Proxy
 from ..rpc.session import Session
 
@@ -19,10 +21,14 @@ from ..rpc.session import Session
 class ProgramFinder(Loader):
     """Lets tests import the program's modules as proxies, and nothing else of the program."""
 
-    def __init__(self, session: Session, *, starred: Collection[str]) -> None:
-        """Create a finder for `sys.meta_path`; `starred` are the names that `from solution import *` may bind."""
+    def __init__(self, session: Session, *, starred: Collection[str], tried: Collection[int]) -> None:
+        """Create a finder for `sys.meta_path`.
+
+        `starred` are the names that `from solution import *` may bind, `tried` the lines of the test file in a `try`.
+        """
         self._session = session
         self._starred = starred
+        self._tried = tried
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
         """Find a module of the program by its name."""
@@ -54,9 +60,17 @@ class ProgramFinder(Loader):
         answers = self._session.resolve(sorted(self._starred), module)
         return [name for name, answer in answers.items() if answer[0] != "missing"]
 
+    def _is_required(self, frame: types.FrameType) -> bool:
+        """Whether test code fails here without an attribute: not where `hasattr` or a `try` asks for it."""
+        if frame.f_code.co_filename != TEST_FILE:
+            return frame.f_globals.get("__name__") == "importlib._bootstrap"  # before the import statement itself asks
+        return frame.f_code.co_code[frame.f_lasti] in _REQUIRING_CODES and frame.f_lineno not in self._tried
+
     def attribute(self, module: str, name: str) -> object:
         """A global or a submodule of a module; AttributeError if it has neither."""
         answer = self._session.resolve([name], module)[name]
+        if answer[0] == "missing" or not self._is_required(sys._getframe(2)):
+            self._session.has_answered = True  # by its absence or presence
         package = packages.named(name)
         if package is not None and answer[0] != "missing":
             return importlib.import_module(package)
@@ -69,10 +83,12 @@ class ProgramFinder(Loader):
         except ModuleNotFoundError as error:
             if error.name != f"{module}.{name}":
                 raise
-            self._session.has_answered = True  # by its absence
             raise absent(AttributeError, f"module {module!r} has no attribute {name!r}") from None
 
 
+_REQUIRING = ("IMPORT_FROM", "LOAD_ATTR", "LOAD_METHOD", "IMPORT_STAR", "CALL_INTRINSIC_1")
+_REQUIRING_CODES = frozenset(dis.opmap[name] for name in _REQUIRING if name in dis.opmap)
+"""Instructions that import a name, read an attribute, or import `*`, in some version of Python."""
 _REMOTE, _FINDER = "__remote__", "__finder__"
 """Keys in a module's namespace; underscores keep them apart from the program's names, which come through `__getattr__`."""
 

@@ -59,9 +59,10 @@ class OwnProcessTester(Tester):
         )
 
     def _names_of_program(self, tree: ast.Module) -> Collection[str]:
-        modules = self._session.program_modules
-        files = {path for path, text in self._tests["files"].items() if any(name in text for name in modules)}
-        modules |= {root_of(module_name(path)) for path in files}
+        modules = set(self._session.program_modules)
+        for _ in self._tests["files"]:  # one may import another that imports the program
+            using = (path for path, text in self._tests["files"].items() if any(name in text for name in modules))
+            modules |= {root_of(module_name(path)) for path in using}
         return {*super()._names_of_program(tree), *resolution.imported_names(tree, modules), *modules}
 
     def _functions(self) -> None:
@@ -69,14 +70,12 @@ class OwnProcessTester(Tester):
         self._session.program_modules = frozenset(map(root_of, self._tests["modules"]))
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
         self._provide_for_star(namespace)
-        sys.meta_path.append(ProgramFinder(self._session, starred=self._required_names))
+        tried = resolution.tried_lines(ast.parse(self._source))
+        sys.meta_path.append(ProgramFinder(self._session, starred=self._required_names, tried=tried))
         sys.modules["tests"] = types.ModuleType("tests")
         self._run_test_code(tests.code, namespace)
         self._mirror.watch()
-        tree = ast.parse(self._source)
-        if not self._run_collected(self._collect(namespace)) and (
-            self._session.has_answered or resolution.depends_on(tree, self._names_of_program(tree), 0)
-        ):
+        if not self._run_collected(self._collect(namespace)) and (self._session.has_answered or self._uses_program(0)):
             # Otherwise a program could have all its tests skipped, and not be judged.
             message = "every test was skipped because of what the program is or does"
             self.report.end(failure="wrong_answer", exception={"type": "Skipped", "message": message})
@@ -111,7 +110,7 @@ class OwnProcessTester(Tester):
         total = len(cases)
         self.report.write(total=total)
         for case in cases:
-            if not self._case(case.run, case.name):
+            if not self._case(case.run, name=case.name):
                 total -= 1
                 self.report.write(total=total)
         return total

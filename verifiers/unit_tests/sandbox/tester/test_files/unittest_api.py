@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..outcomes import UnsupportedTestError
+from ..rpc.exceptions import STANDS_FOR
 from ..rpc.proxy import Proxy
 
 _UNSEEN = ("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs")
@@ -25,6 +26,14 @@ def prepare() -> None:
         compare(self, _real_set(first), _real_set(second), msg)
 
     case.assertSetEqual = assert_set_equal
+    context: Any = importlib.import_module("unittest.case")._AssertRaisesContext
+    leave = context.__exit__
+
+    def leave_original(self: Any, cls: object, error: BaseException | None, trace: object) -> object:
+        stood_for = error and error.__dict__.get(STANDS_FOR)
+        return leave(self, type(stood_for), stood_for, trace) if stood_for else leave(self, cls, error, trace)
+
+    context.__exit__ = leave_original
 
 
 def refuse_recorded_warnings() -> None:
