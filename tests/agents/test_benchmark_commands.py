@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 FILES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
 TINY_MODEL = "--layers 1 --width 16 --heads 2 --problems 2 --group 2 --prompt 5 --completion 3"
 ARGUMENTS = {
+    "bandits": "--help",  # matplotlib alone takes longer than all that it plays
     "env_steps": "--streams 2",
     "lag": "--rows 8 --tokens 3 --steps 4 --epochs 1 --layers 1 --width 16 --sleep-ms 1 --turns 1",
     "learning_curves": "--help",  # its supervised start alone takes longer; test_learning_curves.py runs its functions
