@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from rich.table import Table
 
 from agents.commands.common import check_at_least, env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
-from agents.results.at_k import answer_verifier
+from agents.results.at_k import answer_verifier, check_draws
 from agents.results.comparison import (
     Measure,
     MeasureComparison,
@@ -67,6 +68,7 @@ class Compare:
         return 0
 
     def _measures(self, runs: Sequence[RecordedRun]) -> list[Measure]:
+        check_draws(min(map(_most_samples, runs)), pass_at=self.pass_at, maj_at=self.maj_at)
         measures = [score_measure(runs), *(pass_measure(runs, k) for k in self.pass_at)]
         if not self.maj_at:
             return measures
@@ -74,6 +76,11 @@ class Compare:
         with shown_warnings():
             votes = [_votes(run, arguments) for run in runs]
         return measures + [maj_measure(runs, votes, k) for k in self.maj_at]
+
+
+def _most_samples(run: RecordedRun) -> int:
+    """The number of samples of the problem that has most."""
+    return max(Counter(sample.problem for sample in run.samples()).values(), default=0)
 
 
 def _votes(run: RecordedRun, arguments: Mapping[str, Any]) -> list[list[int | None]]:
