@@ -41,6 +41,10 @@ def check_rewards(rewards: str, noise: float) -> None:
         raise InvalidArgumentError(f"noise must be a finite number of at least 0, got {noise!r}")
 
 
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 @dataclass(frozen=True)
 class Bandit(ProcessDataset):
     """Pulls of one bandit; a problem is one pull, with luck of its own.
@@ -83,7 +87,7 @@ class Bandit(ProcessDataset):
         if self.means is None:
             drawn = (uniforms(self.instance, 0, arm)[0] for arm in range(self.arms))
             return tuple(NormalDist().inv_cdf(number) if self.rewards == "normal" else number for number in drawn)
-        if not 2 <= len(self.means) <= MOST_ARMS or not all(map(math.isfinite, self.means)):
+        if not 2 <= len(self.means) <= MOST_ARMS or not all(map(_is_finite, self.means)):
             raise InvalidArgumentError(f"means must be 2 to {MOST_ARMS} finite numbers, got {self.means}")
         if self.rewards == "bernoulli" and not all(0 <= mean <= 1 for mean in self.means):
             raise InvalidArgumentError(

@@ -116,9 +116,9 @@ def test_bounds_of_ucb1_by_hand() -> None:
 
 def test_ucb1_keeps_to_its_bound() -> None:
     """Theorem 1 of Auer et al. 2002 bounds the expected regret: that of the mean over seeds by its 99.99 % interval."""
-    for means in (MEANS, (0.5, 0.9), (0.1, 0.2, 0.3, 0.4, 0.95)):
-        runs = np.array([play(UCB1(state_env(means=means)), means, 1000, seed) for seed in range(6)])
-        for pulls in (100, 1000):
+    for means in (MEANS, (0.1, 0.2, 0.3, 0.4, 0.95)):
+        runs = np.array([play(UCB1(state_env(means=means)), means, 800, seed) for seed in range(5)])
+        for pulls in (100, 800):
             regret = runs[:, pulls - 1]
             high = regret.mean() + 4 * regret.std(ddof=1) / math.sqrt(len(regret))
             assert 0 < high < exact.ucb1_bound(means, pulls)
@@ -153,8 +153,8 @@ def test_draws_of_thompson_sampling_are_those_of_the_posterior() -> None:
     for reward in (1.0, 1.0, 0.0):
         pulled(agent, 0, reward)
     rng = np.random.default_rng(0)
-    first = np.mean([agent.choose(0, rng) == 0 for _ in range(4000)])
-    assert abs(first - 0.6) < 6 * math.sqrt(0.6 * 0.4 / 4000)
+    first = np.mean([agent.choose(0, rng) == 0 for _ in range(2000)])
+    assert abs(first - 0.6) < 6 * math.sqrt(0.6 * 0.4 / 2000)
 
 
 def test_the_normal_posterior_by_hand() -> None:
@@ -167,8 +167,8 @@ def test_the_normal_posterior_by_hand() -> None:
     variance = 1 / (1 / 4 + 2 / 9)
     chance = 0.5 * (1 + math.erf(variance * 6 / 9 / math.sqrt(2 * variance)))
     rng = np.random.default_rng(0)
-    first = np.mean([agent.choose(0, rng) == 0 for _ in range(4000)])
-    assert abs(first - chance) < 6 * math.sqrt(chance * (1 - chance) / 4000)
+    first = np.mean([agent.choose(0, rng) == 0 for _ in range(2000)])
+    assert abs(first - chance) < 6 * math.sqrt(chance * (1 - chance) / 2000)
 
 
 def test_estimates_of_linucb_are_ridge_regression() -> None:
@@ -214,9 +214,9 @@ def test_epsilon_greedy_explores_as_often_as_it_says() -> None:
     agent = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.4))
     pulled(agent, 1, 1.0)
     rng = np.random.default_rng(0)
-    share = np.mean([agent.choose(0, rng) == 1 for _ in range(4000)])
+    share = np.mean([agent.choose(0, rng) == 1 for _ in range(2000)])
     expected = 0.6 + 0.4 / 3
-    assert abs(share - expected) < 6 * math.sqrt(expected * (1 - expected) / 4000)
+    assert abs(share - expected) < 6 * math.sqrt(expected * (1 - expected) / 2000)
 
 
 def test_epsilon_decays_with_the_choices_of_its_own_state() -> None:

@@ -41,7 +41,7 @@ def test_walks_are_those_of_the_token_environment(name: str, options: dict[str, 
     moves, walk = move_tokens(tokens.tokenizer), Walk(tokens.tokenizer)
     actions = np.random.default_rng(0)
     ends = set()
-    for seed in range(60):
+    for seed in range(30):
         state, info = plain.reset(seed=seed)
         observation, told = tokens.reset(seed=seed)
         assert info == {name: told[name] for name in info}
