@@ -48,6 +48,7 @@ from agents.commands.main import _COMMANDS, BUG, CANNOT, REFUSED, _load, main
 from agents.commands.train import TrainOptions
 from agents.experiments.gradient_lab import GradientLab
 from agents.policies.transformers.policy import CausalLMPolicy
+from agents.preferences import reward_model
 from agents.results.evaluation_record import EvaluationRecord, Sample, sample_line
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer, CharTokenizer, environment_class
 from rlvr_envs.envs.build import SETTINGS
@@ -72,7 +73,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "audit-verifier": {"name": ("exact",), "dataset": ("Sort",), "limit": ("1",)},
     "train": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "run_folder": ("NEW",), "num_envs": ("2",)},
     "sft": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "out": ("NEW",)},
-    "train-rm": {"pairs": ("pairs.jsonl",), "out": ("NEW",)},
+    "train-rm": {"pairs": ("pairs.jsonl",), "model": ("model",), "out": ("NEW",)},
     "rlhf": {"env": ("Sort",), "env_args": SMALL, "out": ("NEW",)},
     "eval": {"env": ("Sort",), "model": ("model",), "problems": ("1",), "out": ("NEW",)},
     "play": {"env": ("Sort",), "model": ("model",)},
@@ -209,6 +210,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name in (
         (CausalLMPolicy, "act"),
         (Learner, "step"),
+        (reward_model, "backward"),
         (GradientLab, "draw"),
         (audit.Runner, "__enter__"),
         (check_dataset, "judge_golds"),
