@@ -102,11 +102,9 @@ class TwoSidedInteraction:
     @property
     def fingerprint(self) -> str:
         """Which opponent it is, the same in every process."""
-        own = getattr(self.opponent, "fingerprint", None)
-        if own is not None:
-            return str(own)
-        rule = getattr(self.opponent, "rule", type(self.opponent))
-        return f"{rule.__module__}:{rule.__qualname__}"
+        rule = getattr(self.opponent, "rule", self.opponent)
+        named = rule if hasattr(rule, "__qualname__") else type(rule)
+        return f"{named.__module__}:{named.__qualname__}"
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
         """Answer the last move."""

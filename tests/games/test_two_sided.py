@@ -202,6 +202,16 @@ def test_the_move_with_which_the_opponent_wins_reaches_the_verifier() -> None:
     assert (earned, terminated, verdict.detail["over"]) == (0.0, True, True)
 
 
+def test_the_manifest_names_the_opponent() -> None:
+    def lowest(seat: Seat) -> str:
+        return "1"
+
+    scripted: Any = gymnasium.make("rlvr/TicTacToe-v0", opponent="greedy").unwrapped
+    assert scripted.manifest["turns"]["interaction"] == "rlvr_envs.games.in_a_row:greedy_move"
+    own: Any = gymnasium.make("rlvr/TicTacToe-v0", interaction=TwoSidedInteraction(lowest)).unwrapped
+    assert own.manifest["turns"]["interaction"].endswith("<locals>.lowest")
+
+
 def test_an_opponent_who_makes_no_move_loses() -> None:
     opponent = TwoSidedInteraction(lambda seat: "I resign")
     env: Any = gymnasium.make("rlvr/TicTacToe-v0", interaction=opponent, opening=0).unwrapped
