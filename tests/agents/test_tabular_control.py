@@ -127,7 +127,10 @@ def best_values(env: GridWorldStateEnv) -> tuple[np.ndarray, np.ndarray]:
     return going_on, exact.optimal_values(exact.state_mdp(env), gamma=0.3).action[going_on]
 
 
-@pytest.mark.parametrize(("name", "times"), [("q-learning", 300), ("expected-sarsa", 300), ("double-q-learning", 700)])
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [("q-learning", 300), ("expected-sarsa", 300), pytest.param("double-q-learning", 700, marks=pytest.mark.long)],
+)
 def test_values_reach_the_best_ones_with_steps_of_robbins_and_monro(name: str, times: int) -> None:
     """Transitions come in random order.
 
