@@ -144,7 +144,6 @@ class Agent(abc.ABC):
                 "the reference of a model with an adapter is the model without the adapter, which can't be synced: leave "
                 "`reference_sync_every` out"
             )
-
         objection = self._objection_to_rows() if self.ranks.gathers == "rows" else None
         if objection is not None:
             raise InvalidArgumentError(

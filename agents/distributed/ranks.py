@@ -32,6 +32,7 @@ Gathering = Literal["auto", "trajectories", "rows"]
 its row (rewards, lengths, verdict), after which each rank passes the episodes that it played. `auto` gathers rows if there are
 more than `MOST_GATHERING` ranks and the agent allows it."""
 MOST_GATHERING = 32
+"""Largest number of ranks that gather trajectories unless they are told to."""
 _BUCKET_BYTES = 2**26
 """Largest size of the copies of gradients that are summed at once, unless a single one is larger."""
 

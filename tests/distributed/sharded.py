@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from agents import Agent, CausalLMPolicy, PolicyConfig, Reinforce, ReinforceConfig, make_batch
@@ -21,7 +22,7 @@ from agents.policies.transformers.lora import add_lora
 from tests.agents.agent_cases import all_weights, flat, gradient, make_agent, playing_policy, some_batch, sort_env
 from tests.agents.trajectories import tiny_policy
 from tests.distributed.forks import on_forks
-from verifiers import RankError
+from verifiers import InvalidArgumentError, RankError
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "whole": {},
@@ -52,6 +53,7 @@ def learned(kind: str) -> dict[str, Any]:
         "weights": all_weights(learner),
         "reference": flat(list(learner.reference.policy.model.parameters())),
         "bytes": _held(learner),
+        "acting": _refusal(learner),
     }
 
 
@@ -101,6 +103,15 @@ def left_alone(kind: str) -> dict[str, Any]:
 
 def _folder() -> Path:
     return Path(sys.argv[1])
+
+
+def _refusal(agent: Agent) -> str:
+    """What acting by itself is refused with; nothing if it is not."""
+    try:
+        agent.act({"tokens": np.zeros((1, 4), np.int32), "length": np.array([2])})
+    except InvalidArgumentError as error:
+        return str(error)
+    return ""
 
 
 def _held(agent: Agent) -> int:

@@ -50,6 +50,8 @@ def test_divided_weights_learn_what_whole_ones_do_and_take_half_the_room(results
     for name in ("gradient", "weights", "reference"):
         assert torch.equal(two[0][name], two[1][name])
         assert close(two[0][name], one[name], 1e-5)
+    assert one["acting"] == ""
+    assert all("act within `with policy.sampling():`" in rank["acting"] for rank in two)
     # 96 weights and moments may have an odd number of rows.
     assert all(rank["bytes"] < 0.52 * one["bytes"] for rank in two)
 
