@@ -25,7 +25,7 @@ ARGUMENTS = {
     "reward_hacking": "--help",  # its runs take minutes; test_rlhf.py runs its parts
     "rollout": f"{TINY_MODEL} --rounds 1 --threads 1",
     "scaling": "--help",  # it starts many processes; `make test-distributed` runs it
-    "several_turns": "--digits 1 --warm-up 1 --steps 1 --game-steps 1 --problems 2 --problems-per-step 1 --seeds 1",
+    "several_turns": "--digits 2 --warm-up 1 --steps 1 --game-steps 1 --problems 2 --problems-per-step 1 --seeds 1",
     "sandbox": "--programs 1 --workers 1 --repeats 1",
     "sandbox_ablation": "--programs 1 --rounds 1 --only mirroring cpu_affinity",
     "training_step": f"--work 2x4 {TINY_MODEL} --rounds 1 --steps 1 --threads 1",
