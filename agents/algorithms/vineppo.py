@@ -24,7 +24,7 @@ completions that pass through it are excluded from training.
 
 Departures from the paper: it makes two passes over batches of 512 completions of 64 problems, with a KL term of weight 1e-4 in
 the loss. By default there is one pass here, as for the other agents, and no KL term unless `kl_coefficient` is set. The authors
-divide solutions by rules for LaTeX; here a step ends with `step_separator`, or after `max_step_tokens`.
+divide solutions by rules of each data set; here a step ends with `step_separator`, or after `max_step_tokens`.
 """
 
 from __future__ import annotations
