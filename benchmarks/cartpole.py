@@ -20,8 +20,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from agents import Agent, MLPPolicy, agent_classes
 
-TOKENS = {"ppo": 60_000, "a2c": 120_000, "reinforce": 120_000, "reinforce/whole": 120_000, "dqn": 120_000}
+TOKENS = {"ppo": 60_000, "a2c": 120_000, "reinforce": 120_000, "reinforce/whole": 120_000, "dqn": 30_000}
 SETTINGS: dict[str, dict[str, Any]] = {"reinforce/whole": {"credit": "whole"}}
+
+NETWORKS: dict[str, dict[str, Any]] = {"dqn": {"hidden": (128, 128), "activation": "relu"}}
 
 
 def run(name: str, seed: int) -> tuple[list[tuple[float, float]], float, float]:
@@ -34,7 +36,8 @@ def run(name: str, seed: int) -> tuple[list[tuple[float, float]], float, float]:
         vectorization_mode="sync",
         vector_kwargs={"autoreset_mode": AutoresetMode.DISABLED},
     )
-    agent: Agent = cls(MLPPolicy.for_env(env, seed=seed), config)
+    policy = MLPPolicy.for_env(env, seed=seed, **NETWORKS.get(name, {}))
+    agent: Agent = cls(policy, config)
     curve: list[tuple[float, float]] = []
     started = time.process_time()
     agent.learn(

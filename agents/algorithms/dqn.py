@@ -83,12 +83,13 @@ class DQNConfig(AgentConfig):
     epsilon_tokens: int = 10_000
     """Number of sampled tokens over which the probability to explore falls."""
     control: ClassVar[Mapping[str, Any]] = {
+        "problems_per_step": 8,
         "gamma": 0.99,
         "truncation": "bootstrap",
         "double": True,
         "batch_size": 128,
         "tokens_per_update": 8.0,
-        "target_every": 500,
+        "target_every": 250,
         "learner": LearnerConfig(learning_rate=5e-4, max_grad_norm=10.0),
     }
     learns_values: ClassVar[bool] = True

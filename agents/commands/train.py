@@ -96,7 +96,7 @@ class TrainOptions:
     """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or where observations
     are vectors, as in CartPole-v1, a multilayer perceptron."""
     hidden: tuple[int, ...] = (64, 64)
-    """Width of each hidden layer of that multilayer perceptron."""
+    """Width of each hidden layer of that multilayer perceptron; its units are tanh, and rectifiers for dqn."""
     run_folder: Path | None = None
     """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
     resume: bool = False
@@ -398,7 +398,7 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
         # A row without an episode would be stepped too.
         plain_env = _vector_env(name, min(options.num_envs, config.problems_per_step * config.group_size), arguments)
         assert plain_env is not None
-        return _perceptron(options, name, plain_env, config.seed), plain_env
+        return _perceptron(options, name, plain_env, config), plain_env
     policy, env = policy_for(
         options.model,
         name,
@@ -413,14 +413,20 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
     return policy, env
 
 
-def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], seed: int) -> MLPPolicy:
+def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:
     if options.lora_rank is not None or options.model != "tiny":
         raise InvalidArgumentError(
             f"{name} shows vectors, which a multilayer perceptron reads and no language model: leave out --model and "
             "--lora-rank"
         )
     torch.set_num_threads(1)  # matrices this small only wait for a second thread
-    return MLPPolicy.for_env(env, hidden=options.hidden, temperature=options.temperature, seed=seed)
+    return MLPPolicy.for_env(
+        env,
+        hidden=options.hidden,
+        activation="relu" if config.learns_values else "tanh",
+        temperature=options.temperature,
+        seed=config.seed,
+    )
 
 
 def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | TabularOptions, run: Run | None) -> None:
