@@ -50,7 +50,7 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
 
     def _check_difficulty(self) -> None:
         board = self.board
-        if self.opponent not in OPPONENTS:
+        if self.opponent not in list(OPPONENTS):  # equality: what comes may not be hashable
             raise unknown_name("opponent", self.opponent, list(OPPONENTS))
         cells = board.columns * board.rows
         if self.opponent == "optimal" and cells > MAX_SOLVED_CELLS:

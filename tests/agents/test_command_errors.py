@@ -397,8 +397,8 @@ def test_every_command_and_none_else_is_driven() -> None:
         (("verify", "1", "1", "--args", "deadline_s=1", "--args", "workers=1"), 2, "--args is given twice"),
         (
             ("grade", "nofile", "--env", "Addition"),
-            1,
-            "there is no file nofile of completions: name one of the formats",
+            2,
+            "there is no file nofile of completions: name one in a format of docs/results.md",
         ),
         (("verify", "1", "1", "--verifier", "unit_tests"), 2, "expected a reference of type CheckTests"),
         (
