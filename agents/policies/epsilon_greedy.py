@@ -53,8 +53,9 @@ class EpsilonGreedyPolicy:
         action = self.greedy.act(observation, action_mask=action_mask, rows=rows)
         length = observation["length"].reshape(-1).astype(np.int64)
         legal = np.ones((len(length), self.vocab_size), dtype=bool) if action_mask is None else action_mask.astype(bool)
-        explores = uniforms(self._seeds, length) < self.epsilon
-        nth = (uniforms(mix(self._seeds), length) * legal.sum(axis=1)).astype(np.int64)
+        seeds = np.pad(self._seeds, (0, len(length) - len(self._seeds)))  # rows in which no episode has begun yet
+        explores = uniforms(seeds, length) < self.epsilon
+        nth = (uniforms(mix(seeds), length) * legal.sum(axis=1)).astype(np.int64)
         drawn = (legal.cumsum(axis=1) > nth[:, None]).argmax(axis=1)
         best = action.tokens[:, 0]
         tokens = np.where(explores, drawn, best)
