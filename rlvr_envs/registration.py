@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
@@ -72,7 +73,7 @@ def environment_id(name: str) -> str:
     points = plugged_in()
     if name in points or is_attribute_path(name) or name in gymnasium.registry:
         return name
-    others = [env_id for env_id in gymnasium.registry if "/" not in env_id]
+    others = difflib.get_close_matches(name, gymnasium.registry)
     raise unknown_name("environment", full if "/" not in name else name, [*own, *points, *others])
 
 

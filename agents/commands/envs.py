@@ -41,7 +41,7 @@ class Envs:
             table.add_column(column, overflow="fold")
         for env_id in ENVIRONMENTS:
             task = environment_class(env_id).task
-            splits = ", ".join(f"{split} {size}" for split, size in task.sizes.items())
+            splits = "\n".join(f"{split} {size}" for split, size in task.sizes.items())
             table.add_row(env_id, task.verifier[0].rpartition(":")[2], splits, task.source)
         for env_id in STATE_ENVIRONMENTS:
             table.add_row(env_id, "-", "the same", "numbered states")

@@ -117,7 +117,7 @@ def test_an_illegal_token_is_refused_with_the_rest_of_its_line(monkeypatch: pyte
     said = typed(monkeypatch, f"0{path}\n\n{path}\n", "GridWorld", problem=0)
     assert "'0' is not legal here\n" in said
     assert "<end> is not legal here\n" in said
-    assert f"── completion, {len(path)} tokens ──\n{path}\n" in said
+    assert f"── completion, {len(path)} token{'s' * (len(path) != 1)} ──\n{path}\n" in said
 
 
 @pytest.mark.parametrize("player", [TextPlayer, TokenPlayer])

@@ -508,7 +508,7 @@ def test_pass_at_k_leaves_out_what_is_neither_right_nor_wrong() -> None:
     assert estimate.value == pytest.approx((2 / 3 + 0 + 1) / 3)
     assert (estimate.problems, estimate.left_out) == (3, 1)
     assert estimate.interval == statistics.share_interval([2 / 3, 0, 1])
-    assert str(estimate).endswith("1 problems with fewer samples left out")
+    assert str(estimate).endswith("1 problem with fewer samples left out")
 
 
 def test_pass_at_k_of_scores_alone_is_unknown() -> None:
