@@ -224,7 +224,7 @@ $(DOCS)/packages/.installed: constraints.txt constraints-docs.txt | .venv/.insta
 
 # The notebooks of the course, two at a time, each with its solution.
 course: setup $(DOCS)/packages/.installed
-	PYTHONPATH=$(DOCS)/packages $(BIN)/python docs/course/run.py
+	PYTHONPATH=$(CURDIR)/$(DOCS)/packages $(BIN)/python docs/course/run.py
 
 bench: setup
 	$(BIN)/python benchmarks/env_steps.py $(BENCH)
