@@ -118,7 +118,10 @@ def state_mdp(env: StateEnv | TokenEnv | TokenVectorEnv) -> FiniteMDP:
     Raises:
         InvalidArgumentError: If a token environment has no such process.
     """
-    dataset = env.dataset if isinstance(env, StateEnv) else env.streams.dataset
+    inner = getattr(env, "unwrapped", env)
+    dataset = (
+        inner.dataset if isinstance(inner, StateEnv) else getattr(getattr(inner, "streams", None), "dataset", inner)
+    )
     process, starts = getattr(dataset, "process", None), getattr(dataset, "starts", None)
     if not isinstance(process, Process) or starts is None:
         raise InvalidArgumentError(
@@ -330,8 +333,13 @@ def lai_robbins_slope(means: ArrayLike) -> float:
     """The smallest slope against ln n that the expected regret of a consistent agent can have, given means f64[a] in (0, 1).
 
     Σ_a Δ_a / KL(μ_a, μ_*) over the arms with a gap Δ_a to the best, for rewards 0 and 1 (Lai and Robbins 1985).
+
+    Raises:
+        InvalidArgumentError: If a mean is not between 0 and 1.
     """
     arms = np.asarray(means, dtype=np.float64)
+    if not ((arms > 0) & (arms < 1)).all():
+        raise InvalidArgumentError(f"means of rewards 0 and 1 must be between 0 and 1, got {arms.tolist()}")
     best, others = arms.max(), arms[arms < arms.max()]
     divergence = others * np.log(others / best) + (1 - others) * np.log((1 - others) / (1 - best))
     return float(((best - others) / divergence).sum())

@@ -58,6 +58,10 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
                 f"opponent='optimal' has to solve the board, which may have at most {MAX_SOLVED_CELLS} cells; got "
                 f"{board.columns} x {board.rows}. Use opponent='greedy', or a smaller board"
             )
+        if board.connect > max(board.columns, board.rows):
+            raise InvalidArgumentError(
+                f"nobody can have {board.connect} in a row on a board of {board.columns} x {board.rows}: lower connect"
+            )
         # So early nobody can have won.
         require_whole("opening", self.opening, 0, min(2 * board.connect - 2, cells - 1))
 

@@ -89,6 +89,8 @@ class Bandit(ProcessDataset):
             return tuple(NormalDist().inv_cdf(number) if self.rewards == "normal" else number for number in drawn)
         if not 2 <= len(self.means) <= MOST_ARMS or not all(map(_is_finite, self.means)):
             raise InvalidArgumentError(f"means must be 2 to {MOST_ARMS} finite numbers, got {self.means}")
+        if self.arms not in (type(self).arms, len(self.means)):
+            raise InvalidArgumentError(f"means has {len(self.means)} arms and arms is {self.arms}: leave arms out")
         if self.rewards == "bernoulli" and not all(0 <= mean <= 1 for mean in self.means):
             raise InvalidArgumentError(
                 f"means of rewards 0 and 1 must be from 0 to 1, got {self.means}: or set rewards='normal'"

@@ -66,7 +66,7 @@ def dealer_ends(shown: int) -> Mapping[Hand, float]:
 
 
 def outcome(player: Hand, dealer: Hand) -> int:
-    """1 if the player who sticks wins, -1 if the dealer does, else 0; a natural beats any other 21."""
+    """1 if the player who sticks wins, -1 if the dealer does, else 0; the player's natural beats any other 21."""
     if player.natural:
         return 0 if dealer.natural else 1
     if dealer.total > 21:
@@ -156,9 +156,10 @@ class BlackjackHandEnv(TaskEnv):
 
     ## Description
     Blackjack as in Sutton & Barto 2018, example 5.1: the cards come from a deck without end, the dealer shows one card and
-    hits below 17, an ace counts as 11 where that does not exceed 21, and 21 with the first two cards, a natural, beats any
-    other 21. Each hit is answered with the hand it made. The values of the best policy, and of any, are known:
-    `rlvr_envs.exact`.
+    hits below 17 and sticks on a soft 17, and an ace counts as 11 where that does not exceed 21. The player's 21 with the first
+    two cards, a natural, wins unless the dealer has one too; a dealer's natural only draws with a longer 21 of the player,
+    unlike in `rlvr/Blackjack-v0`. Each hit is answered with the hand it made. The values of the best policy, and
+    of any, are known: `rlvr_envs.exact`.
 
     ## Action Space
     The tokens of `H` (hit) and `S` (stick); no other is legal. With the default tokenizer `"char"` these are the tokens 1

@@ -132,6 +132,8 @@ def test_the_bound_of_ucb1_by_hand() -> None:
 def test_the_slope_of_lai_and_robbins_by_hand() -> None:
     divergence = 0.25 * math.log(1 / 3) + 0.75 * math.log(3)
     assert exact.lai_robbins_slope((0.75, 0.25, 0.75)) == pytest.approx(0.5 / divergence, rel=1e-14)
+    with pytest.raises(InvalidArgumentError, match="must be between 0 and 1"):
+        exact.lai_robbins_slope((0.5, 1.5))
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from agents import agent_classes
 from agents.agent import Agent
 from agents.batch import make_batch
 from agents.distributed.ranks import Ranks, Sharding
@@ -30,13 +31,14 @@ from tests.distributed.forks import on_forks
 
 RUNS = [(1, "whole"), (2, "whole"), (3, "whole"), (2, "divided"), (3, "divided"), (3, "rows"), (2, "divided rows")]
 """Numbers of ranks, whether weights are divided, and whether only the numbers of rows are gathered."""
-TOKEN_LEVEL = ("actor-critic", "a2c", "ppo", "reinforce/value", "rloo/kl", *NATURAL)
-"""The beginnings of names of cases whose advantages need the tokens of all episodes."""
+TOKEN_LEVEL = ("reinforce/value", "rloo/kl")
+"""The beginnings of names of cases whose advantages need the tokens of all episodes, though those of their agents need not."""
 
 
 def is_refused(case: str, kind: str) -> bool:
     """Whether a case can't be run so."""
-    return ("divided" in kind and case in NATURAL) or ("rows" in kind and case.startswith(TOKEN_LEVEL))
+    reads_tokens = case.startswith(TOKEN_LEVEL) or not agent_classes(CASES[case][0])[0].advantages_from_rewards
+    return ("divided" in kind and case in NATURAL) or ("rows" in kind and reads_tokens)
 
 
 def results_of(case: str) -> dict[str, Any]:

@@ -263,3 +263,8 @@ def test_what_is_no_game_is_refused(name: str, arguments: dict[str, Any], error:
 def test_large_boards_are_not_solved() -> None:
     with pytest.raises(InvalidArgumentError, match="can't be solved"):
         ConnectFour().board.best([])
+
+
+def test_a_board_too_small_for_its_row_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="nobody can have 9 in a row on a board of 7 x 6"):
+        gymnasium.make("rlvr/ConnectFour-v0", connect=9)

@@ -214,6 +214,18 @@ def test_values_of_problems_are_those_of_their_starts() -> None:
         exact.state_mdp(token_env("Addition"))
 
 
+def test_an_environment_as_it_is_made_has_its_process() -> None:
+    made: Any = gymnasium.make("rlvr/FrozenLakeState-v0")
+    np.testing.assert_array_equal(exact.state_mdp(made).transition, exact.state_mdp(made.unwrapped).transition)
+    with pytest.raises(InvalidArgumentError, match="CartPoleEnv is no finite decision process"):
+        exact.state_mdp(gymnasium.make("CartPole-v1"))  # type: ignore[arg-type]  # what the message is for
+
+
+def test_arms_and_their_means_may_not_differ_in_number() -> None:
+    with pytest.raises(InvalidArgumentError, match="means has 2 arms and arms is 3: leave arms out"):
+        state_env("Bandit", means=(0.2, 0.8), arms=3)
+
+
 @pytest.mark.parametrize("name", ["FrozenLake", "BlackjackHand"])
 def test_returns_over_problems_have_the_exact_mean(name: str) -> None:
     """Problems have luck of their own, and over many of them the process's: the best policy, within six standard errors."""
