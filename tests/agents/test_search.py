@@ -114,7 +114,7 @@ def test_the_best_of_n_is_the_best_of_its_samples(guide: Any) -> None:
     for seed in range(5):
         (result,) = found(search, env, LAB.policy, [seed])
         (first,) = found(BestOfN(1, guide), env, LAB.policy, [seed])
-        assert result.guide_score >= first.guide_score
+        assert result.guide_score >= first.guide_score - 1e-5  # scored in batches of different sizes
         assert first.tokens == int(first.trajectory.policy_mask.sum())
         assert result.tokens > first.tokens
         if guide == "oracle":
