@@ -14,6 +14,7 @@ LOGGERS := .cache/loggers
 TOOLS := .cache/tools-env
 RAY := .cache/ray
 REASONING_GYM := .cache/reasoning-gym
+TEXT_GAMES := .cache/text-games
 AGREEMENT := .cache/agreement
 DOCS := .cache/docs
 OLDEST_INSPECT := 0.3.275
@@ -56,19 +57,22 @@ test-loaded: setup
 	tests/loaded.sh $(BIN)/pytest $(PARALLEL) \
 		$$(grep -lrE 'timeout|deadline|wall_s|monotonic|sleep' tests --include='test_*.py')
 
-# Training in two and three processes, with gloo on a CPU: what ranks compute, the command, and ranks that fail.
+# Training in two and three processes, with gloo on a CPU: what ranks compute, the command, and ranks that fail. Four at a time,
+# since processes that have stopped are waited for.
 test-distributed: setup
-	$(BIN)/pytest -m distributed tests/distributed -n 2 --dist loadfile
+	$(BIN)/pytest -m distributed tests/distributed -n 4 --dist loadfile
 
 # The agents on other kernels of torch, MKL and oneDNN, with one thread and two.
 test-kernels: setup
 	tests/kernels.sh $(BIN) $(PARALLEL)
 
 # The agents again, on the transformers that vLLM needs, but for what only repeats passes that other tests compare exactly
-# (learning curves, benchmarks) or runs no model (the options of commands).
+# (learning curves, benchmarks, runs that are killed) or runs none of its models (formulas, tables, options of commands).
 test-older: setup $(OLDER)/.installed
 	PYTHONPATH=$(OLDER) $(BIN)/pytest tests/agents --override-ini 'addopts=' -m 'not long' $(PARALLEL) \
-		$(foreach name,learning_curves worlds gradient_lab benchmarks benchmark_commands command_errors help, \
+		$(foreach name,learning_curves worlds gradient_lab benchmarks benchmark_commands command_errors help \
+			resume run evaluation_record bench results custom_policy endpoint plots show terminal secrets json_files data_stats \
+			advantages losses kl importance numpy_reference sampling bandits tabular tabular_control dqn, \
 			--ignore tests/agents/test_$(name).py)
 
 $(OLDER)/.installed: constraints-vllm.txt | .venv/.installed
@@ -116,9 +120,10 @@ $(AGREEMENT)/.installed: pyproject.toml constraints.txt constraints-agreement.tx
 # Verifiers and data sets in other people's trainers and evaluations, each file of tests/adapters where its library is installed.
 # verl, OpenRLHF and SkyRL-gym pin other versions of what all share, so they are installed without what they need, of which only
 # what the tests load is added; Prime Intellect's `verifiers` has our import name, so it is alone, and asks a server.
-test-adapters: $(ADAPTERS)/training/.installed $(ADAPTERS)/evaluation/.installed $(ADAPTERS)/primeintellect/.installed
+test-adapters: $(ADAPTERS)/training/.installed $(ADAPTERS)/evaluation/.installed $(ADAPTERS)/primeintellect/.installed $(TEXT_GAMES)/.installed
 	PRIMEINTELLECT=$(ADAPTERS)/primeintellect/bin/python $(ADAPTERS)/training/bin/pytest tests/adapters tests/serving
 	$(ADAPTERS)/evaluation/bin/pytest tests/adapters
+	$(TEXT_GAMES)/bin/pytest tests/text_games
 
 $(ADAPTERS)/training/.installed: pyproject.toml constraints.txt constraints-trl.txt constraints-adapters.txt
 	rm -rf $(ADAPTERS)/training
@@ -197,6 +202,14 @@ $(REASONING_GYM)/.installed: pyproject.toml constraints.txt constraints-reasonin
 		-e '.[reasoning-gym]' pytest
 	touch $@
 
+# The games of TextArena and GEM (300 MB), which need no torch.
+$(TEXT_GAMES)/.installed: pyproject.toml constraints-text-games.txt
+	rm -rf $(TEXT_GAMES)
+	$(PYTHON) -m venv $(TEXT_GAMES)
+	$(TEXT_GAMES)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-text-games.txt \
+		-e '.[textarena,gem]' pytest
+	touch $@
+
 # Rollouts and weights through vLLM on CPU, in an environment of its own (3.7 GB). torch is named, so that the build at hand is
 # taken; what vLLM brings of vision and sound does not fit it, and is not needed.
 test-vllm: $(VLLM)/.installed
@@ -235,7 +248,7 @@ clean:
 # Verifiers and environments on the other versions of Python, each in an environment of its own without torch, whose build for
 # the CPU is not at hand everywhere: tests/agents runs where a user has put torch into .cache/python3.X, and says that it does
 # not elsewhere. A version that does not start is an error: name those that do, as in `make test-pythons PYTHONS=python3.12`.
-# TESTS names folders, where not all are to run.
+# TESTS names folders, where not all are to run. What an unprivileged user may do is up to Linux, and tested by `make test`.
 PYTHONS := python3.12 python3.13
 TESTS := tests
 
@@ -244,7 +257,8 @@ test-pythons: $(PYTHONS:%=test-%)
 
 $(PYTHONS:%=test-%): test-%: .cache/%/.installed
 	env -u RLVR_DATA_DIR .cache/$*/bin/pytest $(TESTS) -n 2 --dist loadfile \
-		--ignore tests/agents --ignore tests/distributed --ignore tests/trl --ignore tests/vllm --ignore tests/audit --ignore tests/math/test_math_robust.py
+		--ignore tests/agents --ignore tests/distributed --ignore tests/trl --ignore tests/vllm --ignore tests/audit --ignore tests/math/test_math_robust.py \
+		--ignore tests/adversarial/test_unprivileged.py
 	if .cache/$*/bin/python -c 'import torch' 2>/dev/null; then .cache/$*/bin/pytest tests/agents -n 2 --dist loadfile; \
 	else echo "tests/agents is left out on $*: torch is not installed in .cache/$*"; fi
 
@@ -272,4 +286,5 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
 
 # The environments of what .ci/run runs, so that they can be made beside its first tests.
 .PHONY: environments
-environments: $(PYTHONS:%=.cache/%/.installed) $(LOWEST)/.installed $(OLDER)/.installed $(DOCS)/packages/.installed $(VLLM)/.installed
+environments: $(PYTHONS:%=.cache/%/.installed) $(LOWEST)/.installed $(OLDER)/.installed $(DOCS)/packages/.installed $(VLLM)/.installed \
+	$(RAY)/.installed

@@ -81,7 +81,7 @@ class ActionValueAgent(TabularAgent):
         return (1 - share) * config.epsilon + share * config.epsilon_end
 
     def acting_values(self, state: int) -> NDArray[np.float64]:
-        """The values f64[a] by which actions are chosen."""
+        """The values f64[a] of a state."""
         row: NDArray[np.float64] = self.values[state]
         return row
 
@@ -108,10 +108,6 @@ class ActionValueAgent(TabularAgent):
 
     def observe(self, transition: Transition) -> None:
         """Learn nothing on the way, unless a subclass does."""
-
-    def greedy_action(self, state: int) -> int:
-        """The action with the highest value; of several the first."""
-        return int(self.acting_values(state).argmax())
 
     def tables(self) -> dict[str, NDArray[Any]]:
         """Values and counts."""

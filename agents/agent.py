@@ -10,7 +10,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, get_type_hints
 
@@ -47,6 +47,7 @@ from agents.training.metrics import advantage_metrics, explained_variance, merge
 from agents.training.reference import ReferencePolicy
 from agents.training.run import Run
 from agents.training.sampled import Sampled
+from agents.training.steps import Callback, check_numbers, kept_on_interrupt, take_steps
 from agents.training.verifier_errors import SeenEpisodes, VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
@@ -57,9 +58,6 @@ if TYPE_CHECKING:
     from agents.distributed.sharding import ShardedModule
 
 _LOGGER = logging.getLogger(__name__)
-
-Callback = Callable[[int, Mapping[str, float]], None]
-"""Called after each step with the step number, starting at 1, and its metrics."""
 
 
 class Agent(abc.ABC):
@@ -227,6 +225,9 @@ class Agent(abc.ABC):
         """Return the targets of the critic's values, f64[b l]; None for an agent without a critic."""
         return None
 
+    def check_env(self, env: VectorEnv[Any, Any, Any]) -> None:  # noqa: B027 - most agents learn in any
+        """Raise if the agent can't learn in an environment; called before training begins."""
+
     def check_episode(self, trajectory: Trajectory) -> None:  # noqa: B027 - most agents learn from any episode
         """Raise if an episode can't be trained on; called as soon as each episode ends."""
 
@@ -285,10 +286,12 @@ class Agent(abc.ABC):
             callbacks: Called after each step.
 
         Raises:
-            InvalidArgumentError: If the warm-up is as long as the run.
+            InvalidArgumentError: If the warm-up is as long as the run, or a number is negative.
             VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows. The run then has a
                 checkpoint of the steps before; if this is detected only after the last step, it keeps its previous one.
         """
+        check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
+        self.check_env(env)
         self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
         self.learner.run_steps = steps * self.config.epochs * self.config.minibatches
         self.learner.config.check_schedule(self.learner.run_steps)
@@ -297,20 +300,21 @@ class Agent(abc.ABC):
                 self._health.observe(row["step"], row)
         self.ranks.require_same_weights(self.policy.model)
         sampling = contextlib.nullcontext() if self.lagged is None else self.lagged.running(env, steps)
-        with self.ranks.interrupts_together(), self.ranks.failures_named():
-            try:
-                with sampling:
-                    while self.steps < steps and (tokens is None or self.tokens < tokens):
-                        metrics = self._train_step(env, run)
-                        for callback in callbacks:
-                            callback(self.steps, metrics)
-                        if checkpoint_every and self.steps % checkpoint_every == 0:
-                            self._keep(run)
-            except KeyboardInterrupt:
-                # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
-                with interrupts_deferred():
-                    self._keep(run)
-                raise
+
+        def keep() -> None:
+            self._keep(run)
+
+        # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
+        with self.ranks.interrupts_together(), self.ranks.failures_named(), kept_on_interrupt(keep), sampling:
+            take_steps(
+                self,
+                lambda: self._train_step(env, run),
+                keep,
+                steps=steps,
+                tokens=tokens,
+                checkpoint_every=checkpoint_every,
+                callbacks=callbacks,
+            )
         self._verifier_watch.check(run)  # steps without anything to train on are not saved as done
         self._keep(run)
 

@@ -37,9 +37,10 @@ class BanditAgent(TabularAgent):
         self.counts[state, action] += 1
         self.means[state, action] += (transition.reward - self.means[state, action]) / self.counts[state, action]
 
-    def greedy_action(self, state: int) -> int:
-        """The action with the highest mean; of several the first."""
-        return int(self.means[state].argmax())
+    def acting_values(self, state: int) -> NDArray[np.float64]:
+        """The means f64[a]."""
+        row: NDArray[np.float64] = self.means[state]
+        return row
 
     def tables(self) -> dict[str, NDArray[Any]]:
         """Counts and means."""
@@ -48,8 +49,11 @@ class BanditAgent(TabularAgent):
     def check_env(self, env: gymnasium.Env[Any, Any]) -> None:
         """Refuse a process whose episodes go on after an action, where that is known before one is played."""
         world = env.unwrapped
-        if isinstance(world, StateEnv) and world.max_steps > 1 and not world.process.is_bandit:
+        if isinstance(world, StateEnv) and world.max_steps > 1 and not world.process.one_action:
+            pulls = getattr(world.dataset, "pulls", None)
+            instead = "use a bandit, such as --env Bandit" if pulls is None else f"set pulls=1, got {pulls}"
             raise InvalidArgumentError(
-                f"{self.name} learns from the reward of one action, and in {type(world).__name__} actions change the state: "
-                "use an environment of bandits, such as rlvr/BanditState-v0, or an agent that looks ahead, such as q-learning"
+                f"{self.name} learns from the reward of one action, and an episode of "
+                f"{type(world).__name__.removesuffix('StateEnv')} goes on after it: {instead}, or use an agent that looks "
+                "ahead, such as q-learning"
             )

@@ -55,6 +55,9 @@ class Batch:
     """u8[b l ceil(v/8)], packed masks of the legal tokens."""
     observations: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f32[b l d], what the environment showed after each token, where it shows vectors."""
+    contexts: Tensor | None = field(default=None, metadata=_PER_TOKEN)
+    """i64[b l], number of the context that each token belongs to, from 0: the policy saw nothing of those before. None if it
+    saw everything; see `agents.training.contexts`."""
     components: Tensor | None = None
     """f64[b k], components of a composed score; NaN where the verifier broke."""
     component_names: tuple[str, ...] = field(default=(), metadata=_PER_BATCH)
@@ -87,17 +90,18 @@ class Batch:
     def rows(self, indices: Tensor) -> Batch:
         """Select some trajectories, cut to the longest of them."""
         width = int(self.lengths[indices].max())
-        return self._map(lambda value: value[indices][:, :width], lambda value: value[indices])
+        return self.map(lambda value: value[indices][:, :width], lambda value: value[indices])
 
     def positions_from(self, first: int) -> Batch:
         """Cut per-token tensors to positions `first` and later."""
-        return self._map(lambda value: value[:, first:], lambda value: value)
+        return self.map(lambda value: value[:, first:], lambda value: value)
 
     def to(self, device: torch.device) -> Batch:
         """Move all tensors to a device."""
-        return self._map(lambda value: value.to(device), lambda value: value.to(device))
+        return self.map(lambda value: value.to(device), lambda value: value.to(device))
 
-    def _map(self, per_token: Callable[[Tensor], Tensor], per_row: Callable[[Tensor], Tensor]) -> Batch:
+    def map(self, per_token: Callable[[Tensor], Tensor], per_row: Callable[[Tensor], Tensor]) -> Batch:
+        """Replace the tensors of tokens, and those of trajectories, by functions of them."""
         values: dict[str, Any] = {}
         for attribute in dataclasses.fields(self):
             value = getattr(self, attribute.name)
@@ -164,6 +168,7 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
         step_values=_step_values(trajectories),
         legal=_legal_masks(trajectories),
         observations=_observations(trajectories),
+        contexts=_contexts(trajectories),
         here=_here(trajectories),
         **_components(trajectories),
     )
@@ -230,6 +235,17 @@ def _observations(trajectories: Sequence[Trajectory]) -> Tensor | None:
             f"{len(shown)} of {len(trajectories)} trajectories have observations: a batch must come from one environment"
         )
     return torch.from_numpy(_pad(shown)) if shown else None
+
+
+def _contexts(trajectories: Sequence[Trajectory]) -> Tensor | None:
+    """Pad the numbers of the tokens' contexts, if any trajectory has more than one."""
+    if not any(trajectory.contexts for trajectory in trajectories):
+        return None
+    numbers = [
+        np.searchsorted(trajectory.contexts, np.arange(len(trajectory.tokens)), side="right").astype(np.int64)
+        for trajectory in trajectories
+    ]
+    return torch.from_numpy(_pad(numbers))
 
 
 def _pad(arrays: Sequence[np.ndarray]) -> np.ndarray:

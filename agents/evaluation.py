@@ -179,42 +179,33 @@ def evaluate(
 
     Raises:
         InvalidArgumentError: If the environment has fewer problems, the number of problems is unknown, a resumed record
-            is of another evaluation, or an endpoint is to search.
+            is of another evaluation, an endpoint is to search, or a search that draws nothing is to find several samples.
         EngineError: If an endpoint can't be reached, or refuses what all requests have in common.
         OSError: If the record can't be written; it then holds all earlier samples.
     """
     if isinstance(policy, Endpoint):
         endpoint_env(env)
-    count = _number_of_problems(num_problems(env), problems, samples)
+    count = number_of_problems(num_problems(env), problems, samples)
     check_draws(samples, pass_at=pass_at, maj_at=maj_at)
     votes = _vote_counter(env) if maj_at else None  # before there is any sample that it might refuse
-    _warn_of_equal_samples(policy, samples)
+    _check_search(samples, search)
+    warn_of_equal_samples(samples, greedy=getattr(policy, "temperature", None) == 0)
     settings = {"problems": count, "samples": samples, "seed": seed, **_settings(env, policy)} if record else {}
     if search is not None:
         settings["search"] = dict(search.manifest)
-    rows = {} if record is None else record.begin(settings)
-    keys = [(problem, sample) for problem in range(count) for sample in range(samples)]
-    for key in keys:
-        if on_sample is not None and key in rows and not rows[key].errored:
-            on_sample(rows[key])
-    missing = [key for key in keys if key not in rows or rows[key].errored]
-    played: dict[tuple[int, int], Trajectory] = {}
-    with contextlib.closing(_sampled(env, policy, missing, seed, (count, samples), search)) as sampled:
-        for made in sampled:
-            sample = made.sample
-            if record is not None:
-                record.add(sample_line(sample, made.completion, made.verdict, _problem(env, sample.problem)))
-            rows[sample.key] = sample
-            if made.trajectory is not None:
-                played[sample.key] = made.trajectory
-            if on_sample is not None:
-                on_sample(sample)
-    ordered = [rows[key] for key in keys]
+    ordered, played = complete_samples(
+        (count, samples),
+        lambda missing: _sampled(env, policy, missing, seed, (count, samples), search),
+        settings=settings,
+        record=record,
+        on_sample=on_sample,
+        problem=lambda index: _problem(env, index),
+    )
     result = summarize_evaluation(
         ordered,
         count,
         samples,
-        trajectories=[played[key] for key in missing if key in played],
+        trajectories=played,
         pass_at=pass_at,
         maj_at=maj_at,
         votes=[] if votes is None else votes(ordered),
@@ -223,6 +214,58 @@ def evaluate(
     if record is not None:
         record.finish(result.summary())
     return result
+
+
+def complete_samples(
+    size: tuple[int, int],
+    make: Callable[[Sequence[tuple[int, int]]], Generator[SampledRow]],
+    *,
+    settings: Mapping[str, Any],
+    record: EvaluationRecord | None,
+    on_sample: Callable[[Sample], None] | None,
+    problem: Callable[[int], Problem | None] = lambda index: None,
+) -> tuple[list[Sample], list[Trajectory]]:
+    """Make the samples of an evaluation that its record lacks.
+
+    Args:
+        size: Number of problems, and of samples of each.
+        make: Makes samples, each given by problem and number, in any order.
+        settings: What decides the samples, for the record.
+        record: Record to which each sample is written; those of a resumed record are not repeated.
+        on_sample: Called with each sample: first those of the record, then each as it is made.
+        problem: The problem of an index, for the record.
+
+    Returns:
+        All samples ordered by problem and number, and the episodes of those that were made here, in this order.
+    """
+    count, samples = size
+    rows = {} if record is None else record.begin(settings)
+    keys = [(index, number) for index in range(count) for number in range(samples)]
+    for key in keys:
+        if on_sample is not None and key in rows and not rows[key].errored:
+            on_sample(rows[key])
+    missing = [key for key in keys if key not in rows or rows[key].errored]
+    played: dict[tuple[int, int], Trajectory] = {}
+    with contextlib.closing(make(missing)) as sampled:
+        for made in sampled:
+            sample = made.sample
+            if record is not None:
+                record.add(sample_line(sample, made.completion, made.verdict, problem(sample.problem)))
+            rows[sample.key] = sample
+            if made.trajectory is not None:
+                played[sample.key] = made.trajectory
+            if on_sample is not None:
+                on_sample(sample)
+    return [rows[key] for key in keys], [played[key] for key in missing if key in played]
+
+
+def problem_id(given: str, problem: int, seed: int, *, drawn: bool) -> str:
+    """The id of a problem in an evaluation; of one that an environment draws itself, what it was drawn from, too.
+
+    Drawn problems may have no id, or one drawn twice: samples of different problems are then still told apart, and
+    evaluations with the same seed compared.
+    """
+    return f"{given or 'drawn'}@{seed}.{problem}" if drawn else given
 
 
 def _sampled(
@@ -253,9 +296,12 @@ def _sampled(
             sample = dataclasses.replace(sample, seed=episodes[index].seed, search_tokens=found.tokens)
             yield SampledRow(sample, found.trajectory.completion, found.trajectory.verdict, found.trajectory)
         return
+    drawn = num_problems(env) is None
     for index, trajectory in play(env, policy, episodes) if episodes else ():
         problem, number = keys[index]
         sample = Sample.of(trajectory, problem=problem, sample=number)
+        named = problem_id(sample.problem_id, problem, seed, drawn=drawn)
+        sample = dataclasses.replace(sample, problem_id=named)
         yield SampledRow(sample, trajectory.completion, trajectory.verdict, trajectory)
 
 
@@ -287,8 +333,17 @@ def _vote_counter(env: VectorEnv[Any, Any, Any]) -> Callable[[Sequence[Sample]],
     return lambda rows: count_votes(rows, dataset, verifier)
 
 
-def _warn_of_equal_samples(policy: Policy | Endpoint, samples: int) -> None:
-    if samples > 1 and getattr(policy, "temperature", None) == 0:
+def _check_search(samples: int, search: Search | None) -> None:
+    if samples > 1 and not getattr(search, "draws", True):
+        raise InvalidArgumentError(
+            f"all {samples} samples of a problem would be the same: {type(search).__name__} draws nothing, at any temperature. "
+            "Take 1 sample, or the search best-of-n"
+        )
+
+
+def warn_of_equal_samples(samples: int, *, greedy: bool) -> None:
+    """Warn where nothing tells the samples of a problem apart."""
+    if samples > 1 and greedy:
         warnings.warn(
             f"all {samples} samples of a problem are the same at temperature 0: choose a higher one, or take 1 sample",
             stacklevel=3,
@@ -325,7 +380,12 @@ def _problem(env: VectorEnv[Any, Any, Any], index: int) -> Problem | None:
     return world.streams.dataset[index] if isinstance(world, TokenVectorEnv) else None
 
 
-def _number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:
+def number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:
+    """The number of problems of an evaluation: those wanted, or by default all that are available.
+
+    Raises:
+        InvalidArgumentError: If it is not known, or there are fewer problems, or there would be too many samples.
+    """
     count = available if wanted is None else wanted
     if count is None:
         raise InvalidArgumentError(

@@ -14,10 +14,12 @@ Random numbers follow from the seed and the number of the step alone, so that a 
 from __future__ import annotations
 
 import abc
+import hashlib
 import json
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast, get_type_hints
 
@@ -27,12 +29,20 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from agents.distributed.ranks import active_ranks
-from agents.evaluation import Evaluation, summarize_evaluation
+from agents.evaluation import (
+    Evaluation,
+    complete_samples,
+    number_of_problems,
+    problem_id,
+    summarize_evaluation,
+    warn_of_equal_samples,
+)
 from agents.files.checkpoint_folder import recover, replacing
 from agents.files.integrity import check_checksums
 from agents.interrupts import interrupts_deferred
-from agents.results.evaluation_record import Sample
+from agents.results.evaluation_record import EvaluationRecord, Sample, SampledRow
 from agents.training.run import Run
+from agents.training.steps import Callback, check_numbers, kept_on_interrupt, take_steps
 from rlvr_envs import TokenEnv
 from verifiers import CheckpointError, InvalidArgumentError, check_types
 
@@ -78,7 +88,7 @@ class TabularConfig:
 class TabularAgent(abc.ABC):
     """Chooses actions by what it has learned in tables, and learns from its own transitions.
 
-    A subclass defines `name`, `choose`, `greedy_action`, `observe` and `tables`; everything else is implemented here.
+    A subclass defines `name`, `choose`, `acting_values`, `observe` and `tables`; everything else is implemented here.
 
     Args:
         env: The environment to learn in, or one with the same spaces, which are `Discrete`.
@@ -118,8 +128,8 @@ class TabularAgent(abc.ABC):
         """Choose the action to learn from in a state."""
 
     @abc.abstractmethod
-    def greedy_action(self, state: int) -> int:
-        """Return the action that is best in a state, as far as the agent knows."""
+    def acting_values(self, state: int) -> NDArray[np.float64]:
+        """Return numbers f64[a], such as action values, of which the action that is best as far as known has the highest."""
 
     @abc.abstractmethod
     def observe(self, transition: Transition) -> None:
@@ -139,6 +149,10 @@ class TabularAgent(abc.ABC):
         """Raise if the agent can't learn in an environment with discrete spaces."""
 
     # Acting and learning
+
+    def greedy_action(self, state: int) -> int:
+        """The action that is best in a state, as far as the agent knows; of several the first."""
+        return int(self.acting_values(state).argmax())
 
     def act(self, state: int, *, greedy: bool = False) -> int:
         """Choose an action as when learning, or the best one as far as the agent knows.
@@ -162,7 +176,7 @@ class TabularAgent(abc.ABC):
         tokens: int | None = None,
         run: Run | None = None,
         checkpoint_every: int | None = None,
-        callbacks: Sequence[Callable[[int, Mapping[str, float]], None]] = (),
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         """Learn until `steps` steps are done in total, including those before a resume.
 
@@ -175,27 +189,37 @@ class TabularAgent(abc.ABC):
             callbacks: Called after each step with its number, from 1, and its metrics.
 
         Raises:
-            InvalidArgumentError: If the agent can't learn in the environment, or it has other spaces than the agent.
+            InvalidArgumentError: If the agent can't learn in the environment, it has other spaces than the agent, or a number
+                is negative.
         """
+        check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
         self._check_spaces(env)
-        try:
-            while self.steps < steps and (tokens is None or self.tokens < tokens):
-                # An interrupt waits until the step is complete, so that a checkpoint is never one of half a step.
-                with interrupts_deferred():
-                    metrics = self._train_step(env)
-                    if run is not None:
-                        run.log(self.steps, metrics)
-                for callback in callbacks:
-                    callback(self.steps, metrics)
-                if checkpoint_every and self.steps % checkpoint_every == 0:
-                    self._keep(run)
-        except KeyboardInterrupt:
-            with interrupts_deferred():
-                self._keep(run)
-            raise
-        self._keep(run)
 
-    def _train_step(self, env: Environment) -> dict[str, float]:
+        def keep() -> None:
+            if run is not None:
+                run.keep_checkpoint(self.steps, self.save)
+
+        with kept_on_interrupt(keep):
+            take_steps(
+                self,
+                lambda: self._train_step(env, run),
+                keep,
+                steps=steps,
+                tokens=tokens,
+                checkpoint_every=checkpoint_every,
+                callbacks=callbacks,
+            )
+        keep()
+
+    def _train_step(self, env: Environment, run: Run | None) -> dict[str, float]:
+        # An interrupt waits until the step is complete, so that a checkpoint is never one of half a step.
+        with interrupts_deferred():
+            metrics = self._learn_episodes(env)
+            if run is not None:
+                run.log(self.steps, metrics)
+        return metrics
+
+    def _learn_episodes(self, env: Environment) -> dict[str, float]:
         started, count = time.perf_counter(), self.config.episodes_per_step
         rng, env_seed = _step_random(self.config.seed, self.steps)
         returns, lengths, truncated, regret = 0.0, 0, 0, 0.0
@@ -231,7 +255,15 @@ class TabularAgent(abc.ABC):
     # Evaluating and saving
 
     def evaluate(
-        self, env: Environment, *, problems: int | None = None, samples: int = 1, greedy: bool = False
+        self,
+        env: Environment,
+        *,
+        problems: int | None = None,
+        samples: int = 1,
+        greedy: bool = False,
+        seed: int | None = None,
+        record: EvaluationRecord | None = None,
+        on_sample: Callable[[Sample], None] | None = None,
     ) -> Evaluation:
         """Evaluate the agent without learning; its score is the mean return.
 
@@ -240,45 +272,57 @@ class TabularAgent(abc.ABC):
             problems: Number of problems; None for all, if the environment has `num_problems`.
             samples: Number of episodes of each problem.
             greedy: Whether to choose the best actions as far as known, rather than as when learning.
+            seed: Seed of drawn problems and of the agent's choices; None for that of its settings.
+            record: Record to which each sample is written; those of a resumed record are not repeated.
+            on_sample: Called with each sample.
 
         Raises:
             InvalidArgumentError: If the environment has other spaces or fewer problems, or their number is not known.
         """
         self._check_spaces(env)
         known = getattr(env.unwrapped, "num_problems", None)
-        count = known if problems is None else problems
-        if count is None or count < 1 or samples < 1 or (known is not None and count > known):
-            raise InvalidArgumentError(
-                f"can't evaluate {count} problems x {samples}: expected at least 1 of each"
-                + (", with problems= given" if known is None else f", and at most {known} problems")
-            )
-        rows = [
-            self._sample(env, problem, sample, indexed=known is not None, greedy=greedy)
-            for problem in range(count)
-            for sample in range(samples)
-        ]
-        return summarize_evaluation(rows, count, samples)
+        count = number_of_problems(known, problems, samples)
+        warn_of_equal_samples(samples, greedy=greedy)
+        seed = self.config.seed if seed is None else seed
+        settings = {
+            **{"problems": count, "samples": samples, "seed": seed, "greedy": greedy},
+            **{"agent": self.name, "tables": tables_fingerprint(self.tables())},
+            "environment": getattr(env.unwrapped, "manifest", {}),
+        }
 
-    def _sample(self, env: Environment, problem: int, sample: int, *, indexed: bool, greedy: bool) -> Sample:
-        rng, _ = _step_random(self.config.seed, _EVALUATION + problem, sample)
-        _, env_seed = _step_random(self.config.seed, _EVALUATION + problem)
-        options = {"problem": problem} if indexed else None
-        state, info = env.reset(seed=env_seed, options=options)
-        total, length, over, truncated = 0.0, 0, False, False
+        def make(keys: Sequence[tuple[int, int]]) -> Generator[SampledRow]:
+            for problem, sample in keys:
+                yield self._sample(env, problem, sample, seed, indexed=known is not None, greedy=greedy)
+
+        rows, _ = complete_samples((count, samples), make, settings=settings, record=record, on_sample=on_sample)
+        result = summarize_evaluation(rows, count, samples)
+        if record is not None:
+            record.finish(result.summary())
+        return result
+
+    def _sample(
+        self, env: Environment, problem: int, sample: int, seed: int, *, indexed: bool, greedy: bool
+    ) -> SampledRow:
+        """Play an episode; its completion is the numbers of the actions."""
+        rng, _ = _step_random(seed, _EVALUATION + problem, sample)
+        _, env_seed = _step_random(seed, _EVALUATION + problem)
+        state, info = env.reset(seed=env_seed, options={"problem": problem} if indexed else None)
+        total, actions, over, truncated = 0.0, list[int](), False, False
         while not over:
-            action = self.greedy_action(int(state)) if greedy else self.choose(int(state), rng)
-            state, reward, terminated, truncated, _ = env.step(action)
-            total, length, over = total + float(reward), length + 1, terminated or truncated
-        return Sample.judged(
+            actions.append(self.greedy_action(int(state)) if greedy else self.choose(int(state), rng))
+            state, reward, terminated, truncated, _ = env.step(actions[-1])
+            total, over = total + float(reward), terminated or truncated
+        made = Sample.judged(
             None,
             problem=problem,
-            problem_id=info.get("problem_id", ""),
+            problem_id=problem_id(info.get("problem_id", ""), problem, seed, drawn=not indexed),
             sample=sample,
             score=total,
             seed=env_seed,
-            tokens=length,
+            tokens=len(actions),
             truncated=bool(truncated),
         )
+        return SampledRow(made, " ".join(map(str, actions)), None)
 
     def save(self, folder: str | Path) -> None:
         """Save the agent's complete state to a folder, atomically; an existing checkpoint is replaced.
@@ -288,7 +332,7 @@ class TabularAgent(abc.ABC):
         """
         counts = {"steps": self.steps, "tokens": self.tokens, "regret": self.regret}
         with replacing(Path(folder), _STATE) as partial:
-            text = json.dumps({"agent": self.name, **counts})
+            text = json.dumps({"agent": self.name, "config": asdict(self.config), **counts})
             (partial / _STATE).write_text(text + "\n", encoding="utf-8")
             np.savez(partial / _TABLES, allow_pickle=False, **self.tables())
 
@@ -296,8 +340,8 @@ class TabularAgent(abc.ABC):
         """Restore the state of a saved agent.
 
         Raises:
-            CheckpointError: If the folder holds no checkpoint, or one of another agent or of other spaces; the agent is then
-                unchanged.
+            CheckpointError: If the folder holds no checkpoint, or one of another agent; the agent is then unchanged.
+            InvalidArgumentError: If it is of an environment with other spaces; the agent is then unchanged.
         """
         folder = Path(folder)
         recover(folder)
@@ -311,17 +355,13 @@ class TabularAgent(abc.ABC):
         with np.load(folder / _TABLES, allow_pickle=False) as saved:
             shapes = {name: saved[name].shape for name in saved.files}
             if shapes != {name: table.shape for name, table in own.items()}:
-                raise CheckpointError(
-                    f"the checkpoint at {folder} is of other spaces: it has tables of shapes {shapes}, and this agent has "
-                    f"{ {name: table.shape for name, table in own.items()} }"
+                raise InvalidArgumentError(
+                    f"the checkpoint at {folder} is of an environment with other spaces: it has tables of shapes "
+                    f"{shapes}, and this agent has { {name: table.shape for name, table in own.items()} }"
                 )
             for name, table in own.items():
                 table[...] = saved[name]
         self.steps, self.tokens, self.regret = state["steps"], state["tokens"], state["regret"]
-
-    def _keep(self, run: Run | None) -> None:
-        if run is not None:
-            run.keep_checkpoint(self.steps, self.save)
 
     def _check_spaces(self, env: Environment) -> None:
         shape = table_shape(env, self.name)
@@ -331,6 +371,15 @@ class TabularAgent(abc.ABC):
                 f"environment has {shape[0]} and {shape[1]}: make another agent"
             )
         self.check_env(env)
+
+
+def tables_fingerprint(tables: Mapping[str, NDArray[Any]]) -> str:
+    """Hexadecimal sha256 over the names, dtypes, shapes and bytes of tables."""
+    digest = hashlib.sha256()
+    for name, table in tables.items():
+        digest.update(f"{name} {table.dtype} {table.shape}\n".encode())
+        digest.update(np.ascontiguousarray(table).tobytes())
+    return digest.hexdigest()
 
 
 def table_shape(env: Environment, name: str) -> tuple[int, int]:
@@ -350,10 +399,13 @@ def table_shape(env: Environment, name: str) -> tuple[int, int]:
     shape = _size(env.observation_space), _size(env.action_space)
     tokens = isinstance(env.unwrapped, TokenEnv)
     if tokens or None in shape:
-        said = "tokens" if tokens else f"the spaces {env.observation_space} and {env.action_space}"
+        said = "has tokens" if tokens else f"has the spaces {env.observation_space} and {env.action_space}"
+        if not tokens and isinstance(env.observation_space, spaces.Box) and shape[1] is not None:
+            size = math.prod(env.observation_space.shape)
+            said = f"shows vectors of {size} numbers: use an agent that trains a perceptron there, such as dqn or ppo"
         raise InvalidArgumentError(
             f"{name} learns a table, which needs numbered observations and actions, Discrete(n) each, as in "
-            f"rlvr/BanditState-v0 or rlvr/MazeState-v0; {type(env.unwrapped).__name__} has {said}"
+            f"rlvr/BanditState-v0 or rlvr/MazeState-v0; {type(env.unwrapped).__name__} {said}"
         )
     return cast("tuple[int, int]", shape)
 

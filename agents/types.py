@@ -22,7 +22,7 @@ class Action:
     tokens: NDArray[np.int64]
     """i64[b n]."""
     counts: NDArray[np.int64]
-    """i64[b], number of valid tokens in the row; 0 for rows that needed no action."""
+    """i64[b], number of valid tokens in the row; 0 for rows that needed no action, or have none yet."""
     logprobs: NDArray[np.float32]
     """f32[b n], natural log-probabilities under the sampling distribution; NaN where a token was not sampled."""
     kept: NDArray[np.uint8] | None = None
@@ -45,7 +45,7 @@ class Policy(Protocol):
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Choose tokens for each row of an observation.
+        """Choose tokens for each row of an observation, or, if that takes long, for at least one of those that need an action.
 
         Args:
             observation: `tokens` i32[b l], `length` i32[b 1].
@@ -55,7 +55,10 @@ class Policy(Protocol):
         ...
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes in some rows, with their sampling seeds u64[r]."""
+        """Announce new episodes in some rows, with their sampling seeds u64[r], or new contexts of those that they have.
+
+        A context (`rlvr_envs.Reply.context`) has a seed of its own, since its observations are as short as those before it.
+        """
         ...
 
 
@@ -117,6 +120,9 @@ class Trajectory:
     step_values: NDArray[np.float64] | None = None
     """f64[l], an estimate of the value of the state before each token that begins a step, such as VinePPO's; NaN for all other
     tokens. None if there are no estimates."""
+    contexts: tuple[int, ...] = ()
+    """Positions in `tokens` at which a new context began (`rlvr_envs.Reply.context`): from there on the policy saw nothing of
+    what is before. Empty if it saw everything."""
 
     def __post_init__(self) -> None:
         if not self.errored and not np.isfinite(self.rewards).all():
@@ -132,6 +138,10 @@ class Trajectory:
     def score(self) -> float:
         """The return: the sum of the rewards; NaN where the verifier broke."""
         return float(np.sum(self.rewards))
+
+    def context_before(self, position: int) -> int:
+        """The position at which the context of the token at `position` begins: 0 in the first one."""
+        return max((start for start in self.contexts if start <= position), default=0)
 
     @property
     def errored(self) -> bool:

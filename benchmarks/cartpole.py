@@ -20,10 +20,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from agents import Agent, MLPPolicy, agent_classes
 
-TOKENS = {"ppo": 60_000, "a2c": 120_000, "reinforce": 120_000, "reinforce/whole": 120_000, "dqn": 30_000}
+TOKENS = {"ppo": 60_000, "a2c": 120_000, "reinforce": 120_000, "reinforce/whole": 120_000, "dqn": 50_000}
 SETTINGS: dict[str, dict[str, Any]] = {"reinforce/whole": {"credit": "whole"}}
 
-NETWORKS: dict[str, dict[str, Any]] = {"dqn": {"hidden": (128, 128), "activation": "relu"}}
+NETWORKS: dict[str, dict[str, Any]] = {"dqn": {"hidden": (256, 256), "activation": "relu"}}
 
 
 def run(name: str, seed: int) -> tuple[list[tuple[float, float]], float, float]:

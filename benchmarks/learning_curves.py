@@ -6,10 +6,10 @@ the groups that DAPO throws away count too. The checkpoint comes from supervised
 is trained with several seeds, which decide the order of problems and the sampling; what is given of them is the interquartile
 mean with its 95 % interval by bootstrap over seeds (Agarwal et al. 2021, arXiv:2108.13264).
 
-Every agent learns with its defaults: 128 completions a step, and the learning rate that its learner chooses for a model of
-this size. Two need more than that, and get it: Dr. GRPO its constant length (`agent_settings`), and GDPO and MaxRL rewards that
-they are defined for (`training_options`). Intervals that overlap mean no order, and intervals that do not mean one at these
-settings.
+Every agent learns with its defaults: 128 completions a step, and the learning rate that its learner chooses for a model of this
+size. Some need more than that, and get it: Dr. GRPO its constant length and VinePPO single tokens as steps (`agent_settings`),
+and GDPO, MaxRL and RFT rewards that they are defined for (`training_options`). Intervals that overlap mean no order, and
+intervals that do not mean one at these settings.
 
 Each result is a file of its own, so that a run that was interrupted goes on where it was, and one whose settings have changed
 is done again.
@@ -126,8 +126,10 @@ def training_options(task: Task, agent: str) -> dict[str, Any]:
     if agent == "gdpo":
         parts = {"right": task.verifier, "length": right_length}
         return {"verifier": ("weighted_sum", {"parts": parts, "weights": {"right": 1.0, "length": 0.2}})}
-    if agent == "maxrl" and "GridWorld" in task.env_id:
-        return {"step_reward": 0.0}  # it is defined for scores of at least 0
+    if agent in ("maxrl", "rft") and "GridWorld" in task.env_id:
+        return {
+            "step_reward": 0.0
+        }  # MaxRL is defined for scores of at least 0, and RFT learns from those of at least 1
     return {}
 
 

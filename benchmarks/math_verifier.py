@@ -82,8 +82,9 @@ def accuracy(name: str, judge: Judge, pairs: Sequence[object]) -> None:
     negatives = len(pairs) - positives
     print(
         f"  {name:12} accuracy {100 - 100 * (false_positives + false_negatives) / len(pairs):6.2f} %   "
-        f"false positives {false_positives:4} of {negatives} ({100 * false_positives / negatives:.1f} %)   "
-        f"false negatives {false_negatives:4} of {positives} ({100 * false_negatives / positives:.1f} %)   raised {raised}"
+        f"false positives {false_positives:4} of {negatives} ({100 * false_positives / max(negatives, 1):.1f} %)   "
+        f"false negatives {false_negatives:4} of {positives} ({100 * false_negatives / max(positives, 1):.1f} %)   "
+        f"raised {raised}"
     )
     print(f"  {'':12} {Timing(tuple(seconds))}")
 
@@ -155,18 +156,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("RLVR_DATA_DIR"), help="folder of the data sets")
     parser.add_argument("--answers", type=int, default=1000, help="answers of each data set in the throughput run")
+    parser.add_argument("--pairs", type=int, help="labelled pairs, the first of the corpus; all by default")
+    parser.add_argument("--sums", type=int, default=1000, help="sums in a batch of verify_batch")
     options = parser.parse_args()
     judges: dict[str, Judge] = {"ours": judge_ours}
     if importlib.util.find_spec("math_verify"):
         judges["math-verify"] = judge_math_verify
     else:
         print("math-verify is not installed (pip install math-verify==0.9.0): measuring ours alone")
-    pairs = corpus().PAIRS
+    pairs = corpus().PAIRS[: options.pairs]
     print(f"labelled corpus, {len(pairs)} pairs")
     for name, judge in judges.items():
         judge("1", "\\boxed{1}")  # imports
         accuracy(name, judge, pairs)
-    batches()
+    batches(options.sums)
     if not options.data:
         print("no data folder (--data or RLVR_DATA_DIR): no throughput run")
         return

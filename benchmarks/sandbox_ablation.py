@@ -40,7 +40,7 @@ PATCHES = {
     "candidate.enum = types.SimpleNamespace(Enum=type('None', (), {}))",
     "rebuilt_attributes": "from sandbox.tester.rpc import proxy; proxy._REBUILT.clear()",
     "side_effects": "from sandbox.tester import tester; tester.leave_no_trace = lambda tests: False",
-    "page_pinning": f"from sandbox.server import server; server.pin_written_in = {NOTHING}",
+    "page_pinning": f"from sandbox.server import server; server.pin_written_by = {NOTHING}",
     "cpu_affinity": f"from sandbox.server import cpu_affinity; cpu_affinity.Placement.begin = {NOTHING}",
     "idle_detection": f"from sandbox.server import idle_detector; idle_detector.Idleness.add = {NOTHING}",
     "own_fixtures": "from sandbox.tester.test_files import collect; collect.OWN_FIXTURES = {}",

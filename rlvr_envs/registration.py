@@ -73,8 +73,10 @@ def environment_id(name: str) -> str:
     points = plugged_in()
     if name in points or is_attribute_path(name) or name in gymnasium.registry:
         return name
-    others = difflib.get_close_matches(name, gymnasium.registry)
-    raise unknown_name("environment", full if "/" not in name else name, [*own, *points, *others])
+    others = difflib.get_close_matches(name, gymnasium.registry, cutoff=0.8)
+    # Names are compared in the form that was typed, so that "rlvr/" and "-v0" don't decide which is the nearest.
+    known = own if "/" in name else [short.removeprefix("rlvr/").removesuffix("-v0") for short in own]
+    raise unknown_name("environment", name, [*known, *points, *others])
 
 
 def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
@@ -133,8 +135,9 @@ def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
         if state_class.__name__ == f"{cls.__name__.removesuffix('Env')}StateEnv":
             return state_class
     raise InvalidArgumentError(
-        f"the environment {name!r} has tokens, and no numbered states for a table: choose one of "
-        f"{', '.join(cls.__name__.removesuffix('StateEnv') for cls in STATE_CLASSES)}, or an agent that trains a model"
+        f"the environment {name!r} has tokens, which only a language model reads, and no numbered states for a table or a "
+        f"perceptron: choose one of {', '.join(cls.__name__.removesuffix('StateEnv') for cls in STATE_CLASSES)}, or a "
+        "language model"
     )
 
 

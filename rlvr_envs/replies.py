@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rlvr_envs.dialogue import Dialogue, fit
 from rlvr_envs.types import Interaction, Reply, Turn
-from verifiers import InvalidArgumentError, Problem, Verdict, verifier_error
+from verifiers import InvalidArgumentError, Message, Problem, Verdict, verifier_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +20,25 @@ class EncodedReply:
     reply: Reply | None = None
     """None ends the episode."""
     tokens: NDArray[np.int32] | None = None
-    """i32[l], the reply as it is appended; None where nothing is, or where there is no room for its frame."""
+    """i32[l], the reply as it is appended, or with the new context that it has; None where there is neither, or no room."""
+    shown: tuple[Message, ...] = ()
+    """The messages of the reply as the policy sees them: cut, where they are too long."""
     error: Verdict | None = None
     """A `VERIFIER_ERROR`, where the interaction broke."""
 
 
 def answer(
-    interaction: Interaction, dialogue: Dialogue, turns: Sequence[Turn], problem: Problem, room: int
+    interaction: Interaction, dialogue: Dialogue, turns: Sequence[Turn], problem: Problem, *, room: int, window: int
 ) -> EncodedReply:
-    """Ask an interaction for its answer to the last of some turns, and encode it in at most `room` tokens.
+    """Ask an interaction for its answer to the last of some turns, and encode it.
+
+    Args:
+        interaction: What answers.
+        dialogue: The format.
+        turns: The policy's turns so far.
+        problem: The problem of the episode.
+        room: The most tokens of an answer that is appended; a longer one is cut.
+        window: The most tokens of a new context and what is said after it, of which only the latter is cut.
 
     Raises:
         InvalidArgumentError: If the answer is neither a `Reply` nor None.
@@ -45,9 +55,11 @@ def answer(
         )
     if reply.ends:
         return EncodedReply(reply)
-    if not reply.messages:
+    if not reply.messages and reply.context is None:
         return EncodedReply(reply, np.zeros(0, dtype=np.int32))
     try:
-        return EncodedReply(reply, fit(dialogue, reply.messages, int(turns[-1].tokens[-1]), room))
+        most = room if reply.context is None else window
+        fitted = fit(dialogue, reply.messages, int(turns[-1].tokens[-1]), most, context=reply.context)
     except Exception as error:  # noqa: BLE001 - recorded in the verdict, never scored
         return EncodedReply(error=verifier_error(error))
+    return EncodedReply(reply) if fitted is None else EncodedReply(reply, fitted.tokens, fitted.messages)

@@ -78,6 +78,11 @@ class Rules:
     not even that fits."""
     max_turns: int | None = None
     """The turns of the policy, after which an episode that would go on is truncated; None for any number."""
+    max_context_tokens: int | None = None
+    """The most tokens that the policy has in view, which is the length of its observation: a turn that fills it is truncated,
+    unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's next turn has
+    room for `turn_tokens`, or else for a quarter of the context, but at most for half of what is left of it. None for as many
+    as an episode may have."""
     turn_tokens: int | None = None
     """The policy's tokens in a turn, after which it is answered without a stop; None for any number."""
     dialogue: Dialogue | None = None
@@ -98,7 +103,11 @@ class Rules:
             ("max_inserted_tokens", 0),
             ("verification_workers", 1),
             ("interaction_workers", 1),
-            *((name, 1) for name in ("max_turns", "turn_tokens") if getattr(self, name) is not None),
+            *(
+                (name, 1)
+                for name in ("max_turns", "max_context_tokens", "turn_tokens")
+                if getattr(self, name) is not None
+            ),
         )
         for name, least in limits:
             value = getattr(self, name)
@@ -113,6 +122,11 @@ class Rules:
             raise InvalidArgumentError(f"verification must be 'sync' or 'deferred', got {self.verification!r}")
         if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
             raise InvalidArgumentError("an interaction and max_inserted_tokens > 0 come together: give both or neither")
+        if self.max_context_tokens is not None and self.max_context_tokens <= self.max_prompt_tokens:
+            raise InvalidArgumentError(
+                f"max_context_tokens must be more than max_prompt_tokens={self.max_prompt_tokens}, so that the policy can "
+                f"answer any prompt; got {self.max_context_tokens}"
+            )
         legal, vocab_size = self.legal_actions, self.tokenizer.vocab_size
         if isinstance(legal, FixedActions) and len(legal.mask) != vocab_size:
             raise InvalidArgumentError(
@@ -122,7 +136,8 @@ class Rules:
     @property
     def buffer_tokens(self) -> int:
         """The length of the token buffer of one stream."""
-        return self.max_prompt_tokens + self.max_new_tokens + self.max_inserted_tokens
+        longest = self.max_prompt_tokens + self.max_new_tokens + self.max_inserted_tokens
+        return longest if self.max_context_tokens is None else min(longest, self.max_context_tokens)
 
     def stop_tokens(self) -> NDArray[np.bool_]:
         """The tokens that end a turn, as bool[vocab_size]."""
@@ -247,7 +262,7 @@ class TokenStreams:
         self.problem_index = np.full(num_streams, DRAW, dtype=np.int64)
         self.prompt_length = np.zeros(num_streams, dtype=np.int32)
         self._turn_start = np.zeros(num_streams, dtype=np.int32)
-        # The length at which the policy's budget is spent.
+        # The length at which the policy's budget is spent, or its context full.
         self._limit = np.zeros(num_streams, dtype=np.int32)
         self._inserted = np.zeros(num_streams, dtype=np.int32)
         self._turns: list[tuple[Turn, ...]] = [()] * num_streams
@@ -373,7 +388,7 @@ class TokenStreams:
         self.tokens[row, : len(prompt)] = prompt
         self.tokens[row, len(prompt) :] = 0
         self.length[row] = self.prompt_length[row] = self._turn_start[row] = len(prompt)
-        self._limit[row] = len(prompt) + self.rules.max_new_tokens
+        self._limit[row] = min(len(prompt) + self.rules.max_new_tokens, self.buffer_tokens)
         self._inserted[row] = self._stop_state[row] = 0
         self._turns[row] = ()
         self.problem_index[row] = index
@@ -518,12 +533,18 @@ class TokenStreams:
     def _latest_turn(self, row: int) -> Turn:
         tokens = self.tokens[row, self._turn_start[row] : self.length[row]].copy()
         parsed = self._dialogue.parse(tokens)
-        return Turn(tokens, self.completion(row), parsed.calls, parsed.errors)
+        return Turn(tokens, self.completion(row), parsed.calls, parsed.errors, context_tokens=int(self.length[row]))
 
     def _answer(self, row: int, turns: tuple[Turn, ...]) -> EncodedReply:
         assert self.rules.interaction is not None
+        window = self.buffer_tokens
         room = self.rules.max_inserted_tokens - int(self._inserted[row])
-        return answer(self.rules.interaction, self._dialogue, turns, self._problem(row), room)
+        if (budget := self._budget_left(turns)) > 0:  # the policy needs room for a token after what is said
+            left = window - int(self.length[row])
+            turn = min(self.rules.turn_tokens or window // 4, budget, left // 2)
+            room = min(room, left - max(turn, 1))
+            window -= 1
+        return answer(self.rules.interaction, self._dialogue, turns, self._problem(row), room=room, window=window)
 
     def _settle_turn(self, row: int, turns: tuple[Turn, ...], given: EncodedReply, column: int, step: _Step) -> None:
         """Pay a turn's reward, and append the answer or end the episode."""
@@ -536,21 +557,34 @@ class TokenStreams:
         elif reply is None or reply.ends:
             step.ending[row] = True
             step.closing[row] = reply.messages if reply is not None else ()
-        elif given.tokens is None or self.length[row] >= self._limit[row] or len(turns) == self.rules.max_turns:
+        elif given.tokens is None or (left := self._budget_left(turns)) <= 0 or len(turns) == self.rules.max_turns:
             step.ending[row] = False
         else:
-            self._insert(row, given.tokens)
-            self._turns[row] = (*turns[:-1], dataclasses.replace(turns[-1], reply=reply.messages))
+            self._insert(row, given.tokens, left, new_context=reply.context is not None)
+            cut = given.shown if given.shown != reply.messages else None
+            answered = dataclasses.replace(turns[-1], reply=reply.messages, shown=cut, context=reply.context)
+            self._turns[row] = (*turns[:-1], answered)
             step.transition.inserted[row] = len(given.tokens)
+            step.transition.new_context[row] = reply.context is not None
         self.live[row] = row not in step.ending
         self._update_legal(row)
 
-    def _insert(self, row: int, tokens: NDArray[np.int32]) -> None:
+    def _budget_left(self, turns: Sequence[Turn]) -> int:
+        """How many tokens the policy may still choose after some turns."""
+        return self.rules.max_new_tokens - sum(len(turn.tokens) for turn in turns)
+
+    def _insert(self, row: int, tokens: NDArray[np.int32], left: int, *, new_context: bool) -> None:
+        """Append tokens i32[l], or begin a new context with them; the policy may choose `left` more."""
+        if new_context:
+            self.tokens[row] = 0
+            self.length[row] = 0
+            self.prompt_length[row] = len(tokens)
+        else:
+            self._inserted[row] += len(tokens)
         end = int(self.length[row]) + len(tokens)
         self.tokens[row, self.length[row] : end] = tokens
         self.length[row] = self._turn_start[row] = end
-        self._inserted[row] += len(tokens)
-        self._limit[row] += len(tokens)
+        self._limit[row] = min(end + left, self.buffer_tokens)
         self._stop_state[row] = 0
 
     def _score_tokens(self, scorer: ProcessScorer, rows: NDArray[np.int64], step: _Step) -> None:
@@ -780,7 +814,9 @@ class TokenStreams:
 
     def _check_state(self, state: StreamState) -> None:
         foreign = int(state.tokens.max(initial=0)) >= self.vocab_size
-        longest = state.limit + self.rules.max_inserted_tokens - state.inserted
+        longest = state.limit
+        if self.rules.max_context_tokens is None and all(turn.context is None for turn in state.turns):
+            longest += self.rules.max_inserted_tokens - state.inserted
         if foreign or longest > self.buffer_tokens or not 0 <= state.problem_index < len(self.dataset):
             raise InvalidArgumentError(
                 f"the state has tokens up to {state.tokens.max(initial=0)}, of which there may be {longest} at the end, and "

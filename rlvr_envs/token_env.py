@@ -46,7 +46,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
     ## Information
     From `reset`: `problem_id`, `problem_index`. From `step`: `consumed`, `rewards` (f64[n], one for each consumed token),
-    `inserted` where the environment appended tokens, and at the end `problem_id`, `completion`, `verdict`, and
+    `inserted` where the environment appended tokens, `new_context` where the observation holds nothing but them, since they
+    begin a new context (`Reply.context`), and at the end `problem_id`, `completion`, `verdict`, and
     `token_scores` where the verdict has some: pairs (position in `tokens`, amount) that say to which tokens parts of the
     reward belong, which a step pays as one number since earlier steps are over. `action_mask`
     (i8[v]) where the environment limits tokens. `pending` while a deferred verdict is awaited.
@@ -181,6 +182,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         info: Info = {"consumed": consumed, "rewards": transition.rewards[0, : max(consumed, 1)]}
         if transition.inserted[0]:
             info["inserted"] = int(transition.inserted[0])
+        if transition.new_context[0]:
+            info["new_context"] = True
         if self.streams.pending_rows():
             info["pending"] = True
         if 0 in transition.ended:

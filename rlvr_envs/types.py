@@ -53,6 +53,12 @@ class Turn:
     """What is wrong with tool calls that could not be read, in words for the policy."""
     reply: tuple[Message, ...] = ()
     """What the environment answered; nothing for the latest turn."""
+    shown: tuple[Message, ...] | None = None
+    """The same as the policy saw it, where there was no room for all of it; else None."""
+    context: tuple[Message | Turn, ...] | None = None
+    """What the policy saw from then on in place of all that was before the reply; None where that stayed."""
+    context_tokens: int = 0
+    """Number of tokens that the policy had in view at the end of the turn, those of the turn included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,8 @@ class Reply:
     """The answer to a turn of the policy.
 
     Raises:
-        InvalidArgumentError: If the messages are no messages, or the reward is no finite number.
+        InvalidArgumentError: If the messages are no messages, the reward is no finite number, or the context is none that a
+            policy could answer.
     """
 
     messages: tuple[Message, ...] = ()
@@ -69,6 +76,10 @@ class Reply:
     """What the turn earns, paid at its last token."""
     ends: bool = False
     """Whether the episode is over; the messages are not appended then, but the verifier sees them in the dialogue."""
+    context: tuple[Message | Turn, ...] | None = None
+    """What the policy sees from now on in place of all that was before the messages, such as the problem and a summary; None to
+    keep that. Turns stand for their own tokens, as they were sampled. It begins with a message, and a message is the last thing
+    said, in it or in `messages`."""
 
     def __post_init__(self) -> None:
         messages: object = self.messages
@@ -79,6 +90,25 @@ class Reply:
         reward: object = self.reward
         if not isinstance(reward, int | float) or not math.isfinite(reward):
             raise InvalidArgumentError(f"a reply's reward must be a finite number, got {self.reward!r}")
+        if self.context is not None:
+            self._check_context(self.context)
+
+    def _check_context(self, context: object) -> None:
+        if self.ends:
+            raise InvalidArgumentError(
+                "a reply that ends the episode has no context, since nothing follows that could see it: give one of the two"
+            )
+        items = (*context, *self.messages) if isinstance(context, tuple) else ()
+        if (
+            not items
+            or not all(isinstance(item, Message | Turn) for item in items)
+            or isinstance(items[0], Turn)
+            or isinstance(items[-1], Turn)
+        ):
+            raise InvalidArgumentError(
+                "a reply's context must be a tuple of verifiers.Message(role, content) and rlvr_envs.Turn that begins with a "
+                f"message and, with the reply's messages, ends with one; got {context!r} before {self.messages!r}"
+            )
 
 
 class Interaction(Protocol):
@@ -167,7 +197,9 @@ class Transition:
     consumed: NDArray[np.int64]
     """i64[b], how many of the given tokens were appended."""
     inserted: NDArray[np.int64]
-    """i64[b], how many tokens the environment appended after them."""
+    """i64[b], how many tokens the environment appended after them; all of the row's tokens where it has a new context."""
+    new_context: NDArray[np.bool_]
+    """bool[b], where the row's tokens start again with a new context (`Reply.context`)."""
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     ended: dict[int, Ended] = field(default_factory=dict)
@@ -180,6 +212,7 @@ class Transition:
             np.zeros((num_streams, width)),
             np.zeros(num_streams, dtype=np.int64),
             np.zeros(num_streams, dtype=np.int64),
+            np.zeros(num_streams, dtype=bool),
             np.zeros(num_streams, dtype=bool),
             np.zeros(num_streams, dtype=bool),
         )

@@ -230,6 +230,8 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         }
         if np.count_nonzero(transition.inserted):
             info |= {"inserted": transition.inserted, "_inserted": transition.inserted > 0}
+        if np.count_nonzero(transition.new_context):
+            info |= {"new_context": transition.new_context, "_new_context": transition.new_context.copy()}
         pending = self.streams.pending_rows()
         if pending:
             info["pending"] = np.isin(np.arange(self.num_envs), pending)

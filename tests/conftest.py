@@ -225,10 +225,15 @@ def local_data(small_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return small_data_dir
 
 
-NEEDED = {"rlvr/JSONSchema-v0": "jsonschema", "rlvr/ReasoningGym-v0": "reasoning_gym"}
-"""What the verifier of an id needs beside the base install."""
+NEEDED = {
+    "rlvr/JSONSchema-v0": "jsonschema",
+    "rlvr/ReasoningGym-v0": "reasoning_gym",
+    "rlvr/TextArena-v0": "textarena",
+    "rlvr/GEM-v0": "gem",
+}
+"""What an id needs beside the base install."""
 USABLE = [name for name in rlvr_envs.ENVIRONMENTS if name not in NEEDED or importlib.util.find_spec(NEEDED[name])]
-"""The ids that can be made here; `make test` has all of them but that of reasoning-gym."""
+"""The ids that can be made here; `make test` has all of them but those of reasoning-gym, TextArena and GEM."""
 
 
 @pytest.fixture(params=USABLE)

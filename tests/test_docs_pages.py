@@ -73,18 +73,21 @@ def test_every_generated_part_has_an_end() -> None:
         assert starts == len(generated.MARKER.findall(_read(page))) == _read(page).count("<!-- end -->"), page
 
 
+GAMES_OF_OTHERS = ("rlvr/TextArena-v0", "rlvr/GEM-v0")
+"""Environments whose prompts are texts of other packages, which their pages do not repeat."""
+
+
 def test_every_environment_has_a_page_with_its_docstring_and_problems() -> None:
     for env_id in ENVIRONMENTS:
         name = env_id.removeprefix("rlvr/").removesuffix("-v0")
         text = _read(DOCS / "environments" / f"{name.lower()}.md")
         assert f"`{env_id}`" in text
-        for part in ("## Description", "## Reward", "## Arguments", "Prompt:\n\n````"):
+        for part in ("## Description", "## Reward", "## Arguments"):
             assert part in text, (env_id, part)
+        if env_id in GAMES_OF_OTHERS:
+            continue
+        assert "Prompt:\n\n````" in text, env_id
         assert "Gold completion:\n\n````" in text or "no gold completion" in text, env_id
-
-
-UNMEASURED = ("rft", "dpo")
-"""Agents of which `benchmarks/learning_curves.py` has no figures yet."""
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -92,7 +95,7 @@ def test_every_algorithm_has_a_page(name: str) -> None:
     text = _read(DOCS / "algorithms" / f"{name.replace('++', '-plus-plus')}.md")
     assert "$$" in text
     assert "arXiv" in text or "Williams 1992" in text or "Kakade 2001" in text or "Sutton" in text
-    assert name in UNMEASURED or "reward of sampled completions, after training | 0." in text
+    assert "reward of sampled completions, after training | 0." in text
 
 
 def test_every_command_has_its_options_on_the_page() -> None:

@@ -29,5 +29,5 @@ def test_the_entry_points_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(module, "entry_points", lambda group: points.get(group, []))
     assert verifiers.verify("ends-right", "It is 4.", 4).outcome == "correct"
     assert rlvr_envs.environment_class("doubles").__name__ == "Doubles"
-    with pytest.raises(verifiers.UnknownNameError, match=r"unknown environment 'rlvr/dubles-v0'.*doubles"):
+    with pytest.raises(verifiers.UnknownNameError, match=r"unknown environment 'dubles'.*doubles"):
         rlvr_envs.environment_class("dubles")

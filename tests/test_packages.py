@@ -175,6 +175,7 @@ def test_the_pinned_versions_are_within_the_bounds() -> None:
     pinned = pins("constraints.txt") | {name: pins("constraints-loggers.txt")[name] for name in ("wandb", "trackio")}
     pinned |= {name: pins(f"constraints-{name}.txt")[name] for name in ("ray", "reasoning-gym")}
     pinned |= {name: pins("constraints-tools.txt")[name] for name in ("bm25s", "mcp")}
+    pinned |= {name: pins("constraints-text-games.txt")[name] for name in ("textarena", "gem-llm")}
     for name, bound in requirements(PROJECT["dependencies"], *EXTRAS.values()).items():
         if name != "vllm":
             assert release(pinned[name]) >= release(bound), name

@@ -17,6 +17,7 @@ RLVRError
 ├── DivergedError (FloatingPointError)     a model's weights are no numbers any more
 ├── CheckpointError (RuntimeError)         a checkpoint is missing, damaged or of another run
 ├── EngineError (RuntimeError)             an inference engine died, or does not do what it was asked
+│   └── EngineDiedError                    it died, or a server no longer answers; what it was asked is lost
 └── RankError (RuntimeError)               a process of a run died, hangs, or differs from the others; the message names it
 ```
 
@@ -94,6 +95,10 @@ class EngineError(RLVRError, RuntimeError):
     """An inference engine died, or does not do what it was asked."""
 
 
+class EngineDiedError(EngineError):
+    """An inference engine died, or a server no longer answers, so that what it was asked is lost."""
+
+
 class RankError(RLVRError, RuntimeError):
     """A process of a run with several died, hangs, or differs from the others."""
 
@@ -140,7 +145,7 @@ def missing_dependency(package: str, extra: str, purpose: str) -> MissingDepende
     """Build the error for an optional package that is not installed.
 
     Args:
-        package: The package as imported, for example `"torch"`.
+        package: The package as installed, for example `"torch"`.
         extra: The extra of this distribution that installs it, for example `"train"`.
         purpose: What needs it, as a noun phrase.
     """

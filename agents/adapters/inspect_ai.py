@@ -13,8 +13,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import verifiers
-from agents.adapters.problems import cause
 from agents.files.json_files import plain
+from agents.training.verifier_errors import error_cause
 from verifiers import Message, Outcome, Problem, Verifier
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def verifier_scorer(verifier: str | Verifier, **arguments: Any) -> Scorer:
         (verdict,) = await asyncio.to_thread(verifiers.verify_batch, made, [state.output.completion], [problem])
         details = {"outcome": verdict.outcome.value, "detail": plain(verdict.detail)}
         if verdict.outcome is Outcome.VERIFIER_ERROR:
-            return Score(value=float("nan"), explanation=f"verifier error: {cause(verdict)}", metadata=details)
+            return Score(
+                value=float("nan"), explanation=f"verifier error: {error_cause(verdict.detail)}", metadata=details
+            )
         return Score(value=verdict.score, answer=verdict.answer, explanation=verdict.outcome.value, metadata=details)
 
     name = verifier if isinstance(verifier, str) else type(verifier).__name__

@@ -10,7 +10,6 @@ The metrics are `score`, the mean over what could be judged, and `verifier_error
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import verifiers
-from agents.adapters.problems import json_row, load_task, number_of_problems
+from agents.adapters.problems import as_python, json_row, load_task, number_of_problems
 from rlvr_envs import environment_class, environment_id
-from verifiers import InvalidArgumentError, Problem
+from verifiers import Problem
 
 # `{name}` are filled in with JSON, which is YAML too; `!function` is how the harness names Python of the task's folder.
 _TASK = """\
@@ -96,15 +95,7 @@ def export(
 
 def _metrics(env: str, name: str, arguments: Mapping[str, object]) -> str:
     """The module of the task that judges: with the verifier of these problems, which need not be the environment's."""
-    written = repr(dict(arguments))
-    try:
-        same = ast.literal_eval(written) == arguments
-    except (ValueError, SyntaxError):
-        same = False
-    if not same:
-        raise InvalidArgumentError(
-            f"the arguments of the verifier {name!r} must be plain data, to be written into a file, got {written}"
-        )
+    written = as_python(f"the verifier {name!r}", arguments)
     return _METRICS.format(env=environment_id(env), name=repr(name), arguments=written)
 
 

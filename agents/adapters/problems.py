@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
 
 import verifiers
 from agents.files.json_files import to_json
+from agents.training.verifier_errors import error_cause
 from rlvr_envs import ChatPrompt, Dataset, Prompt, environment_class, get_prompt, get_tokenizer
 from verifiers import (
     DataError,
@@ -135,9 +139,37 @@ def json_row(problem: Problem, prompt: object) -> str:
     return to_json({"id": problem.id, "prompt": prompt, "reference": reference, "metadata": metadata})
 
 
-def cause(verdict: Verdict) -> str:
-    """Why a verifier could not judge."""
-    return str(verdict.detail.get("error", "no cause given"))
+def as_python(owner: str, arguments: Mapping[str, object]) -> str:
+    """Arguments as Python, for a file that is written.
+
+    Raises:
+        InvalidArgumentError: If they are no plain data.
+    """
+    written = repr(dict(arguments))
+    try:
+        same = ast.literal_eval(written) == arguments
+    except (ValueError, SyntaxError):
+        same = False
+    if not same:
+        raise InvalidArgumentError(
+            f"the arguments of {owner} must be plain data, to be written into a file, got {written}"
+        )
+    return written
+
+
+def data_as_python(arguments: Mapping[str, object]) -> str:
+    """A data set's arguments as Python, for a file that is run in other folders: files and folders by their whole paths.
+
+    Raises:
+        InvalidArgumentError: If they are no plain data.
+    """
+
+    def whole(value: object) -> object:
+        is_path = isinstance(value, str | PathLike) and Path(value).expanduser().exists()
+        return str(Path(cast("str", value)).expanduser().resolve()) if is_path else value
+
+    paths = {name: whole(arguments[name]) for name in ("dataset", "data_dir") if name in arguments}
+    return as_python("the data set", {**arguments, **paths})
 
 
 def judged(verifier: Verifier, completion: str, problem: Problem, library: str) -> Verdict:
@@ -150,6 +182,6 @@ def judged(verifier: Verifier, completion: str, problem: Problem, library: str) 
     if verdict.outcome is Outcome.VERIFIER_ERROR:
         raise VerifierFailureError(
             f"the verifier could not judge a completion of problem {problem.id!r}, and {library} can't leave one out: "
-            f"{cause(verdict)}"
+            f"{error_cause(verdict.detail)}"
         )
     return verdict

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import verifiers
-from agents.adapters.problems import before_stop, load_task, number_of_problems, prompt_of, text_of
+from agents.adapters.problems import before_stop, data_as_python, load_task, number_of_problems, prompt_of, text_of
 from rlvr_envs import Dataset, environment_class, environment_id
 from verifiers import Outcome, Problem, UnknownArgumentError, Verifier
 
@@ -35,7 +35,7 @@ def main() -> None:
     parser = TrlParser((GRPOConfig, ModelConfig))
     parser.set_defaults(max_completion_length={max_new_tokens})
     config, model = parser.parse_args_and_config()
-    rows, reward = adapter.environment({env!r}, {split!r}, limit={limit!r}, **{arguments!r})
+    rows, reward = adapter.environment({env!r}, {split!r}, limit={limit!r}, **{arguments})
     GRPOTrainer(model=model.model_name_or_path, args=config, train_dataset=rows, reward_funcs=reward).train()
 
 
@@ -180,14 +180,15 @@ def export(
         The script.
 
     Raises:
-        InvalidArgumentError: If there are no problems.
+        InvalidArgumentError: If there are no problems, or the arguments can't be written as Python.
     """
     task = load_task(env, split, **arguments)
     number_of_problems(task, env, limit)
+    written = data_as_python(arguments)
+    settings = {"env": environment_id(env), "split": task.split, "limit": limit, "arguments": written}
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     script = path / "train.py"
     tokens = environment_class(env).task.max_new_tokens
-    settings = {"env": environment_id(env), "split": task.split, "limit": limit, "arguments": arguments}
     script.write_text(_SCRIPT.format(file=script.name, max_new_tokens=tokens, **settings), encoding="utf-8")
     return script

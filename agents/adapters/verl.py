@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import verifiers
-from agents.adapters.problems import before_stop, judged, load_task, number_of_problems
+from agents.adapters.problems import before_stop, data_as_python, judged, load_task, number_of_problems
 from agents.files.json_files import to_json
 from rlvr_envs import environment_id
 from verifiers import DataError, Problem, Verdict, Verifier, missing_dependency
@@ -31,7 +31,7 @@ _REWARD = '''\
 
 from agents.adapters.verl import scorer_of
 
-compute_score = scorer_of({env!r}, {split!r}, {arguments!r})
+compute_score = scorer_of({env!r}, {split!r}, {arguments})
 '''
 
 
@@ -89,7 +89,7 @@ def export(
         The data, `SPLIT.parquet`, and the reward function's file.
 
     Raises:
-        InvalidArgumentError: If there are no problems.
+        InvalidArgumentError: If there are no problems, or the arguments can't be written as Python.
         MissingDependencyError: If pyarrow is not installed.
     """
     try:
@@ -99,6 +99,7 @@ def export(
         raise missing_dependency("pyarrow", "hub", "an export for verl") from error
     task = load_task(env, split, **arguments)
     name = environment_id(env)
+    source = _REWARD.format(env=name, split=task.split, arguments=data_as_python(arguments))
     rows = [
         {
             "data_source": name,
@@ -113,7 +114,6 @@ def export(
     path.mkdir(parents=True, exist_ok=True)
     data, reward = path / f"{task.split}.parquet", path / "reward.py"
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), data)
-    source = _REWARD.format(env=name, split=task.split, arguments=arguments)
     reward.write_text(source, encoding="utf-8")
     return data, reward
 

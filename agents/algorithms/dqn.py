@@ -10,17 +10,18 @@ by a step on the Huber loss of Q(s, a) - y, which is the square near 0 and whose
 paper. Q' is the target network, a copy of Q that is renewed only every `target_every` updates, so that targets do not chase
 the network that is fitted to them; the buffer makes transitions of one batch nearly independent.
 
-* `double`: y = r + γ Q'(s', argmax_b Q(s', b)), so that one network chooses the action and another tells its value, which
-  makes values less too high (van Hasselt, Guez and Silver 2016, arXiv:1509.06461).
-* Dueling (Wang et al. 2016, arXiv:1511.06581): Q = V(s) + A(s, a) - mean_b A(s, b); a matter of the network,
+* `double`: y = r + γ Q'(s', argmax_b Q(s', b)). One network chooses the action and the other evaluates it, which reduces the
+  overestimation of values (van Hasselt, Guez and Silver 2016, arXiv:1509.06461).
+* Dueling (Wang et al. 2016, arXiv:1511.06581): Q = V(s) + A(s, a) - mean_b A(s, b). The network computes it:
   `MLPPolicy(dueling=True)`.
 
 The state is what the policy reads: the prefix of tokens, by any `transformers` model, or the vector that an environment shows,
 by an `MLPPolicy`. Where the environment limits tokens, maxima are over the legal ones.
 
 Departures from the paper: whole episodes are played between updates, of which there is one for every `tokens_per_update`
-tokens as if they alternated; Adam in place of RMSprop; no frames, and no episode ends with a lost life. A truncated episode
-ends with its last reward, or with `truncation="bootstrap"`, for time limits that are not part of the task, goes on.
+tokens, as if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an
+episode. A truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that are not part of the
+task, the value of its last state follows.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from agents.policies.torch_policy import TorchPolicy
 from agents.policies.trainable import TrainablePolicy
 from agents.results.evaluation_record import EvaluationRecord
 from agents.seeding import episode_seeds
+from agents.training import contexts
 from agents.training.learner import LearnerConfig
 from agents.training.metrics import merge
 from agents.training.replay import ReplayBuffer
@@ -65,7 +67,7 @@ class DQNConfig(AgentConfig):
     gamma: float = 1.0
     """Discount factor from one token to the next."""
     double: bool = False
-    """Whether the network that learns chooses the next action whose value the target network tells (double DQN)."""
+    """Whether the online network chooses the next action that the target network evaluates (double DQN)."""
     buffer_size: int = 50_000
     """Number of transitions in the replay buffer; the oldest are dropped."""
     learn_from: int = 500
@@ -83,15 +85,19 @@ class DQNConfig(AgentConfig):
     epsilon_tokens: int = 10_000
     """Number of sampled tokens over which the probability to explore falls."""
     control: ClassVar[Mapping[str, Any]] = {
-        "problems_per_step": 8,
+        "problems_per_step": 1,
         "gamma": 0.99,
         "truncation": "bootstrap",
         "double": True,
-        "batch_size": 128,
-        "tokens_per_update": 8.0,
-        "target_every": 250,
-        "learner": LearnerConfig(learning_rate=5e-4, max_grad_norm=10.0),
+        "buffer_size": 100_000,
+        "learn_from": 1000,
+        "tokens_per_update": 2.0,
+        "target_every": 128,
+        "epsilon_end": 0.04,
+        "epsilon_tokens": 8000,
+        "learner": LearnerConfig(learning_rate=2.3e-3, max_grad_norm=10.0),
     }
+    """Those that RL Baselines3 Zoo found for CartPole-v1, with an episode between updates in place of 256 steps."""
     learns_values: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -255,7 +261,7 @@ _REPLAY = 2**60
 def action_values(policy: TrainablePolicy, batch: Batch) -> tuple[Tensor, Tensor]:
     """Q of every action f32[b v] in the states before and after the one token on the loss mask of each row."""
     head = policy.model["head"] if isinstance(policy, TorchPolicy) else policy.model.get_output_embeddings()
-    states = policy.read_states(batch)
+    states = contexts.read_states(policy, batch)
     rows, first = torch.arange(len(batch), device=states.device), batch.first
     before, after = batch.loss_mask.int().argmax(dim=1) - first, batch.lengths - first
     return head(states[rows, before]).float(), head(states[rows, after]).float()

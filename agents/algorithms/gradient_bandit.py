@@ -76,9 +76,10 @@ class GradientBandit(BanditAgent):
         counts = self.counts[state]
         return float(counts @ self.means[state] / counts.sum()) if counts.any() else reward
 
-    def greedy_action(self, state: int) -> int:
-        """The action with the highest preference; of several the first."""
-        return int(self.preferences[state].argmax())
+    def acting_values(self, state: int) -> NDArray[np.float64]:
+        """The preferences f64[a]."""
+        row: NDArray[np.float64] = self.preferences[state]
+        return row
 
     def tables(self) -> dict[str, NDArray[Any]]:
         """Counts, means and preferences."""

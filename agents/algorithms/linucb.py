@@ -76,9 +76,10 @@ class LinUCB(BanditAgent):
         """The action with the highest bound; of several the first. Nothing is left to chance."""
         return int(self.bounds(state).argmax())
 
-    def greedy_action(self, state: int) -> int:
-        """The action with the highest estimated mean; of several the first."""
-        return int((self.coefficients() @ self.features[state]).argmax())
+    def acting_values(self, state: int) -> NDArray[np.float64]:
+        """The estimated means f64[a]."""
+        means: NDArray[np.float64] = self.coefficients() @ self.features[state]
+        return means
 
     def observe(self, transition: Transition) -> None:
         """Add the choice to the sums of its action."""

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -25,11 +25,11 @@ from torch import Tensor
 from agents.advantages import whiten
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_defaults, require_on_policy, require_one_step, require_share
-from agents.algorithms.value_based import critic_advantages, lambda_returns
+from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
 from agents.config import AgentConfig
 from agents.training.critic import CriticConfig
-from agents.training.learner import Loss
+from agents.training.learner import LearnerConfig, Loss
 from agents.training.metrics import pass_metrics
 from agents.training.natural_gradient import (
     conjugate_gradient,
@@ -65,6 +65,7 @@ class NPGConfig(AgentConfig):
     """Multiple of the identity that is added to the Fisher matrix."""
     cg_iterations: int = 10
     """Number of iterations of conjugate gradients."""
+    control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "learner": LearnerConfig()}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -50,7 +50,7 @@ from agents.rollouts.loop import Episode
 from agents.rollouts.states import require_states, states_before
 from agents.seeding import mix
 from agents.types import Trajectory
-from rlvr_envs import StreamState, Tokenizer
+from rlvr_envs import StreamState, Tokenizer, TokenVectorEnv
 from verifiers import InvalidArgumentError
 
 
@@ -92,6 +92,14 @@ class VinePPO(Agent):
     name = "vineppo"
     config: VinePPOConfig
 
+    def check_env(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Refuse an environment that can't begin an episode in the middle of another."""
+        if not isinstance(env.unwrapped, TokenVectorEnv):
+            raise InvalidArgumentError(
+                "vineppo samples several continuations from the middle of an episode, which only the environments of rlvr_envs "
+                "with tokens can begin from: choose one of these, or an agent with a critic, such as ppo"
+            )
+
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
         """Sample completions, and estimate the value of the state before each of their steps."""
         require_states(env)
@@ -103,36 +111,40 @@ class VinePPO(Agent):
         config, tokenizer = self.config, require_states(env).tokenizer
         starts = [step_starts(one, tokenizer, config.step_separator, config.max_step_tokens) for one in trajectories]
         states = states_before(env, list(zip(trajectories, starts, strict=True)))
-        values = self._estimate(env, trajectories, states)
+        values = self._estimate(env, trajectories, starts, states)
         return [
             _with_values(one, positions, [values[_key(state)] for state in own])
             for one, positions, own in zip(trajectories, starts, states, strict=True)
         ]
 
     def _estimate(
-        self, env: VectorEnv[Any, Any, Any], trajectories: Sequence[Trajectory], states: Sequence[Sequence[StreamState]]
-    ) -> dict[tuple[int, bytes], float]:
+        self,
+        env: VectorEnv[Any, Any, Any],
+        trajectories: Sequence[Trajectory],
+        starts: Sequence[Sequence[int]],
+        states: Sequence[Sequence[StreamState]],
+    ) -> dict[_Key, float]:
         """The value of each distinct state; NaN where the verifier broke on all episodes from it."""
         count = self.config.episodes_per_state
-        origins: dict[tuple[int, bytes], tuple[Trajectory, StreamState]] = {}
-        for one, own in zip(trajectories, states, strict=True):
-            for state in own:
-                origins.setdefault(_key(state), (one, state))
+        origins: dict[_Key, tuple[Trajectory, int, StreamState]] = {}
+        for one, positions, own in zip(trajectories, starts, states, strict=True):
+            for position, state in zip(positions, own, strict=True):
+                origins.setdefault(_key(state), (one, position, state))
         episodes = [
             Episode(state.problem_index, one.group, seed, state=state)
-            for one, state in origins.values()
-            for seed in _seeds(one.seed, len(state.tokens), count)
+            for one, position, state in origins.values()
+            for seed in _seeds(one.seed, position, count)
         ]
         played = self.play(env, episodes)
         return {
-            key: self._mean_return(one, played[index * count : (index + 1) * count])
-            for index, (key, (one, _)) in enumerate(origins.items())
+            key: self._mean_return(one, position, played[index * count : (index + 1) * count])
+            for index, (key, (one, position, _)) in enumerate(origins.items())
         }
 
-    def _mean_return(self, origin: Trajectory, continuations: Sequence[Trajectory]) -> float:
-        """The mean of what was earned from a state of an episode on, by the config's rule for truncated episodes."""
-        batch = self.truncated(make_batch([_whole(origin, one) for one in continuations]))
-        earned = batch.rewards[:, continuations[0].prompt_length :].sum(dim=1)
+    def _mean_return(self, origin: Trajectory, position: int, continuations: Sequence[Trajectory]) -> float:
+        """The mean of what was earned from a position of an episode on, by the config's rule for truncated episodes."""
+        batch = self.truncated(make_batch([_whole(origin, position, one) for one in continuations]))
+        earned = batch.rewards[:, position:].sum(dim=1)
         return float(earned[batch.valid].mean())  # of none it is NaN
 
     def prepare(self, batch: Batch) -> Batch:
@@ -181,19 +193,31 @@ def _with_values(trajectory: Trajectory, starts: Sequence[int], values: Sequence
     return dataclasses.replace(trajectory, step_values=step_values, baseline=values[0] if known else math.nan)
 
 
-def _whole(origin: Trajectory, continuation: Trajectory) -> Trajectory:
-    """An episode from a state of another as one from the prompt, whose length counts all of its tokens."""
+def _whole(origin: Trajectory, position: int, continuation: Trajectory) -> Trajectory:
+    """An episode from a position of another as one from the prompt, whose length counts all of its tokens."""
     start = continuation.prompt_length
-    mask = np.concatenate([origin.policy_mask[:start], continuation.policy_mask[start:]])
-    return dataclasses.replace(continuation, policy_mask=mask)
+    before = position - start  # the tokens of contexts that the state no longer has in view
+    return dataclasses.replace(
+        continuation,
+        tokens=np.concatenate([origin.tokens[:before], continuation.tokens]),
+        policy_mask=np.concatenate([origin.policy_mask[:position], continuation.policy_mask[start:]]),
+        logprobs=np.concatenate([origin.logprobs[:before], continuation.logprobs]),
+        rewards=np.concatenate([np.zeros(before), continuation.rewards]),
+        action_masks=None,  # nobody learns from it
+        contexts=(),
+    )
 
 
-def _key(state: StreamState) -> tuple[int, bytes]:
-    return state.problem_index, state.tokens.tobytes()
+_Key = tuple[int, bytes, tuple[bytes, ...]]
+
+
+def _key(state: StreamState) -> _Key:
+    """What tells states apart: the tokens in view, and the turns before them, some of which may be out of view."""
+    return state.problem_index, state.tokens.tobytes(), tuple(turn.tokens.tobytes() for turn in state.turns)
 
 
 def _seeds(seed: int, position: int, count: int) -> list[int]:
-    """Sampling seeds of the episodes from a state, given that of the episode it was met in and its number of tokens."""
+    """Sampling seeds of the episodes from a state, given the seed and the position of the episode it was met in."""
     base = mix(np.array([seed], dtype=np.uint64)) ^ mix(np.array([position], dtype=np.uint64))
     seeds: list[int] = mix(mix(base) ^ mix(np.arange(count, dtype=np.uint64))).tolist()
     return seeds

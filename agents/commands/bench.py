@@ -13,15 +13,18 @@ from agents.commands.common import check_at_least
 from agents.commands.evaluate import EngineName, Evaluate, short_name
 from agents.commands.main import parse_command
 from agents.commands.problems import load_problems
+from agents.commands.saved_agents import make_plain
 from agents.files.json_files import write_json
 from agents.files.outputs import check_folder, check_new_folder, free_folder
 from agents.results.leaderboard import Leaderboard, LeaderboardCell
 from agents.results.reading import RecordedRun
 from agents.suites import Suite, SuiteEnvironment, SuiteTraining, read_suite
-from rlvr_envs import environment_class
+from rlvr_envs import TaskEnv, environment_class, find_environment
 from verifiers import InvalidArgumentError
 
 LEADERBOARD = "leaderboard"
+_UNTRAINED = "tiny"
+"""The model that `rlvr train` makes by default, and that of a suite; agents without a language model have no option for it."""
 _MOST_STEPS = 1_000_000
 """An upper limit: training ends long before, when its budget of tokens is spent."""
 
@@ -144,9 +147,27 @@ def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> 
 
 def _num_problems(environment: SuiteEnvironment) -> int:
     """How many problems there are; what an environment lacks is said before any work is done."""
+    found: Any = find_environment(environment.name)
+    if not (isinstance(found, type) and issubclass(found, TaskEnv)):
+        return _num_plain_problems(environment)
     task = environment_class(environment.name).task
     options = {name: value for name, value in environment.arguments.items() if name in task.data_options}
     return len(load_problems(environment.name, environment.split, options))
+
+
+def _num_plain_problems(environment: SuiteEnvironment) -> int:
+    """The same of an environment without tokens; one that draws its problems has as many as the suite says.
+
+    Raises:
+        InvalidArgumentError: If it does not say so.
+    """
+    env = make_plain(environment.name, environment.split, environment.arguments)
+    count = getattr(env.unwrapped, "num_problems", environment.problems)
+    if count is None:
+        raise InvalidArgumentError(
+            f"{environment.name} draws its problems: say how many to draw, by problems in its table [[environments]]"
+        )
+    return int(count)
 
 
 def _run_folder(out: Path, agent: str, seed: int) -> Path:
@@ -162,12 +183,12 @@ def _trainings(train: SuiteTraining, out: Path) -> Iterator[Any]:
     from agents.commands.train import AGENT_COMMANDS
 
     for agent in train.agents:
-        command: Any = AGENT_COMMANDS.load(agent)
+        command: Any = AGENT_COMMANDS.load(agent, f"--env={train.env}")
         for seed in train.seeds:
             folder = _run_folder(out, agent, seed)
             own = {
                 "env": train.env,
-                "model": train.model,
+                **({} if train.model == _UNTRAINED else {"model": train.model}),
                 "seed": seed,
                 "steps": _MOST_STEPS,
                 "token-budget": train.tokens,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
@@ -24,20 +25,25 @@ from agents.commands.common import (
     verifier_spec,
     with_options,
 )
+from agents.commands.saved_agents import SavedAgent, check_table_temperature, make_plain, vectorized
 from agents.commands.searches import search_for
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.endpoint.client import Endpoint
-from agents.evaluation import Evaluation, evaluate
+from agents.evaluation import Evaluation, evaluate, number_of_problems
 from agents.files.outputs import free_folder
 from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.results.at_k import check_draws
 from agents.results.evaluation_record import MANIFEST, ORACLE_NOTE, SAMPLES, EvaluationRecord, Sample
+from agents.rollouts.vector_adapter import num_problems
 from agents.search.results import Search
 from agents.types import Policy
-from rlvr_envs import TokenVectorEnv, environment_id
+from rlvr_envs import environment_id
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from agents.tabular import TabularAgent
 
 EngineName = Literal["torch", "vllm", "openai"]
 SearchName = Literal["best-of-n", "beam", "mcts"]
@@ -52,7 +58,7 @@ class Evaluate:
     """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several are separated by commas."""
     model: str
     """Folder or Hugging Face name of the model: a run's folder, a checkpoint, or any causal language model; with the engine
-    openai, the name that the server knows it by."""
+    openai, the name that the server knows it by. A run may also be one of a table or a multilayer perceptron."""
     split: str = "test"
     """Split of the data set to answer."""
     problems: int | None = None
@@ -141,12 +147,13 @@ class Evaluate:
             settings["engine_args"] = redacted_pairs(self.engine_args)
         if self.guide_args:
             settings["guide"] = {"name": self.guide, "args": redacted_pairs(self.guide_args)}
-        arguments = with_options({"split": self.split, **judged_by}, env_arguments(self.env_args))
+        arguments = with_options(judged_by, env_arguments(self.env_args))
+        saved = self._saved_agent()
         with (
             shown_warnings(),
             sigterm_interrupts(),
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
-            self._sampler(name, arguments) as (env, policy),
+            self._sampler(name, arguments, saved) as (env, policy),
         ):
             try:
                 result = self._evaluate(env, policy, record, search)
@@ -178,18 +185,55 @@ class Evaluate:
 
     def _check(self, name: str, folder: Path) -> None:
         """Check all of an evaluation but the model, and a verifier that is given, which the first environment needs too."""
-        arguments = with_options({"split": self.split}, env_arguments(self.env_args))
-        available = make_vec(name, 1, arguments).num_problems
-        if self.problems is not None and self.problems > available:
+        arguments = env_arguments(self.env_args)
+        saved = self._saved_agent()
+        available = (
+            make_vec(name, 1, with_options({"split": self.split}, arguments)).num_problems
+            if saved is None
+            else getattr(make_plain(name, self.split, arguments).unwrapped, "num_problems", None)
+        )
+        if self.problems is not None and available is not None and self.problems > available:
             raise InvalidArgumentError(f"--problems {self.problems} is too many: {name} {self.split} has {available}")
         if not (self.resume or self.overwrite) and (folder / MANIFEST).exists():
             raise InvalidArgumentError(
                 f"{folder} holds an evaluation: continue it (--resume), replace it (--overwrite), or choose another folder"
             )
 
+    def _saved_agent(self) -> SavedAgent | None:
+        """The agent to evaluate, where it is no language model.
+
+        Raises:
+            InvalidArgumentError: If an option is given that needs a language model.
+        """
+        saved = SavedAgent.find(self.model) if self.engine == "torch" else None
+        if saved is None:
+            return None
+        refused = ("search", "verifier", "reward_model", "pass_at", "maj_at", "engine_args")
+        for option in refused:
+            if getattr(self, option):
+                raise InvalidArgumentError(
+                    f"--{option.replace('_', '-')} needs completions of a language model, and {self.model} holds "
+                    f"{'a table' if saved.is_table else 'a multilayer perceptron'}: leave it out"
+                )
+        if saved.is_table:
+            check_table_temperature(self.temperature)
+        return saved
+
     @contextlib.contextmanager
-    def _sampler(self, name: str, arguments: dict[str, Any]) -> Iterator[tuple[TokenVectorEnv, Policy | Endpoint]]:
+    def _sampler(
+        self, name: str, arguments: dict[str, Any], saved: SavedAgent | None
+    ) -> Iterator[tuple[Any, Policy | Endpoint | TabularAgent]]:
         """The environment, and what answers its problems."""
+        if saved is not None and saved.is_table:
+            plain_env = make_plain(name, self.split, arguments)
+            yield plain_env, saved.load_table(plain_env)
+            return
+        if saved is not None:
+            make = functools.partial(make_plain, name, self.split, arguments)
+            rows = vectorized([make] * self.num_envs)
+            yield rows, saved.load_perceptron(rows, temperature=self.temperature, seed=self.seed)
+            return
+        arguments = with_options({"split": self.split}, arguments)
         if self.base_url is not None:
             given = {"base_url": self.base_url, "model": self.model, "concurrency": self.num_envs}
             config = endpoint_config(given, self.engine_args)
@@ -209,9 +253,16 @@ class Evaluate:
             yield env, sampler
 
     def _evaluate(
-        self, env: TokenVectorEnv, policy: Policy | Endpoint, record: EvaluationRecord, search: Search | None
+        self,
+        env: Any,
+        policy: Policy | Endpoint | TabularAgent,
+        record: EvaluationRecord,
+        search: Search | None,
     ) -> Evaluation:
-        count = env.num_problems if self.problems is None else self.problems
+        known = num_problems(env)
+        if known is None and self.problems is None:
+            raise InvalidArgumentError(f"{self.env} draws its problems: say how many to draw, as in --problems 100")
+        count = number_of_problems(known, self.problems, self.samples)
         done, scored, total = 0, 0, 0.0
         with progress(f"{self.env} {self.split}", count * self.samples) as advance:
 
@@ -222,6 +273,19 @@ class Evaluate:
                     scored, total = scored + 1, total + sample.score
                 advance(done, f"score {total / scored:.3f} so far" if scored else "")
 
+            if not isinstance(policy, Endpoint):  # which needs no torch
+                from agents.tabular import TabularAgent
+
+                if isinstance(policy, TabularAgent):
+                    return policy.evaluate(
+                        env,
+                        problems=count,
+                        samples=self.samples,
+                        greedy=self.temperature == 0,
+                        seed=self.seed,
+                        record=record,
+                        on_sample=show,
+                    )
             return evaluate(
                 env,
                 policy,
@@ -241,7 +305,7 @@ class Evaluate:
             f"{name} {self.split}, model {self.model}, temperature {self.temperature:g}, seed {self.seed}",
             versions,
             f"score {result}",
-            f"outcomes {result.outcomes}, truncated {result.truncated}; written to {out}",
+            f"{f'outcomes {result.outcomes}, ' if result.outcomes else ''}truncated {result.truncated}; written to {out}",
         ]
         if result.rerun_error is not None:
             lines.insert(

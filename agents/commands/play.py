@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
+import numpy as np
+from gymnasium.spaces.utils import flatten
 from rich.console import Console
 
 from agents.commands.common import (
@@ -15,13 +19,15 @@ from agents.commands.common import (
     verifier_spec,
     with_options,
 )
+from agents.commands.saved_agents import SavedAgent, check_table_temperature, make_plain, vectorized
 from agents.console.counting import counted
 from agents.console.sections import print_section, verdict_text
 from agents.files.json_files import plain
 from agents.playing.episode import PlayedEpisode, Player, play_episode
+from agents.playing.numbers import Chooser, person, play_numbers, top_values
 from agents.playing.person import TextPlayer, TokenPlayer
 from agents.results.evaluation_record import Sample, sample_line
-from rlvr_envs import Interaction, TaskEnv, environment_class, environment_id
+from rlvr_envs import Interaction, TaskEnv, environment_class, environment_id, find_environment
 from verifiers import InvalidArgumentError
 
 _ME = "me"
@@ -33,13 +39,14 @@ class Play:
 
     Without --model you play: type the completion, which ends with the end of input (Ctrl-D). With --tokens, and where the
     environment restricts the legal tokens, each line is tokenised by itself: type text, #ID for a token by its number, or
-    nothing for the end token.
+    nothing for the end token. Where there are no tokens, as in CartPole-v1, each line is the number of an action.
     """
 
     env: str
     """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
     model: str | None = None
-    """Folder or Hugging Face name of the model that plays; by default you play on standard input."""
+    """Folder or Hugging Face name of the model that plays, or folder of a run of a table or a multilayer perceptron; by
+    default you play on standard input."""
     problem: int | None = None
     """Index of the problem in the data set; by default one is drawn by --seed."""
     split: str = "test"
@@ -47,9 +54,11 @@ class Play:
     tokens: bool = False
     """Type tokens line by line, rather than the whole text of a turn."""
     top: int = 5
-    """Number of most probable tokens to show beside each token that the model samples; 0 shows only the completion."""
+    """Number of most probable tokens, or of actions with the highest values, to show beside each that is chosen; 0 shows
+    none."""
     temperature: float = 1.0
-    """Sampling temperature of the model; 0 chooses the likeliest token, and probabilities are then those at temperature 1."""
+    """Sampling temperature of the model; 0 chooses the likeliest token, and probabilities are then those at temperature 1.
+    A table explores at 1 as in training; action values of dqn are always played greedily."""
     seed: int = 0
     """Seed of drawing the problem and of sampling; with --problem, the seed of a recorded sample repeats that sample with the
     same model, up to rounding."""
@@ -78,6 +87,11 @@ class Play:
 
     def run(self, console: Console) -> int:
         """Play the episode, and print each part of it as it happens."""
+        saved = None if self.model is None else SavedAgent.find(self.model)
+        if saved is not None or (self.model is None and not _has_tokens(self.env)):
+            with shown_warnings():
+                self._play_numbers(saved, console)
+            return 0
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
         judged_by = {} if spec is None else {"verifier": spec}
         arguments = with_options({"split": self.split, **judged_by}, env_arguments(self.env_args))
@@ -94,6 +108,49 @@ class Play:
                 env.close()
         return 0
 
+    def _play_numbers(self, saved: SavedAgent | None, console: Console) -> None:
+        """Play where observations are numbers: by a table, a perceptron, or a person."""
+        for option in ("tokens", "opponent", "verifier", "reward_model"):
+            if getattr(self, option):
+                raise InvalidArgumentError(
+                    f"--{option.replace('_', '-')} is for environments with tokens: leave it out"
+                )
+        name = environment_id(self.env)
+        env = make_plain(name, self.split, env_arguments(self.env_args))
+        try:
+            choose = person(env, console) if saved is None else self._chooser(saved, env)
+            play_numbers(env, choose, console, seed=self.seed, problem=self.problem)
+        finally:
+            env.close()
+
+    def _chooser(self, saved: SavedAgent, env: gymnasium.Env[Any, Any]) -> Chooser:
+        """What chooses the actions of a table, or of a perceptron."""
+        if saved.is_table:
+            check_table_temperature(self.temperature)
+            agent, rng, greedy = saved.load_table(env), np.random.default_rng(self.seed), self.temperature == 0
+
+            def by_table(state: Any) -> tuple[int, str]:
+                action = agent.greedy_action(int(state)) if greedy else agent.choose(int(state), rng)
+                return action, top_values(env, agent.acting_values(int(state)), self.top, "values")
+
+            return by_table
+        temperature = 0.0 if saved.has_values else self.temperature
+        policy = saved.load_perceptron(vectorized([lambda: env]), temperature=temperature, seed=self.seed)
+        policy.begin(np.array([0]), np.array([self.seed], dtype=np.uint64))
+        steps = itertools.count(1)
+
+        def by_perceptron(observation: Any) -> tuple[int, str]:
+            shown: dict[str, Any] = {
+                "tokens": np.zeros((1, 1), dtype=np.int32),
+                "length": np.array([[next(steps)]], dtype=np.int32),
+                "observation": np.asarray(flatten(env.observation_space, observation), dtype=np.float32)[None],
+            }
+            values = policy.preferences(shown)
+            name = "values" if saved.has_values else "probabilities" if temperature else "logits"
+            return int(policy.act(shown).tokens[0, 0]), top_values(env, values, self.top, name)
+
+        return by_perceptron
+
     def _load_policy(self, arguments: dict[str, Any]) -> Any:
         """Load the model, and set its tokenizer as that of the environment."""
         from agents.policies.transformers.config import PolicyConfig
@@ -109,18 +166,20 @@ class Play:
 
     def _other_side(self, env: TaskEnv, opponent: str, console: Console) -> Interaction:
         """What answers in place of the environment."""
-        from agents.playing.other_side import opposed, typed_side
+        from agents.playing.other_side import require_two_sides, typed_side
 
         interaction = env.streams.rules.interaction
         if opponent == _ME:
             return typed_side(interaction, console)
+        require_two_sides(interaction)
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy
         from agents.self_play import PolicyOpponent
+        from rlvr_envs.games import TwoSidedInteraction
 
         config = PolicyConfig(temperature=self.temperature)
         policy, tokenizer = load_policy(opponent, config, tokenizer=env.tokenizer)
-        return opposed(interaction, PolicyOpponent(policy, tokenizer))
+        return TwoSidedInteraction(PolicyOpponent(policy, tokenizer))
 
     def _play(self, env: TaskEnv, policy: Any, console: Console) -> None:
         problem_index = -1 if self.problem is None else self.problem
@@ -133,14 +192,15 @@ class Play:
         player = self._player(env, policy, limited="action_mask" in info, console=console)
         played = play_episode(env, player, observation, info, lambda text: print_section(console, "environment", text))
         if played.left:
-            console.print(f"left after {counted(played.tokens, 'token')}: there is no verdict")
+            console.print(f"you left after {counted(played.tokens, 'token')}, before the end: there is no verdict")
             return
-        ending = (
-            f", truncated after {counted(played.tokens, 'token')}"
-            if played.truncated
-            else f", {counted(played.tokens, 'token')}"
-        )
-        print_section(console, f"completion{ending}", played.completion)
+        tokens = counted(played.tokens, "token")
+        if played.turns > 1:  # those before were shown as they were played
+            what, tokens = "last turn", f"{tokens} in {played.turns} turns"
+        else:
+            what = "completion"
+        ending = f"truncated after {tokens}" if played.truncated else tokens
+        print_section(console, f"{what}, {ending}", played.completion)
         row = _row(played, info["problem_index"], self.seed, problem)
         print_section(console, "verdict", verdict_text(row))
 
@@ -152,6 +212,12 @@ class Play:
         if self.top:
             print_section(console, f"tokens, with probabilities, and the {self.top} most probable", "")
         return ModelPlayer(policy, env.tokenizer, console, top=self.top, seed=self.seed)
+
+
+def _has_tokens(name: str) -> bool:
+    """Whether an environment's observations are tokens."""
+    environment: Any = find_environment(name)
+    return isinstance(environment, type) and issubclass(environment, TaskEnv)
 
 
 def _row(played: PlayedEpisode, index: int, seed: int, problem: Any) -> dict[str, Any]:

@@ -73,8 +73,8 @@ def sampler_for(
 
     if not isinstance(env, TokenVectorEnv):
         raise InvalidArgumentError(
-            f"vLLM needs the stop tokens and the token budget of a TokenVectorEnv, but this is a {type(env).__name__}: set "
-            "engine to 'torch', or make the environment a subclass of rlvr_envs.TaskEnv"
+            f"vLLM needs the stop tokens and the token budget of a TokenVectorEnv, but this is a "
+            f"{type(env.unwrapped).__name__}: set engine to 'torch', or make the environment a subclass of rlvr_envs.TaskEnv"
         )
     arguments = named_arguments(pairs, "an engine")
     names = {setting.name for setting in dataclasses.fields(VLLMConfig)}

@@ -11,6 +11,7 @@ from rich.console import Console
 import verifiers
 from agents.commands.common import check_at_least, verifier_arguments
 from agents.interrupts import sigterm_interrupts
+from agents.loopback import is_loopback
 from verifiers import InvalidArgumentError, Secret, missing_dependency
 
 
@@ -57,7 +58,7 @@ class ServeVerifier:
         try:
             from agents.serving.app import create_app
             from agents.serving.guard import RequestLimits
-            from agents.serving.server import is_loopback, listen, serve
+            from agents.serving.server import listen, serve
         except ModuleNotFoundError as error:
             raise missing_dependency(error.name or "fastapi", "server", "rlvr serve-verifier") from error
         if token is None and not is_loopback(self.host):

@@ -10,7 +10,7 @@ import itertools
 import logging
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -55,7 +55,7 @@ from agents.training.learning_rate import describe_choice
 from agents.training.loggers import check_loggers
 from agents.training.run import BEST_OVER, CONFIG, Run, read_config
 from rlvr_envs import TaskEnv, TokenVectorEnv, environment_id, find_environment
-from verifiers import CheckpointError, InvalidArgumentError
+from verifiers import CheckpointError, InvalidArgumentError, RLVRError
 
 if TYPE_CHECKING:
     from agents.commands.train_tabular import TabularOptions
@@ -80,6 +80,8 @@ _FREE_TO_CHANGE = {
 `num_envs`, `nproc` or `shard` changes rounding.)"""
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
 """Options that are settings of the policy."""
+_FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "gold_verifier")
+"""Options that a multilayer perceptron, and an environment without completions, do not have."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,9 @@ class TrainOptions:
     model: str = "tiny"
     """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or where observations
     are vectors, as in CartPole-v1, a multilayer perceptron."""
-    hidden: tuple[int, ...] = (64, 64)
-    """Width of each hidden layer of that multilayer perceptron; its units are tanh, and rectifiers for dqn."""
+    hidden: tuple[int, ...] = ()
+    """Width of each hidden layer of that multilayer perceptron, by default 64 64 with tanh units, and 256 256 with rectifiers
+    for dqn."""
     run_folder: Path | None = None
     """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
     resume: bool = False
@@ -175,6 +178,7 @@ class TrainOptions:
             "rank_timeout",
         )
         check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
+        check_at_least(1, hidden=min(self.hidden, default=None))
         check_at_least(0, temperature=self.temperature, log_rollouts=self.log_rollouts, max_restarts=self.max_restarts)
         if self.max_restarts and self.nproc == 1:
             raise InvalidArgumentError("--max-restarts needs --nproc of at least 2; torchrun has an option of its own")
@@ -258,9 +262,15 @@ def _names_control(arguments: Sequence[str]) -> bool:
     name = next((value for option, value in itertools.pairwise(words) if option == "--env"), None)
     if name is None:
         return False
+    later = itertools.dropwhile(lambda word: word != "--env-args", arguments)
+    pairs = itertools.takewhile(lambda word: not word.startswith("--"), itertools.islice(later, 1, None))
+    return _shows_vectors(name, pairs)
+
+
+def _shows_vectors(name: str, pairs: Iterable[str]) -> bool:
     try:
-        return _vector_env(name, 1, {}) is not None
-    except Exception:  # noqa: BLE001 - the environment is built again, with its arguments, where errors are reported
+        return _vector_env(name, 1, env_arguments(list(pairs))) is not None
+    except RLVRError:  # the environment is built again where what is wrong with the command line is reported
         return False
 
 
@@ -303,6 +313,7 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
         ranks.on_main(lambda: check_same(folder, record))
     with ranks.together(lambda: sampler_for(policy, env, options.engine, options.engine_args)) as sampler:
         agent = cls(policy, resolved, sampler=sampler)
+        agent.check_env(env)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)
@@ -388,6 +399,7 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
 
 
 def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tuple[Any, VectorEnv[Any, Any, Any]]:
+    _check_for_perceptron(options, name)
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
     arguments = env_arguments(options.env_args)
     if options.gold_verifier is not None:
@@ -413,16 +425,22 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
     return policy, env
 
 
-def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:
-    if options.lora_rank is not None or options.model != "tiny":
+def _check_for_perceptron(options: TrainOptions, name: str) -> None:
+    """Refuse what only a language model has, where observations are vectors."""
+    defaults = {"model": "tiny", "engine": "torch"}
+    given = [option for option in _FOR_LANGUAGE if getattr(options, option) != defaults.get(option)]
+    if given and _shows_vectors(name, options.env_args):
+        flags = " and ".join(f"--{option.replace('_', '-')}" for option in given)
         raise InvalidArgumentError(
-            f"{name} shows vectors, which a multilayer perceptron reads and no language model: leave out --model and "
-            "--lora-rank"
+            f"{name} shows vectors, which a multilayer perceptron reads and no language model: leave out {flags}"
         )
+
+
+def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:
     torch.set_num_threads(1)  # matrices this small only wait for a second thread
     return MLPPolicy.for_env(
         env,
-        hidden=options.hidden,
+        hidden=options.hidden or ((256, 256) if config.learns_values else (64, 64)),
         activation="relu" if config.learns_values else "tanh",
         temperature=options.temperature,
         seed=config.seed,

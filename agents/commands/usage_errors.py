@@ -12,6 +12,8 @@ from typing import get_args, get_type_hints
 import tyro
 
 _NEGATION = "--no-"
+_SAME_AS = {"--out": "--run-folder", "--run-folder": "--out"}
+"""What the folder of the results is called: by `rlvr train`, and by the other commands."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,9 +79,15 @@ def _is_known(name: str, known: Sequence[str]) -> bool:
 
 
 def _unknown(names: Sequence[str], known: Sequence[str]) -> str:
-    near = [match for name in names for match in difflib.get_close_matches(name, known, n=1)]
+    near = [match for name in names for match in _nearest(name, known)]
     meant = f". Did you mean {' and '.join(dict.fromkeys(near))}?" if near else ""
     return f"unknown option{'s' if len(names) > 1 else ''} {' and '.join(names)}{meant}"
+
+
+def _nearest(name: str, known: Sequence[str]) -> list[str]:
+    """The option that was probably meant, if any: what other commands call by this name, or the nearest."""
+    elsewhere = _SAME_AS.get(name, "")
+    return [elsewhere] if elsewhere in known else difflib.get_close_matches(name, known, n=1)
 
 
 def _without_box(text: str) -> str:

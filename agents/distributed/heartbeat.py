@@ -4,14 +4,22 @@ Each rank counts in the store that all share, every few seconds, in a thread. Ra
 whose process holds the store: if that is stopped, the store no longer answers.
 
 A process whose heart beats may still hang, in a verifier for example: only the time limit of exchanges ends that, since nobody
-else knows how long its work should take.
+else knows how long its work should take. Long before, and with the error, the user is told in which line the late rank is.
+
+A call that holds Python's lock, such as a regular expression that never ends, stops the heart as well. A watchdog of Python
+that needs no lock then writes where the process is to its standard error, before the others end it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
+import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from torch.distributed import Store  # type: ignore[attr-defined] # torch names it nowhere else
 
@@ -24,6 +32,18 @@ SILENT_S = 40.0
 
 EXIT_CODE = 75
 """Exit code of a process that ends because another has stopped."""
+_DUMP_S = 0.75 * SILENT_S
+"""Seconds without a beat after which a process writes where it is."""
+_ANSWER_S = 3 * BEAT_S
+"""Seconds for which a process waits to be told where others are."""
+_UNANSWERED = "?"
+"""What stands in the store for an answer that has not come."""
+_WAITING = "monitored_barrier"
+"""The function of torch in which a rank waits for others."""
+_CALLS = 12
+"""Number of innermost calls of a thread that are named."""
+_STANDARD_ERROR = 2
+"""Number of the file that `faulthandler` writes to: `sys.stderr` may be none."""
 _STOP_S = 30.0
 """Seconds to wait for threads that were told to stop, which takes a moment unless the machine is very busy."""
 
@@ -45,6 +65,8 @@ class Heartbeat:
         self._stopped = threading.Event()
         self._counts: dict[int, bytes] = {}
         self._heard = dict.fromkeys(listens, time.monotonic())
+        self._waits: dict[int, float] = {}
+        self._told = rank > 1  # rank 0 tells of others, and rank 1 of rank 0
         self._threads = [threading.Thread(target=target, daemon=True) for target in (self._beat, self._watch)]
         for thread in self._threads:
             thread.start()
@@ -55,16 +77,30 @@ class Heartbeat:
         for thread in self._threads:  # Python aborts at its end if a thread is within torch
             thread.join(_STOP_S)
 
+    @contextlib.contextmanager
+    def waiting(self, patience_s: float) -> Iterator[None]:
+        """A context in which this thread waits for other ranks; after `patience_s` the user is told where they are."""
+        self._waits[threading.get_ident()] = time.monotonic() + patience_s
+        try:
+            yield
+        finally:
+            del self._waits[threading.get_ident()]
+
     def _beat(self) -> None:
         try:
             store = self._connect()
             number = 0
             while not self._stopped.wait(BEAT_S):
+                faulthandler.dump_traceback_later(_DUMP_S, file=_STANDARD_ERROR)  # unless the next beat comes before
                 number += 1
                 store.set(beat_key(self._rank), str(number))
                 self._listen(store)
+                self._answer(store)
+                self._tell(store)
         except (RuntimeError, RankError):  # rank 0 has ended, which exchanges notice
             self._stopped.set()
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
     def _listen(self, store: Store) -> None:
         for other in list(self._heard):
@@ -74,6 +110,20 @@ class Heartbeat:
                 count = store.get(beat_key(other))
                 if count != self._counts.get(other):
                     self._counts[other], self._heard[other] = count, time.monotonic()
+
+    def _answer(self, store: Store) -> None:
+        if store.check([_asked_key(self._rank)]):
+            store.delete_key(_asked_key(self._rank))
+            store.set(_answer_key(self._rank), own_whereabouts())
+
+    def _tell(self, store: Store) -> None:
+        """Write once in a run where others are that are waited for unusually long."""
+        if self._told or not any(due < time.monotonic() for due in list(self._waits.values())):
+            return
+        if late := whereabouts(store, list(self._heard)):
+            self._told = True
+            sys.stderr.write(f"warning: rank {self._rank} waits unusually long for others: {late}\n")
+            sys.stderr.flush()
 
     def _watch(self) -> None:
         woke = time.monotonic()
@@ -85,6 +135,43 @@ class Heartbeat:
             if silent:
                 self._stopped.set()
                 self._lost(silent)
+
+
+def whereabouts(store: Store, ranks: Sequence[int]) -> str:
+    """In which lines other ranks are, those that answer and do not wait themselves."""
+    answers = {rank: _answer_key(rank) for rank in ranks}
+    for rank, key in answers.items():
+        store.set(key, _UNANSWERED)  # not deleted: who else asks might be about to read it, and would wait for it
+        store.set(_asked_key(rank), "")
+    deadline = time.monotonic() + _ANSWER_S
+    while True:
+        told = {rank: store.get(key).decode() for rank, key in answers.items()}
+        if _UNANSWERED not in told.values() or time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    return "; ".join(f"rank {rank} is in {where}" for rank, where in told.items() if where not in ("", _UNANSWERED))
+
+
+def own_whereabouts() -> str:
+    """The lines in which threads are that run code of this package and do not wait for other ranks, innermost call first."""
+    home = str(Path(__file__).parents[1])
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    told = []
+    for ident, frame in sys._current_frames().items():
+        calls = traceback.extract_stack(frame)[::-1]
+        ours = any(call.filename.startswith(home) and call.filename != __file__ for call in calls)
+        if ours and not any(call.name == _WAITING for call in calls):
+            lines = [f"{'/'.join(Path(call.filename).parts[-2:])}:{call.lineno} ({call.name})" for call in calls]
+            told.append(f"{', '.join(lines[:_CALLS])} [{names.get(ident)}]")
+    return " and ".join(told)
+
+
+def _asked_key(rank: int) -> str:
+    return f"asked/{rank}"
+
+
+def _answer_key(rank: int) -> str:
+    return f"answer/{rank}"
 
 
 def beat_key(rank: int) -> str:

@@ -28,7 +28,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined] # torch names them nowhere else
 
-from agents.distributed.heartbeat import EXIT_CODE, SILENT_S, Heartbeat, left_key
+from agents.distributed.heartbeat import EXIT_CODE, SILENT_S, Heartbeat, left_key, whereabouts
 from agents.distributed.launched import is_launched
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks, set_joined
 from agents.interrupts import Terminated
@@ -41,6 +41,8 @@ RANK_TIMEOUT_S = 1800.0
 """Default seconds after which a rank that does not come to an exchange counts as hung."""
 _REPORT_TIMEOUT_S = 50.0
 """Seconds for which a failed rank waits for rank 0 to report its error."""
+_PATIENCE = 0.1
+"""Share of the time limit after which the user is told where a late rank is."""
 _LATER_S = 5.0
 """Seconds by which the other ranks wait longer for rank 0 than rank 0 for them."""
 _FAREWELL_S = 3.0
@@ -63,9 +65,10 @@ class ProcessRanks(Ranks):
         self.rank, self.size = rank, size
         self.timeout_s = JOIN_TIMEOUT_S
         self._store = store
-        self._control = _control_group()
+        self._control: Any = _control_group()
         self._noted: type[KeyboardInterrupt] | None = None
         self._raises = False
+        self._terminated = False
         listens = range(1, size) if rank == 0 else (0,)
         self._heartbeat = Heartbeat(connect, rank, listens, self._end_without)
 
@@ -100,7 +103,8 @@ class ProcessRanks(Ranks):
         # Rank 0 finds out first, since it is the one that learns which ranks are missing.
         timeout = timedelta(seconds=self.timeout_s + (0 if self.is_main else _LATER_S))
         try:
-            dist.monitored_barrier(self._control, timeout, wait_all_ranks=True)
+            with self._heartbeat.waiting(_PATIENCE * self.timeout_s):
+                dist.monitored_barrier(self._control, timeout, wait_all_ranks=True)
         except RuntimeError as error:
             raise self._missing(error, waited_s=time.monotonic() - started) from error
 
@@ -131,9 +135,17 @@ class ProcessRanks(Ranks):
         if waited_s >= 0.9 * self.timeout_s:
             return RankError(
                 f"{who} did not come to an exchange within {self.timeout_s:g} s: it hangs, or is slower by more than that; "
-                "look at its process, or raise --rank-timeout"
+                f"look at its process, or raise --rank-timeout. {self._whereabouts(ranks)}"
             )
         return RankError(f"{who} ended during the run, without an error of its own: {_first_line(error)}")
+
+    def _whereabouts(self, ranks: str) -> str:
+        """Where the named ranks are, or rank 0 if another asks."""
+        late = [int(rank) for rank in ranks.split(",")] if ranks else [0]
+        with contextlib.suppress(RuntimeError):
+            if where := whereabouts(self._store, late):
+                return where
+        return "It does not say where it is"
 
     def _posted(self) -> Exception | None:
         """The first error that another rank posted, if there is one; a rank that fails posts before it hangs up."""
@@ -162,6 +174,7 @@ class ProcessRanks(Ranks):
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._noted = Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        self._terminated |= number == signal.SIGTERM
         if self._raises:
             raise self._noted
 
@@ -182,8 +195,8 @@ class ProcessRanks(Ranks):
         who = f"rank {silent[0]}" if len(silent) == 1 else f"ranks {', '.join(map(str, silent))}"
         says = "" if self.is_main else f"rank {self.rank}: "
         sys.stderr.write(
-            f"error: {says}{who} gave no sign of life for {SILENT_S:g} s: the process, its machine or the network has stopped; "
-            "resume from the last checkpoint\n"
+            f"error: {says}{who} gave no sign of life for {SILENT_S:g} s: the process, its machine or the network has "
+            "stopped, or a call holds Python's lock, and the process has written which; resume from the last checkpoint\n"
         )
         sys.stderr.flush()
         os._exit(EXIT_CODE)
@@ -192,12 +205,19 @@ class ProcessRanks(Ranks):
         """Post the error that ends this rank, hang up, and return whether rank 0 reports an error in its place."""
         with contextlib.suppress(RuntimeError):
             self._store.set(_error_key(self.rank), f"rank {self.rank} on {socket.gethostname()}: {error}")
-        _hang_up()
+        self._hang_up()
         try:
             self._store.wait([_END], timedelta(seconds=_REPORT_TIMEOUT_S))
             return self._store.get(_END).decode() == _FAILED
-        except RuntimeError:  # rank 0 died, or hangs
-            return False
+        except RuntimeError:
+            # Rank 0 died, or hangs. A launcher ends a rank by SIGTERM after another failed, which has said why.
+            return self._terminated
+
+    def _hang_up(self) -> None:
+        """Close the connections of exchanges, so that others notice; torch does so once nothing refers to their group."""
+        self._control = None
+        with contextlib.suppress(RuntimeError, ValueError, AssertionError):
+            dist.destroy_process_group()
 
     def end(self, *, failed: bool) -> None:
         """End this rank. Rank 0 tells the others how, and after a failure waits until they know."""
@@ -206,7 +226,7 @@ class ProcessRanks(Ranks):
             self._store.set(left_key(self.rank), "")
             if self.is_main:
                 self._store.set(_END, _FAILED if failed else "done")
-        _hang_up()
+        self._hang_up()
         if self.is_main and failed:
             with contextlib.suppress(RuntimeError):
                 others = [left_key(rank) for rank in range(1, self.size)]
@@ -320,11 +340,6 @@ def _wait_for_all(store: Store, rank: int, size: int) -> None:
 
 def _control_group() -> Any:
     return dist.new_group(backend="gloo", timeout=timedelta(days=1))
-
-
-def _hang_up() -> None:
-    with contextlib.suppress(RuntimeError, ValueError, AssertionError):
-        dist.destroy_process_group()
 
 
 def _first_line(error: Exception) -> str:

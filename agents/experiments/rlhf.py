@@ -57,21 +57,21 @@ class RLHFConfig:
         InvalidArgumentError: If a number is out of range.
     """
 
-    warm_start_steps: int = 330
+    warm_start_steps: int = 150
     """Number of supervised steps on gold completions before anything else; 0 takes the model as it is."""
-    problems: int = 1000
+    problems: int = 4000
     """Number of problems whose completions are compared."""
     samples: int = 4
     """Number of completions of each of these problems."""
     held_out: float = 0.1
     """Share of these problems whose pairs the reward model is tested with."""
-    reward_model_epochs: int = 3
+    reward_model_epochs: int = 4
     """Number of passes over the pairs."""
     members: int = 1
     """Number of reward models, which differ in their seeds; the score of several is their minimum."""
     steps: int = 100
     """Number of steps of PPO."""
-    kl_coefficient: float = 0.05
+    kl_coefficient: float = 0.3
     """Weight of the KL divergence from the warm start in the reward of PPO, in the unit of the reward model's scores."""
     completions: int = 128
     """Number of completions in a step of PPO."""

@@ -43,10 +43,13 @@ class PlayedEpisode:
 
     tokens: int
     """Number of tokens that the player chose."""
+    turns: int
+    """Number of the player's turns."""
     score: float
     """The return: the sum of all rewards."""
     truncated: bool
     completion: str
+    """Text of the last turn."""
     verdict: Verdict | None
     left: bool
     """Whether the player left before the episode's end; there is then no verdict."""
@@ -64,19 +67,22 @@ def play_episode(
         info: As returned by `env.reset`.
         on_inserted: Called with the text that the environment appends between two turns.
     """
-    count, score = 0, 0.0
+    count, turns, score = 0, 1, 0.0
     while True:
         token = player.choose(observation, info.get("action_mask"))
         if token is None:
-            return PlayedEpisode(count, score, truncated=False, completion="", verdict=None, left=True)
+            return PlayedEpisode(count, turns, score, truncated=False, completion="", verdict=None, left=True)
         observation, reward, terminated, truncated, info = env.step(token)
         count, score = count + 1, score + reward
         while info.get("pending"):
             observation, reward, terminated, truncated, info = env.wait()
             score += reward
         if terminated or truncated:
-            return PlayedEpisode(count, score, truncated, info["completion"], info["verdict"], left=False)
+            return PlayedEpisode(count, turns, score, truncated, info["completion"], info["verdict"], left=False)
         if "inserted" in info:
             end = int(observation["length"][0])
+            if info.get("new_context"):
+                on_inserted("\n[a new context: from here on only what follows is in view]\n")
             on_inserted(decode(env.tokenizer, observation["tokens"][end - info["inserted"] : end]))
+            turns += 1
             player.begin_turn()

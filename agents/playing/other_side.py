@@ -9,7 +9,7 @@ from rich.console import Console
 
 from agents.playing.person import read_line
 from rlvr_envs import Interaction, Reply, Turn
-from rlvr_envs.games import Opponent, Seat, TwoSidedInteraction
+from rlvr_envs.games import Seat, TwoSidedInteraction
 from verifiers import InvalidArgumentError, Message, Problem
 
 
@@ -58,15 +58,14 @@ def typed_side(interaction: Interaction | None, console: Console) -> Interaction
     )
 
 
-def opposed(interaction: Interaction | None, opponent: Opponent) -> Interaction:
-    """Let an opponent take the other side of a game of two sides.
+def require_two_sides(interaction: Interaction | None) -> None:
+    """Check that an environment is a game of two sides, before a model is loaded for one of them.
 
     Raises:
-        InvalidArgumentError: If the environment is no such game.
+        InvalidArgumentError: If it is none.
     """
     if not isinstance(interaction, TwoSidedInteraction):
         raise InvalidArgumentError(
             "a model as --opponent is for games of two sides, such as TicTacToe; --opponent me answers turns of any "
             "environment that has several"
         )
-    return TwoSidedInteraction(opponent)

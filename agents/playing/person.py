@@ -64,7 +64,9 @@ class TextPlayer:
 
     def _read(self) -> str | None:
         if sys.stdin.isatty():
-            self._console.print("Type the completion, then Ctrl-D on a line of its own.", style="dim")
+            self._console.print(
+                "Type your turn, then Ctrl-D on a line of its own. Ctrl-D alone leaves the episode.", style="dim"
+            )
         lines = list(iter(read_line, None))
         return "\n".join(lines) if lines else None
 
@@ -84,9 +86,15 @@ class TokenPlayer:
         self._env = env
         self._console = console
         self._waiting: deque[int] = deque()
+        if sys.stdin.isatty():
+            said = "Type text or #ID for a token; an empty line is the end token, and Ctrl-D leaves the episode."
+            console.print(said, style="dim", markup=False)
 
     def begin_turn(self) -> None:
-        """Drop what was typed beyond the end of the turn before."""
+        """Drop what was typed beyond the end of the turn before, and say so."""
+        if self._waiting:
+            dropped = " ".join(token_label(self._env.tokenizer, token) for token in self._waiting)
+            self._say(f"not played, since they were typed before the environment's answer: {dropped}")
         self._waiting.clear()
 
     def choose(self, observation: Observation, action_mask: NDArray[np.int8] | None) -> int | None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch
+from agents.files.integrity import check_checksums
 from agents.policies.torch_policy import TorchPolicy
+from agents.policies.transformers.loading import ARCHITECTURE, saved_weights
 from agents.rollouts.vector_adapter import with_token_info
 from rlvr_envs import Observation
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import CheckpointError, InvalidArgumentError, unknown_name
 
 Activation = Literal["tanh", "relu"]
 _ACTIVATIONS: dict[str, type[torch.nn.Module]] = {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
@@ -69,6 +72,34 @@ class MLPPolicy(TorchPolicy):
             body = mlp(observation_size, hidden, activation)
             head = Dueling(hidden[-1], actions) if dueling else _linear(hidden[-1], actions, gain=0.01)
         super().__init__(body, head, temperature=temperature, seed=seed)
+        architecture: Any = {
+            **{"observation_size": observation_size, "actions": actions, "hidden": list(hidden)},
+            **{"activation": activation, "dueling": dueling},
+        }
+        self.model.architecture = architecture
+
+    @classmethod
+    def load(cls, folder: str | Path, *, temperature: float = 1.0, seed: int = 0) -> Self:
+        """Load a perceptron that an agent has saved.
+
+        Args:
+            folder: A checkpoint, as `Agent.save` writes.
+            temperature: As for the class.
+            seed: As for the class.
+
+        Raises:
+            CheckpointError: If the folder holds no perceptron, or it is damaged.
+        """
+        saved = Path(folder) / "model"
+        path = saved / ARCHITECTURE
+        if not path.is_file():
+            raise CheckpointError(
+                f"no multilayer perceptron at {folder}: expected a checkpoint with model/{ARCHITECTURE}"
+            )
+        check_checksums(Path(folder))
+        policy = cls(**json.loads(path.read_text(encoding="utf-8")), temperature=temperature, seed=seed)
+        policy.model.load_state_dict(saved_weights(saved, policy.model))
+        return policy
 
     @classmethod
     def for_env(
@@ -110,6 +141,14 @@ class MLPPolicy(TorchPolicy):
         states: Tensor = self.model["body"](torch.from_numpy(vectors).to(self.device))
         return states
 
+    def preferences(self, observation: Observation) -> NDArray[np.float32]:
+        """The probabilities f32[v] of the first row's actions; at temperature 0 the numbers of which the highest is chosen."""
+        with torch.no_grad():
+            logits = self.model["head"](self._last_states(observation, np.array([0])))[0]
+        numbers = logits if self.temperature == 0 else (logits / self.temperature).softmax(dim=-1)
+        values: NDArray[np.float32] = numbers.float().cpu().numpy()
+        return values
+
     def inputs(self, micro_batch: Batch) -> Tensor:
         """What the body reads of some episodes: f32[b l d], the observations."""
         if micro_batch.observations is None:
@@ -117,18 +156,6 @@ class MLPPolicy(TorchPolicy):
                 "an MLPPolicy learns from trajectories with observations, and these have none: they are of another environment"
             )
         return micro_batch.observations
-
-    def distributions(
-        self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
-    ) -> Float[Tensor, "b t v"]:
-        """Not known from tokens alone.
-
-        Raises:
-            InvalidArgumentError: Always.
-        """
-        raise InvalidArgumentError(
-            "npg and trpo read tokens alone, which an MLPPolicy can't: choose another agent, such as ppo"
-        )
 
 
 class Dueling(torch.nn.Module):

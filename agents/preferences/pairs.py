@@ -99,9 +99,16 @@ def _read(row: Row) -> PreferencePair:
         chosen=_completion("chosen", row),
         rejected=_completion("rejected", row),
         problem_id=None if identity is None else str(identity),
-        chosen_ended=row.values.get("chosen_ended", True) is not False,
-        rejected_ended=row.values.get("rejected_ended", True) is not False,
+        chosen_ended=_ended("chosen_ended", row),
+        rejected_ended=_ended("rejected_ended", row),
     )
+
+
+def _ended(column: str, row: Row) -> bool:
+    value = row.values.get(column)
+    if value is not None and not isinstance(value, bool):
+        raise row.wrong_type("true or false", value, column)
+    return value is not False
 
 
 def _prompt(value: Any, row: Row) -> Prompt:

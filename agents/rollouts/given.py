@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ def given_episode(
     if ended and (over is None or not over(tokens, len(prompt), problem)):
         tokens = np.append(tokens, np.int32(streams.rules.tokenizer.eos_token))
     own = np.arange(len(tokens)) >= len(prompt)
-    return _episode(streams, problem, group, completion, tokens, own, len(prompt), ended=ended, score=score)
+    return _episode(streams, problem, group, completion, tokens, own, {0: len(prompt)}, ended=ended, score=score)
 
 
 def given_turns(streams: TokenStreams, index: int, turns: Sequence[str]) -> Trajectory:
@@ -52,7 +52,9 @@ def given_turns(streams: TokenStreams, index: int, turns: Sequence[str]) -> Traj
     alone = TokenStreams(streams.dataset, rules, 1)
     alone.reset([0], [None], [index])
     prompt_length = int(alone.length[0])
-    own = np.zeros(alone.buffer_tokens, dtype=bool)
+    past: list[NDArray[np.int32]] = []  # the tokens of contexts before the one in view
+    own: list[NDArray[np.bool_]] = [np.zeros(prompt_length, dtype=bool)]
+    openings = {0: prompt_length}  # where each context begins, and how many tokens it opens with
     over = False
     for turn in turns:
         if over:
@@ -60,15 +62,18 @@ def given_turns(streams: TokenStreams, index: int, turns: Sequence[str]) -> Traj
                 f"the episode of problem {index} was over before the turn {turn!r} of {list(turns)}"
             )
         said = np.append(rules.tokenizer.encode(turn), np.int32(rules.tokenizer.eos_token)).astype(np.int64)
-        start = int(alone.length[0])
+        before = alone.tokens[0, : alone.length[0]].copy()
         transition = alone.advance(said[None])
-        own[start : start + int(transition.consumed[0])] = True
+        consumed, inserted = int(transition.consumed[0]), int(transition.inserted[0])
+        own += [np.ones(consumed, dtype=bool), np.zeros(inserted, dtype=bool)]
+        if transition.new_context[0]:
+            past += [before, said[:consumed].astype(np.int32)]
+            openings[sum(map(len, past))] = inserted
         over = bool(transition.terminated[0] or transition.truncated[0])
     if not over:
         raise InvalidArgumentError(f"the episode of problem {index} goes on after the turns {list(turns)}")
-    length = int(alone.length[0])
-    tokens = alone.tokens[0, :length].copy()
-    return _episode(streams, streams.dataset[index], index, turns[-1], tokens, own[:length], prompt_length)
+    tokens = np.concatenate([*past, alone.tokens[0, : alone.length[0]]])
+    return _episode(streams, streams.dataset[index], index, turns[-1], tokens, np.concatenate(own), openings)
 
 
 def _episode(
@@ -78,18 +83,21 @@ def _episode(
     completion: str,
     tokens: NDArray[np.int32],
     own: NDArray[np.bool_],
-    prompt_length: int,
+    openings: Mapping[int, int],
     *,
     ended: bool = True,
     score: float = 0.0,
 ) -> Trajectory:
-    """An episode of tokens i32[l], of which those in the mask bool[l] are the policy's own."""
+    """An episode of tokens i32[l], of which those in the mask bool[l] are the policy's own.
+
+    Where its contexts begin, and the number of tokens that each opens with, are `openings`.
+    """
     rewards = np.zeros(len(tokens))
     rewards[-1] = score
     return Trajectory(
         problem_id=problem.id,
         group=group,
-        prompt_length=prompt_length,
+        prompt_length=openings[0],
         terminated=ended,
         truncated=not ended,
         verdict=None,
@@ -99,16 +107,20 @@ def _episode(
         logprobs=np.zeros(len(tokens), dtype=np.float32),
         rewards=rewards,
         policy_version=np.zeros(len(tokens), dtype=np.int32),
-        action_masks=_legal_masks(streams, tokens, prompt_length),
+        action_masks=_legal_masks(streams, tokens, openings),
+        contexts=tuple(openings)[1:],
     )
 
 
-def _legal_masks(streams: TokenStreams, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.uint8] | None:
+def _legal_masks(
+    streams: TokenStreams, tokens: NDArray[np.int32], openings: Mapping[int, int]
+) -> NDArray[np.uint8] | None:
     """The legal tokens at each position, packed; None if every token is legal."""
     legal = streams.rules.legal_actions
     if legal is None:
         return None
     masks = np.ones((len(tokens), streams.vocab_size), dtype=bool)
-    for position in range(prompt_length, len(tokens)):
-        masks[position] = legal(tokens[:position], prompt_length).astype(bool)
+    for (start, opening), end in zip(openings.items(), [*tuple(openings)[1:], len(tokens)], strict=True):
+        for position in range(start + opening, end):
+            masks[position] = legal(tokens[start:position], opening).astype(bool)
     return np.packbits(masks, axis=1)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from agents.rollouts.states import require_states
 from agents.rollouts.vector_adapter import with_token_info
+from agents.seeding import mix
 from agents.types import Action, Policy, Trajectory
 from rlvr_envs import StreamState
 from verifiers import InvalidArgumentError
@@ -118,7 +119,7 @@ def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
 
 
 class _Recorder:
-    """Plays episodes and records the data of each token, by position in the row's buffer."""
+    """Plays episodes and records the data of each token, by position in the episode."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]) -> None:
         _check_vocabulary(env, policy)
@@ -129,11 +130,14 @@ class _Recorder:
         rows = env.num_envs
         self.playing = np.full(rows, -1)  # index of the row's episode, -1 for none
         self.waiting = np.zeros(rows, dtype=bool)  # the episode is over and its verdict awaited
-        width = env.single_observation_space["tokens"].shape[0]  # type: ignore[index] # a Dict space
+        self.width = width = env.single_observation_space["tokens"].shape[0]  # type: ignore[index] # a Dict space
         at_once = getattr(policy, "rows_at_once", None)  # of policies whose memory is limited
         self.most = (None if at_once is None else at_once(width)) or rows
         self.prompt_length = np.zeros(rows, dtype=np.int64)
         self.length = np.zeros(rows, dtype=np.int64)
+        self.contexts: list[tuple[int, ...]] = [()] * rows  # where each but the first begins, in the episode's tokens
+        self.offset = np.zeros(rows, dtype=np.int64)  # where the one in view begins
+        self.tokens = np.zeros((rows, width), dtype=np.int32)
         self.policy_mask = np.zeros((rows, width), dtype=bool)
         self.logprobs = np.zeros((rows, width), dtype=np.float32)
         self.rewards = np.zeros((rows, width))
@@ -156,7 +160,7 @@ class _Recorder:
             else:
                 observation, reward, terminated, truncated, info = self._wait(mask)
             self._correct_rewards(reward, terminated | truncated, info)
-            self.length = observation["length"].reshape(-1).astype(np.int64)
+            self._record_inserted(observation, info)
             self._record_rewards(info)
             self._record_observations(observation, info["consumed"] > 0)
             mask = info.get("action_mask")
@@ -190,8 +194,12 @@ class _Recorder:
         self.policy.begin(rows, np.array([episode.seed for episode in starting], dtype=np.uint64))
         self.length = observation["length"].reshape(-1).astype(np.int64)
         self.prompt_length[rows] = self.length[rows]
+        self.offset[rows] = 0
+        for row in rows.tolist():
+            self.contexts[row] = ()
         for buffer in (self.policy_mask, self.logprobs, self.rewards, self.versions):
             buffer[rows] = 0
+        self.tokens[rows, : self.width] = observation["tokens"][rows]
         if self.action_masks is not None:
             self.action_masks[rows] = _ALL_LEGAL
         self._record_observations(observation, np.isin(np.arange(self.env.num_envs), rows))
@@ -238,6 +246,12 @@ class _Recorder:
                 f"the policy returns {action.tokens.shape[1]} tokens at once, but the outermost wrapper of the environment, "
                 f"{type(self.env).__name__}, has no step_many: unwrap it, or use a policy that returns one token at a time"
             )
+        if ((self.playing >= 0) & ~self.waiting & (action.counts == 0)).any():
+            raise InvalidArgumentError(
+                "the policy returns no token yet for some rows, but the outermost wrapper of the environment, "
+                f"{type(self.env).__name__}, has no step_many and steps all rows: unwrap it, or let the policy wait for all "
+                "rows (VLLMConfig(streaming=False))"
+            )
         # `step` needs a token for every row: rows that are not played get a legal one.
         unused = 0 if mask is None else mask.argmax(axis=1)
         return self.env.step(np.where(action.counts > 0, action.tokens[:, 0], unused))
@@ -246,7 +260,7 @@ class _Recorder:
         """Record the candidates of each choice: the tokens the policy kept, or else the legal ones."""
         if mask is None and action.kept is None:
             return
-        rows = np.flatnonzero(acting)
+        rows = np.flatnonzero(acting & (action.counts > 0))
         if action.kept is not None:
             packed = action.kept[rows]
         else:
@@ -257,8 +271,8 @@ class _Recorder:
             self.action_masks = np.full((*self.rewards.shape, packed.shape[-1]), _ALL_LEGAL, dtype=np.uint8)
         width = self.action_masks.shape[1]
         for column in range(packed.shape[1]):
-            at = self.length[rows] + column
-            fits = at < width  # tokens beyond the buffer are never consumed
+            at = self.offset[rows] + self.length[rows] + column
+            fits = (at < width) & (column < action.counts[rows])  # tokens beyond the buffer are never consumed
             self.action_masks[rows[fits], at[fits]] = packed[fits, column]
 
     def _check_width(self, mask: NDArray[np.int8], action: Action, rows: NDArray[np.int64]) -> None:
@@ -274,7 +288,8 @@ class _Recorder:
         consumed = info["consumed"]
         for column in range(action.tokens.shape[1]):
             rows = np.flatnonzero((consumed > column) & (self.playing >= 0))
-            at = self.length[rows] + column
+            at = self.offset[rows] + self.length[rows] + column
+            self.tokens[rows, at] = action.tokens[rows, column]
             self.policy_mask[rows, at] = True
             self.logprobs[rows, at] = action.logprobs[rows, column]
             self.rewards[rows, at] += info["rewards"][rows, column]
@@ -290,27 +305,62 @@ class _Recorder:
         # NaN stays as it is, so that the trajectory reports it; a row that waits has no token to add the difference to.
         differs &= np.isfinite(paid) & ((consumed > 0) | ended)
         rows = np.flatnonzero(differs & (self.playing >= 0))
-        self.rewards[rows, self.length[rows] + consumed[rows] - 1] += (reward - paid)[rows]
+        self.rewards[rows, self.offset[rows] + self.length[rows] + consumed[rows] - 1] += (reward - paid)[rows]
         whole = rows[paid[rows] != 0]
         self.reward_scale[whole] = reward[whole] / paid[whole]
+
+    def _record_inserted(self, observation: Any, info: dict[str, Any]) -> None:
+        """Record what the environment appended, and where that begins a new context."""
+        before, self.length = self.length + info["consumed"], observation["length"].reshape(-1).astype(np.int64)
+        if "inserted" not in info:
+            return
+        begins = info.get("new_context", np.zeros(self.env.num_envs, dtype=bool)) & (self.playing >= 0)
+        if begins.any():
+            self._begin_contexts(np.flatnonzero(begins), before)
+        for row in np.flatnonzero(info["inserted"] * (self.playing >= 0)).tolist():
+            start, end = self.length[row] - info["inserted"][row], self.length[row]
+            said = observation["tokens"][row, start:end]
+            self.tokens[row, self.offset[row] + start : self.offset[row] + end] = said
+
+    def _begin_contexts(self, rows: NDArray[np.int64], before: NDArray[np.int64]) -> None:
+        """Begin a new context in some rows, whose last one had `before` tokens i64[b]."""
+        self.offset[rows] += before[rows]
+        self._make_room(int(self.offset[rows].max()) + self.width)
+        seeds = np.array([self.episodes[index].seed for index in self.playing[rows]], dtype=np.uint64)
+        # As many numbers were drawn as there are positions before.
+        self.policy.begin(rows, mix(mix(seeds) ^ mix(self.offset[rows].astype(np.uint64))))
+        for row in rows.tolist():
+            self.contexts[row] += (int(self.offset[row]),)
+
+    def _make_room(self, width: int) -> None:
+        """Widen the buffers to episodes of so many tokens."""
+        missing = width - self.tokens.shape[1]
+        if missing <= 0:
+            return
+        for name in ("tokens", "policy_mask", "logprobs", "rewards", "versions", "action_masks", "observations"):
+            values = getattr(self, name)
+            if values is not None:
+                filling = _ALL_LEGAL if name == "action_masks" else 0
+                wider = [(0, 0), (0, missing), *[(0, 0)] * (values.ndim - 2)]
+                setattr(self, name, np.pad(values, wider, constant_values=filling))
 
     def _record_rewards(self, info: dict[str, Any]) -> None:
         """Add a reward that arrives without a token, of a deferred verdict or reply, to the policy's last token."""
         rows = np.flatnonzero((info["consumed"] == 0) & (info["rewards"][:, 0] != 0) & (self.playing >= 0))
         inserted = info["inserted"][rows] if "inserted" in info else 0
-        self.rewards[rows, self.length[rows] - inserted - 1] += info["rewards"][rows, 0]
+        self.rewards[rows, self.offset[rows] + self.length[rows] - inserted - 1] += info["rewards"][rows, 0]
 
     def _record_observations(self, observation: Any, shown: NDArray[np.bool_]) -> None:
         """Record the vectors of the rows bool[b] that were reset or stepped, after their last token."""
         if self.observations is not None:
-            self.observations[shown, self.length[shown] - 1] = observation["observation"][shown]
+            self.observations[shown, self.offset[shown] + self.length[shown] - 1] = observation["observation"][shown]
 
     def _credit(self, row: int, length: int, info: dict[str, Any]) -> None:
         """Move the parts of the last reward that belong to earlier tokens; the return does not change."""
         if "token_scores" in info and info["_token_scores"][row]:
             for position, amount in info["token_scores"][row]:
                 moved = amount * self.reward_scale[row]  # a wrapper that scales a reward scales its parts
-                self.rewards[row, position] += moved
+                self.rewards[row, self.offset[row] + position] += moved
                 self.rewards[row, length - 1] -= moved
         self.reward_scale[row] = 1.0
 
@@ -318,7 +368,8 @@ class _Recorder:
         self, row: int, observation: Any, terminated: bool, truncated: bool, info: dict[str, Any]
     ) -> tuple[int, Trajectory]:
         """Free a row, and return the index of its episode and the trajectory."""
-        length = int(self.length[row])
+        length = int(self.offset[row] + self.length[row])
+        self.tokens[row, self.offset[row] : length] = observation["tokens"][row, : self.length[row]]
         self._credit(row, length, info)
         masks = None if self.action_masks is None else self.action_masks[row, :length].copy()
         index = int(self.playing[row])
@@ -331,7 +382,7 @@ class _Recorder:
             truncated=truncated,
             verdict=info["verdict"][row],
             completion=info["completion"][row],
-            tokens=observation["tokens"][row, :length].copy(),
+            tokens=self.tokens[row, :length].copy(),
             policy_mask=self.policy_mask[row, :length].copy(),
             logprobs=self.logprobs[row, :length].copy(),
             rewards=self.rewards[row, :length].copy(),
@@ -340,5 +391,6 @@ class _Recorder:
             observations=None if self.observations is None else self.observations[row, :length].copy(),
             problem=self.episodes[index].problem,
             seed=int(self.episodes[index].seed),
+            contexts=self.contexts[row],
         )
         return index, trajectory

@@ -65,21 +65,25 @@ def own_streams(
 
 def _states(streams: TokenStreams, trajectory: Trajectory, positions: Sequence[int]) -> Iterator[StreamState]:
     streams.reset([0], [None], [trajectory.problem])
+    context = 0  # where the one in view begins
     _check_same(streams, trajectory)
     for position in positions:
-        while streams.length[0] < position:
-            start = int(streams.length[0])
+        while context + streams.length[0] < position:
+            start = context + int(streams.length[0])
             inserted = np.flatnonzero(~trajectory.policy_mask[start:position])
             end = start + int(inserted[0]) if len(inserted) else position
-            streams.advance(trajectory.tokens[None, start:end].astype(np.int64))
-            _check_same(streams, trajectory, least=start + 1)
+            transition = streams.advance(trajectory.tokens[None, start:end].astype(np.int64))
+            if transition.new_context[0]:
+                context = start + int(transition.consumed[0])
+            _check_same(streams, trajectory, context, least=start + 1)
         yield streams.get_state(0)
 
 
-def _check_same(streams: TokenStreams, trajectory: Trajectory, least: int = 1) -> None:
-    """Check that the tokens so far, of which there are to be at least some, are those of the episode."""
+def _check_same(streams: TokenStreams, trajectory: Trajectory, context: int = 0, least: int = 1) -> None:
+    """Check that the tokens in view, with those of earlier contexts at least some, are those of the episode."""
     tokens: NDArray[np.int32] = streams.tokens[0, : streams.length[0]]
-    if len(tokens) < least or not np.array_equal(tokens, trajectory.tokens[: len(tokens)]):
+    end = context + len(tokens)
+    if end < least or not np.array_equal(tokens, trajectory.tokens[context:end]):
         raise InvalidArgumentError(
             f"the episode of problem {trajectory.problem_id!r} goes another way when its tokens are played again: it must be "
             "one of this environment, from the prompt on, whose interactions are pure functions of the dialogue"

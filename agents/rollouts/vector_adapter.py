@@ -48,8 +48,13 @@ def with_token_info(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
 
 def _check_spaces(env: VectorEnv[Any, Any, Any]) -> None:
     observation, action = env.single_observation_space, env.single_action_space
+    if not isinstance(action, spaces.Discrete):
+        raise InvalidArgumentError(
+            f"agents choose among numbered actions, Discrete(n), and this environment has {action}: other actions, such as "
+            "continuous ones, are not supported"
+        )
     fits = isinstance(observation, spaces.Dict) and {"tokens", "length"} <= observation.keys()
-    if not fits or not isinstance(action, spaces.Discrete) or action.start != 0:
+    if not fits or action.start != 0:
         raise InvalidArgumentError(
             "expected the observation Dict(tokens=Box((l,), int32), length=Box((1,), int32)) and the action Discrete(v), got "
             f"{observation} and {action}; other observations are read as vectors where actions are discrete"

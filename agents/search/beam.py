@@ -55,6 +55,7 @@ class Beam:
     probabilities, which favours short ones; 1 the mean over tokens."""
 
     oracle: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         require_counts(width=self.width)

@@ -81,9 +81,10 @@ class Scripted:
         self._rest: dict[int, list[int]] = {}
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes in some rows, with the seeds u64[r] that their scripts have."""
+        """Announce new episodes in some rows, with the seeds u64[r] that their scripts have; others are new contexts."""
         for row, seed in zip(rows.tolist(), seeds.tolist(), strict=True):
-            self._rest[row] = list(self._scripts[seed])
+            if seed in self._scripts:
+                self._rest[row] = list(self._scripts[seed])
         if self._policy is not None:
             self._policy.begin(rows, seeds)
 

@@ -41,6 +41,7 @@ from starlette.responses import Response
 from agents.adapters import openrlhf
 from agents.serving.batching import Batcher, OverloadedError
 from agents.serving.guard import Guard, RequestLimits, answer, refusal
+from agents.training.verifier_errors import error_cause
 from verifiers import InvalidArgumentError, Message, Outcome, Problem, Verdict, Verifier, __version__
 
 _KINDS = {404: "not_found", 405: "method_not_allowed"}
@@ -121,7 +122,7 @@ class Service:
         errored = [number for number, verdict in enumerate(verdicts) if verdict.outcome is Outcome.VERIFIER_ERROR]
         if not errored:
             return verdicts
-        cause = verdicts[errored[0]].detail.get("error", "no cause given")
+        cause = error_cause(verdicts[errored[0]].detail)
         message = (
             f"the verifier could not judge {len(errored)} of {len(verdicts)} completions; item {errored[0]}: {cause}"
         )

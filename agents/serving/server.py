@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Callable
 
@@ -13,16 +12,6 @@ from verifiers import InvalidArgumentError
 
 STOPPING_S = 30
 """Seconds that requests may take to finish once the service is to stop."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name, which may resolve to anything
-        return False
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -12,6 +12,7 @@ from torch import Tensor
 from agents.batch import Batch
 from agents.distributed.ranks import active_ranks
 from agents.policies.trainable import TrainablePolicy
+from agents.training import contexts
 from agents.training.critic import Critic
 
 TOKENS_AT_ONCE = 2**17
@@ -78,7 +79,7 @@ def token_logprobs(policy: TrainablePolicy, batch: Batch, micro_batch_size: int)
     """Log-probabilities f32[b l] of a batch's tokens under a policy; 0 outside the loss mask."""
 
     def read(micro_batch: Batch, first: int) -> Tensor:
-        return policy.read(micro_batch).logprobs
+        return contexts.read(policy, micro_batch).logprobs
 
     logprobs = _fill(policy, batch, micro_batch_size, read)
     return torch.where(batch.loss_mask, logprobs, 0.0)
@@ -98,7 +99,8 @@ def state_values(policy: TrainablePolicy, critic: Critic, batch: Batch, micro_ba
 
 def critic_values(policy: TrainablePolicy, critic: Critic, micro_batch: Batch) -> Tensor:
     """The critic's values f32[b t+1] of one micro-batch, with a pass of the policy if the critic reads its states."""
-    return critic.values(micro_batch, policy.read_states(micro_batch) if critic.reads_policy else None)
+    states = contexts.read_states(policy, micro_batch) if critic.reads_policy else None
+    return contexts.values(critic, micro_batch, states)
 
 
 def _fill(

@@ -74,6 +74,15 @@ def load_checkpoint(
     return state
 
 
+def agent_of(folder: Path) -> str:
+    """The name of the agent that was saved.
+
+    Raises:
+        CheckpointError: As for `load_checkpoint`.
+    """
+    return str(_read_state(folder)["agent"])
+
+
 def _read_state(folder: Path) -> dict[str, Any]:
     if not (folder / _STATE).is_file():
         raise CheckpointError(f"no checkpoint at {folder}: expected a folder with {_STATE} and {_MODEL}/")

@@ -19,6 +19,7 @@ from agents.distributed.ranks import active_ranks, is_sharded
 from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, squared_value_error, token_weights
 from agents.policies.trainable import TokenOutputs, TrainablePolicy
+from agents.training import contexts
 from agents.training.batch_passes import own_micro_batches, own_passes
 from agents.training.critic import Critic, CriticConfig
 from agents.training.learning_rate import learning_rate_for
@@ -259,7 +260,7 @@ class Learner:
         micro_batch = micro_batch.to(self.policy.device)
         first = micro_batch.first
         reads = self.critic is not None and self.critic.reads_policy
-        outputs = self.policy.read(micro_batch, with_states=reads)
+        outputs = contexts.read(self.policy, micro_batch, with_states=reads)
         tail = micro_batch.positions_from(first)
         mask = tail.loss_mask
         # Outside the mask log-probabilities are meaningless and may be infinite, so they are replaced before the loss.
@@ -278,7 +279,7 @@ class Learner:
         fits = self.critic is not None and tail.value_targets is not None
         sums = {f"loss/{name}": float(term.detach()) for name, term in terms.items()} if fits or len(terms) > 1 else {}
         if self.critic is not None and tail.value_targets is not None:
-            values = self.critic.values(micro_batch, outputs.states)[:, :-1]
+            values = contexts.values(self.critic, micro_batch, outputs.states)[:, :-1]
             error = self._value_error(tail, values)
             total = total + self.critic_config.value_coefficient * error.sum() / num_tokens
             sums["loss/value"] = float(error.detach().sum()) / num_tokens
@@ -318,8 +319,8 @@ class Learner:
                 states = None
                 if self.critic.reads_policy:
                     with torch.no_grad():
-                        states = self.policy.read_states(micro_batch)
-                values = self.critic.values(micro_batch, states)[:, :-1]
+                        states = contexts.read_states(self.policy, micro_batch)
+                values = contexts.values(self.critic, micro_batch, states)[:, :-1]
                 error = self._value_error(micro_batch.positions_from(first), values).sum() / num_tokens
                 error.backward()
                 total += float(error.detach())

@@ -26,7 +26,8 @@
 | `sampling/effective_sample_size` | effective share of those samples, (sum w)^2 / (n sum w^2) |
 | `sampling/sampling_logp_difference/mean`, `max` | log-probability difference of sampler and learner, before the update |
 | `sampling/kl` | k3 estimate of KL(sampler || learner) per token |
-| `sampling/probe_difference`, `sync_s` | mean difference on a few tokens after a weight transfer; seconds of both |
+| `sampling/probe_difference`, `sync_s` | mean difference on a few tokens after a transfer, largest of all engines; seconds |
+| `sampling/engine_restarts` | number of times so far that an engine was started again after it died |
 | `sampling/age` | with a lag: number of updates between the weights that sampled the batch and those that learn from it |
 | `sampling/hidden`, `wait_s` | with a lag: share of `rollout_s` during which learning went on; seconds that it waited |
 | `shared_prefix` | share of the trained micro-batches in which prompts were computed once per group |

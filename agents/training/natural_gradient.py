@@ -24,6 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from agents.batch import Batch
 from agents.distributed.ranks import active_ranks
 from agents.policies.trainable import TrainablePolicy
+from agents.training import contexts
 from agents.training.batch_passes import own_micro_batches
 
 LOGITS_AT_ONCE = 2**24
@@ -74,11 +75,25 @@ def fisher_vector_product(
 
 
 def _fitting_batches(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
-    """This rank's micro-batches on the policy's device, with at most `LOGITS_AT_ONCE` logits if of several completions."""
+    """This rank's micro-batches on the policy's device, with at most `LOGITS_AT_ONCE` logits if of several rows.
+
+    An episode that went on in new contexts has a row for each, so that micro-batches are cut again once these are known.
+    """
+    for rows in own_micro_batches(batch, min(micro_batch_size, _fitting_rows(policy, batch))):
+        micro_batch = batch.rows(rows)
+        parts = contexts.split(micro_batch)
+        if parts is None:
+            yield micro_batch.to(policy.device)
+            continue
+        for own in torch.arange(len(parts.batch)).split(_fitting_rows(policy, parts.batch)):
+            one = parts.batch.rows(own)
+            if one.loss_mask.any():
+                yield one.to(policy.device)
+
+
+def _fitting_rows(policy: TrainablePolicy, batch: Batch) -> int:
     width = batch.tokens.shape[1] - batch.first + 1
-    fitting = max(1, LOGITS_AT_ONCE // (width * policy.vocab_size))
-    for rows in own_micro_batches(batch, min(micro_batch_size, fitting)):
-        yield batch.rows(rows).to(policy.device)
+    return max(1, LOGITS_AT_ONCE // (width * policy.vocab_size))
 
 
 def _micro_batch_product(policy: TrainablePolicy, micro_batch: Batch, tangents: dict[str, Tensor]) -> Tensor:
@@ -110,7 +125,7 @@ def _distributions_at(
     """The policy's distributions with other weights in its model."""
     named = {f"model.{name}": weight for name, weight in weights.items()}
     distributions: Tensor = functional_call(
-        _Module(policy), named, (micro_batch.tokens, first, legal), tie_weights=True
+        _Module(policy), named, (_inputs(micro_batch), first, legal), tie_weights=True
     )
     return distributions
 
@@ -123,8 +138,13 @@ class _Module(torch.nn.Module):
         self.model = policy.model
         self._policy = policy
 
-    def forward(self, tokens: Tensor, first: int, legal: Tensor | None) -> Tensor:
-        return self._policy.distributions(tokens, first, legal)
+    def forward(self, inputs: Tensor, first: int, legal: Tensor | None) -> Tensor:
+        return self._policy.distributions(inputs, first, legal)
+
+
+def _inputs(micro_batch: Batch) -> Tensor:
+    """What the policy reads: tokens, or the vectors that the environment showed."""
+    return micro_batch.tokens if micro_batch.observations is None else micro_batch.observations
 
 
 def _trainable(policy: TrainablePolicy) -> dict[str, Tensor]:
@@ -180,9 +200,9 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
     total = 0.0
     for micro_batch in _fitting_batches(policy, batch, micro_batch_size):
         legal = micro_batch.legal_tokens(micro_batch.first, policy.vocab_size)
-        after = policy.distributions(micro_batch.tokens, micro_batch.first, legal)
+        after = policy.distributions(_inputs(micro_batch), micro_batch.first, legal)
         set_flat_parameters(policy, old)
-        before = policy.distributions(micro_batch.tokens, micro_batch.first, legal)
+        before = policy.distributions(_inputs(micro_batch), micro_batch.first, legal)
         set_flat_parameters(policy, new)
         # Both are -inf for illegal tokens, where the difference is undefined and the probability is 0.
         gap = torch.where(before > -torch.inf, before - after, 0.0)

@@ -2,6 +2,7 @@
 
 A transition is a row of a `Batch` whose only token on the loss mask is the action: everything up to it is the state before,
 and everything up to the row's end the state in which the policy acts next, including what the environment inserted in between.
+If that began a new context, it alone is the next state.
 Where an environment shows vectors, which are the whole state, a row begins with the one before the action.
 """
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from agents.batch import Batch
 from agents.types import Trajectory
+from verifiers import InvalidArgumentError
 
 
 class ReplayBuffer:
@@ -48,15 +50,22 @@ class ReplayBuffer:
                 self._add(trajectory, ends=trajectory.terminated or not bootstraps)
 
     def _add(self, trajectory: Trajectory, *, ends: bool) -> None:
+        if any(trajectory.policy_mask[start + 1] for start in trajectory.contexts):
+            raise InvalidArgumentError(
+                f"the episode of problem {trajectory.problem_id!r} has a context of one token, whose state an agent that "
+                "learns from transitions can't read: a new context needs two tokens at least"
+            )
         actions = np.flatnonzero(trajectory.policy_mask)
         follows = [*actions[1:], len(trajectory.tokens)]
         for action, end in zip(actions.tolist(), follows, strict=True):
             last = end == len(trajectory.tokens)
-            first = 0 if trajectory.observations is None else action - 1
+            seen = trajectory.context_before(action)
+            first = seen if trajectory.observations is None else action - 1
             row: dict[str, Any] = {
                 "tokens": trajectory.tokens[first:end],
                 "action": action - first,
                 "length": end - first,
+                "cut": max(trajectory.context_before(end - 1), first) - first,
                 "reward": trajectory.rewards[action:end].sum(),
                 "ended": last and ends,
             }
@@ -101,6 +110,7 @@ class ReplayBuffer:
         mask = torch.arange(tokens.shape[1]) == fields["action"][:, None]
         rewards = torch.where(mask, fields["reward"][:, None], 0.0)
         observations = fields.get("observations")
+        cuts = fields.get("cut", torch.zeros_like(lengths))  # which buffers saved by earlier versions don't have
         batch = Batch(
             tokens=tokens,
             lengths=lengths,
@@ -113,6 +123,7 @@ class ReplayBuffer:
             truncated=~fields["ended"],
             baselines=None,
             observations=None if observations is None else observations[:, : tokens.shape[1]],
+            contexts=(torch.arange(tokens.shape[1]) >= cuts[:, None]).long() if cuts.any() else None,
         )
         return batch, self._legal(rows)
 

@@ -44,10 +44,14 @@ def environment(name: str, before: str) -> str:
 
 
 def problems(name: str, before: str) -> str:
-    """The first problems of the default split of generated ones, with their gold completions."""
+    """The first problems of the default split of generated ones, with their gold completions; of equal ones the first."""
     task = rlvr_envs.environment_class(name).task
     dataset = task.load(split=task.default_split)
-    return "\n\n---\n\n".join(_problem(dataset[index]) for index in range(min(SHOWN, len(dataset))))
+    shown: dict[tuple[str, object], Any] = {}
+    for index in range(min(SHOWN, len(dataset))):
+        one = dataset[index]
+        shown.setdefault((str(one.prompt), one.metadata.get("gold_completion", one.id)), one)
+    return "\n\n---\n\n".join(map(_problem, shown.values()))
 
 
 def row(name: str, before: str) -> str:

@@ -137,6 +137,11 @@ list in which each states its kind, or of inputs and outputs, as in DeepCoder; `
 `ifeval` makes instructions of a column of ids with the row's `kwargs`, as in IFEval and IFBench, or of both in one
 object or its JSON. A column `time_limit` limits each case with standard input."""
 
+VERIFIERS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("input_output", "livecodebench", "test_list", "codecontests"), "unit_tests") | {"ifeval": "ifeval"}
+)
+"""The verifier of each converter whose references no other reads."""
+
 
 def find_converter(name: str) -> Converter:
     """Find a converter by its name.

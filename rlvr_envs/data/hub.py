@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from rlvr_envs.data.rows import Row
-from verifiers import DataError, MissingDataError
+from verifiers import DataError, InvalidArgumentError, MissingDataError
 from verifiers.hub import ask_once
 
 INSTALL = "pip install 'rlvr-envs[hub]'"
@@ -54,6 +55,7 @@ def iterate_rows(
     Raises:
         MissingDataError: If `datasets` is not installed, or the download fails for any reason; where the data set is a
             script, the message names its Parquet copy.
+        InvalidArgumentError: If the name ends in `@refs/convert/parquet`, and a configuration is needed.
         DataError: If the split holds no rows.
     """
     name, _, revision = (hub_id, "", "") if os.path.exists(hub_id) else hub_id.partition("@")
@@ -70,13 +72,18 @@ def iterate_rows(
             ask_once(name, "dataset")
         if files is not None:
             table = datasets.load_dataset("parquet", None, split="train", data_files=f"hf://datasets/{hub_id}/{files}")
+        elif revision == PARQUET:
+            table = _load_copy(datasets, name, config, split)
         else:
             table = datasets.load_dataset(name, config, split=split, **({"revision": revision} if revision else {}))
+    except InvalidArgumentError:
+        raise
     except Exception as error:
         if _is_of_script(error):
             raise MissingDataError(
                 f"{label}, split {split!r}: on the hub this data set is a script, which datasets no longer runs ({error}). The "
-                f"hub keeps a Parquet copy of most on the branch {PARQUET}: name it as {name}@{PARQUET}. {otherwise}"
+                f"hub keeps a Parquet copy of most on the branch {PARQUET}: name it as {name}@{PARQUET}, with the "
+                f"configuration if it has several. {otherwise}"
             ) from error
         raise MissingDataError(
             f"{label}, split {split!r}, could not be downloaded from the hub: {type(error).__name__}: {error}. Where the hub "
@@ -86,6 +93,24 @@ def iterate_rows(
         raise DataError(f"{label}, split {split!r}: the split holds no rows")
     for index, values in enumerate(table):
         yield Row(values, index, f"{label}, split {split!r}, row {index + 1}", TableRow(table, index))
+
+
+def _load_copy(datasets: Any, name: str, config: str | None, split: str) -> Any:
+    """Load a split from the branch of Parquet copies, whose folders are `CONFIGURATION/SPLIT`.
+
+    To `datasets` these are folders like any others: it knows no configurations there, and would join the rows of all.
+
+    Raises:
+        InvalidArgumentError: If there are several configurations, and none is named.
+    """
+    if config is None:
+        files = datasets.load_dataset_builder(name, revision=PARQUET).config.data_files
+        configs = sorted({PurePosixPath(file).parts[-3] for paths in files.values() for file in paths})
+        if len(configs) > 1:
+            raise InvalidArgumentError(
+                f"{name}@{PARQUET} holds several configurations: {', '.join(configs)}. Name one with config="
+            )
+    return datasets.load_dataset(name, data_dir=config, split=split, revision=PARQUET)
 
 
 def _is_of_script(error: Exception) -> bool:

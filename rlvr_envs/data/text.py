@@ -36,7 +36,10 @@ DEFAULT_COLUMNS: Mapping[str, str] = MappingProxyType({"prompt": "question", "re
 
 ENTRY_POINT_GROUP = "rlvr_envs.datasets"
 
-_FIELDS = ("prompt", "reference", "id", "gold_completion", "choices")
+CHOICES = "choices"
+"""The field, and the converter, of multiple choice."""
+
+_FIELDS = ("prompt", "reference", "id", "gold_completion", CHOICES)
 
 LAYOUTS: Mapping[str, Mapping[str, str]] = MappingProxyType({"columns": DEFAULT_COLUMNS, "verl": verl.COLUMNS})
 """The columns of each named layout."""
@@ -77,7 +80,8 @@ def load(
             dots, such as `reward_model.ground_truth` or `prompt.0.content`. Every column that is not named whole becomes
             metadata. By default `question` and `answer`; with a layout, its own, of which each may be replaced.
         convert: Name of a converter in `rlvr_envs.data.converters` that makes the reference of what its column holds: `json`,
-            `json_first`, `input_output`, `livecodebench` or `ifeval`.
+            `json_first`, `input_output`, `livecodebench`, `test_list`, `codecontests` or `ifeval`. `choices` makes it multiple
+            choice, of the column `choices` where `columns` names no other.
         layout: `"verl"`: the columns of verl's training data, where `data_source` decides which verifier judges a row.
         verifiers: For `layout="verl"`, further verifiers by `data_source`, such as `{"my/proofs": "exact"}`; see
             `rlvr_envs.data.verl.judges_of`.
@@ -85,7 +89,8 @@ def load(
         data_dir: Where to look for a named folder; if given, the hub is not asked.
 
     Returns:
-        A `ProblemDataset`, unless `dataset` was a data set already.
+        A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one reads:
+        tests, instructions, choices, and those of verl's layout.
 
     Raises:
         UnknownNameError: If the split, the layout, the converter or a key of `columns` is not known.
@@ -225,7 +230,8 @@ class _Reader:
         judges = verl.judges_of(rows, self.verifiers) if self.by_source else {}
         problems = tuple(self._problem(row, f"{name}/{split}/{row.index}", judges) for row in rows)
         if not judges:
-            return ProblemDataset(name, split, problems)
+            verifier = "choice" if CHOICES in self.columns else converters.VERIFIERS.get(self.convert or "")
+            return ProblemDataset(name, split, problems, None if verifier is None else (verifier, {}))
         parts = {source: judge.verifier for source, judge in judges.items()}
         return ProblemDataset(name, split, problems, ("by_metadata", {"key": verl.SOURCE_COLUMN, "parts": parts}))
 
@@ -233,11 +239,11 @@ class _Reader:
         named = judges[row.text(verl.SOURCE_COLUMN)].convert if judges else None
         prompt = _prompt(row, self.columns["prompt"])
         metadata = row.without(*self.columns.values())
-        if "choices" in self.columns:
-            options = choices.read_choices(row, self.columns["choices"])
+        if CHOICES in self.columns:
+            options = choices.read_choices(row, self.columns[CHOICES])
             reference: object = choices.answer_letter(row, self.columns["reference"], options)
             prompt = _with_choices(prompt, options)
-            metadata["choices"] = options
+            metadata[CHOICES] = options
         else:
             reference = _reference(row, self.columns["reference"], self.convert or named)
         if "gold_completion" in self.columns:
@@ -265,9 +271,11 @@ def _reader(
     missing = [field for field in DEFAULT_COLUMNS if field not in named]
     if missing:
         raise InvalidArgumentError(f"columns names no column for {missing}, got {dict(named)}")
-    if convert is not None:
-        converters.find_converter(convert)
-    if convert is not None and "choices" in named:
+    if convert == CHOICES:
+        named, convert = {CHOICES: CHOICES, **named}, None
+    elif convert is not None and convert not in tuple(converters.CONVERTERS):
+        raise unknown_name("converter", convert, (*converters.CONVERTERS, CHOICES))
+    elif convert is not None and CHOICES in named:
         raise InvalidArgumentError("convert= and a column of choices both define the reference: give only one of them")
     if verifiers is not None and not (by_source and isinstance(verifiers, Mapping)):
         raise InvalidArgumentError(

@@ -5,7 +5,7 @@ What the model said stays as it is; what others say is appended as a suffix, and
 
 from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat, ParsedTurn
 from rlvr_envs.dialogue.choose import DialogueArgument, get_dialogue
-from rlvr_envs.dialogue.dialogue import Dialogue, fit
+from rlvr_envs.dialogue.dialogue import Dialogue, Fitted, encode_context, fit
 from rlvr_envs.dialogue.literal import encode_literal, spell
 from rlvr_envs.dialogue.plain import PlainDialogue
 from rlvr_envs.dialogue.template import TemplateDialogue
@@ -15,9 +15,11 @@ __all__ = [
     "CallFormat",
     "Dialogue",
     "DialogueArgument",
+    "Fitted",
     "ParsedTurn",
     "PlainDialogue",
     "TemplateDialogue",
+    "encode_context",
     "encode_literal",
     "fit",
     "get_dialogue",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from rlvr_envs.dialogue.calls import ParsedTurn
 from rlvr_envs.dialogue.literal import encode_literal
 from rlvr_envs.tokenizers import Tokenizer, decode
-from verifiers import Message
+from rlvr_envs.types import Turn
+from verifiers import InvalidArgumentError, Message
 
 ToolSchema = Mapping[str, Any]
 """`{"type": "function", "function": {"name": ..., "description": ..., "parameters": JSON schema}}`."""
@@ -43,22 +45,75 @@ class Dialogue(Protocol):
         ...
 
 
-def fit(dialogue: Dialogue, messages: Sequence[Message], last_token: int, room: int) -> NDArray[np.int32] | None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fitted:
+    """Messages that have been cut to the room there is."""
+
+    tokens: NDArray[np.int32]
+    """i32[l], with the context that they follow if it is a new one."""
+    messages: tuple[Message, ...]
+    """The messages as they are shown."""
+
+
+def fit(
+    dialogue: Dialogue,
+    messages: Sequence[Message],
+    last_token: int,
+    room: int,
+    *,
+    context: Sequence[Message | Turn] | None = None,
+) -> Fitted | None:
     """Encode messages as `Dialogue.bridge` does, cut to at most `room` tokens i32[l]; None if not even the marks fit.
 
     The longest message is cut first, at its end, where a mark says how much is missing.
+
+    Args:
+        dialogue: The format.
+        messages: What is said.
+        last_token: The last token of the turn that is answered.
+        room: The most tokens.
+        context: What the messages follow, which takes room, too, and is never cut; None to follow what is in view.
     """
+
+    def encode(said: Sequence[Message]) -> NDArray[np.int32]:
+        return dialogue.bridge(said, last_token) if context is None else encode_context(dialogue, (*context, *said))
+
     encoded = [encode_literal(dialogue.tokenizer, message.content) for message in messages]
     kept = [len(tokens) for tokens in encoded]
     shown = list(messages)
-    while len(tokens := dialogue.bridge(shown, last_token)) > room:
-        longest = int(np.argmax(kept))
-        if kept[longest] == 0:
+    while len(tokens := encode(shown)) > room:
+        if not any(kept):
             return None
+        longest = int(np.argmax(kept))
         # The mark takes tokens too, and those at the cut may merge differently: another round takes what is left over.
         kept[longest] = max(kept[longest] - max(len(tokens) - room, _MARK_TOKENS), 0)
         text = _cut(dialogue.tokenizer, encoded[longest], kept[longest])
         shown[longest] = dataclasses.replace(messages[longest], content=text)
+    return Fitted(tokens, tuple(shown))
+
+
+def encode_context(dialogue: Dialogue, context: Sequence[Message | Turn]) -> NDArray[np.int32]:
+    """Encode a conversation i32[l] up to where the policy's next turn begins; its earlier turns stay as they were sampled.
+
+    Args:
+        dialogue: The format.
+        context: Messages and turns, a message first and last.
+
+    Raises:
+        InvalidArgumentError: If that makes no token at all.
+    """
+    parts: list[NDArray[np.int32]] = []
+    for is_turn, items in itertools.groupby(context, key=lambda item: isinstance(item, Turn)):
+        if is_turn:
+            parts += [item.tokens for item in items if isinstance(item, Turn)]
+            continue
+        said = [item for item in items if isinstance(item, Message)]
+        parts.append(dialogue.bridge(said, int(parts[-1][-1])) if parts else dialogue.open(said))
+    tokens: NDArray[np.int32] = np.concatenate(parts)
+    if not len(tokens):
+        raise InvalidArgumentError(
+            "the context of a reply has no tokens: the policy needs at least one to continue, such as those of the problem"
+        )
     return tokens
 
 

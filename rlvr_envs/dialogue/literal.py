@@ -12,11 +12,19 @@ from rlvr_envs.tokenizers import Tokenizer
 from verifiers import DataError
 
 
-def encode_literal(tokenizer: Tokenizer, text: str, marks: Collection[str] = ()) -> NDArray[np.int32]:
+def encode_literal(
+    tokenizer: Tokenizer, text: str, marks: Collection[str] = (), *, start: bool = False
+) -> NDArray[np.int32]:
     """Encode text i32[l] of which nothing becomes a special token or one of the format's marks.
 
     Where it spells one, the text is encoded in two parts that meet behind the mark's first character, so that other tokens
     stand for the same text. Text without any is encoded as always.
+
+    Args:
+        tokenizer: Any tokenizer.
+        text: The text.
+        marks: Further texts that are not to become one token.
+        start: Whether it is the beginning of a prompt, before which a tokenizer may put tokens of its own.
 
     Raises:
         DataError: If the tokenizer makes a special token of it all the same.
@@ -29,15 +37,21 @@ def encode_literal(tokenizer: Tokenizer, text: str, marks: Collection[str] = ())
             cuts.add(at + 1)
             at = text.find(mark, at + 1)
     places = sorted(cuts)
-    parts = [tokenizer.encode(text[start:end]) for start, end in itertools.pairwise(places)]
+    if start and len(places) == 1:
+        return tokenizer.encode("", start=True)
+    parts = [tokenizer.encode(text[begin:end], start=start and begin == 0) for begin, end in itertools.pairwise(places)]
     tokens = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
-    special = np.isin(tokens, list(tokenizer.special_tokens.values()))
-    if special.any():
+    special = _is_special(tokenizer, tokens)
+    if special.sum() > (_is_special(tokenizer, tokenizer.encode("", start=True)).sum() if start else 0):
         raise DataError(
             f"the tokenizer reads a special token, {int(tokens[special][0])}, in {text[:80]!r} although no part of the text "
             "spells one: what is inserted into an episode must be ordinary text"
         )
     return tokens
+
+
+def _is_special(tokenizer: Tokenizer, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:
+    return np.isin(tokens, list(tokenizer.special_tokens.values()))
 
 
 def spell(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:

@@ -47,7 +47,8 @@ class PlainDialogue:
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
         """Encode the messages, with blank lines between them."""
-        return self.tokenizer.encode("\n\n".join(message.content for message in messages), start=True)
+        text = "\n\n".join(message.content for message in messages)
+        return encode_literal(self.tokenizer, text, start=True)
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
         """Encode the messages, those of tools in their frame."""

@@ -137,12 +137,20 @@ class TemplateDialogue:
 
     def _render(self, chat: list[dict[str, Any]], *, reply: bool = True) -> str:
         try:
+            return self._applied(chat, reply)
+        except TypeError:  # DeepSeek's templates want the arguments of a call as text
+            return self._applied([_with_arguments_as_text(message) for message in chat], reply)
+
+    def _applied(self, chat: list[dict[str, Any]], reply: bool) -> str:
+        try:
             return str(
                 self.tokenizer.inner.apply_chat_template(
                     chat, tools=self._tools or None, tokenize=False, add_generation_prompt=reply, **self._options
                 )
             )
         except Exception as error:
+            if isinstance(error, TypeError) and any(_has_arguments(message) for message in chat):
+                raise
             roles = ", ".join(message["role"] for message in chat)
             raise self._unfit(f"can't render the roles {roles}: {error}") from error
 
@@ -180,6 +188,22 @@ def _calling(names: Sequence[str], ids: Sequence[str] = ()) -> dict[str, Any]:
         for name, id in itertools.zip_longest(names, ids)
     ]
     return {"role": "assistant", "content": "", "tool_calls": calls}
+
+
+def _has_arguments(message: Mapping[str, Any]) -> bool:
+    """Whether a message calls a tool with arguments that are no text."""
+    return any(not isinstance(call["function"]["arguments"], str) for call in message.get("tool_calls", ()))
+
+
+def _with_arguments_as_text(message: dict[str, Any]) -> dict[str, Any]:
+    """The message with the arguments of its calls as JSON."""
+    if not _has_arguments(message):
+        return message
+    calls = [
+        {**call, "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}}
+        for call in message["tool_calls"]
+    ]
+    return {**message, "tool_calls": calls}
 
 
 def _chat_message(message: Message, at: int) -> dict[str, Any]:

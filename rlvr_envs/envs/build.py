@@ -11,9 +11,10 @@ from typing import Any, cast
 import numpy as np
 
 import verifiers
+from rlvr_envs.contexts import DropResults, Summarize
 from rlvr_envs.dialogue import Dialogue, DialogueArgument, PlainDialogue, get_dialogue
 from rlvr_envs.envs.spec import TaskSpec
-from rlvr_envs.prompts import Prompt, get_prompt
+from rlvr_envs.prompts import ChatPrompt, Prompt, get_prompt
 from rlvr_envs.streams import Rules, TokenStreams, Verification
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
@@ -22,6 +23,7 @@ from verifiers import (
     InvalidArgumentError,
     Message,
     Problem,
+    ToolMessage,
     Verifier,
     check_types,
     import_attribute,
@@ -72,6 +74,12 @@ class Settings:
     """The policy's turns; by default as many as `max_new_tokens` allows."""
     max_inserted_tokens: int | None = None
     """Room for what the environment says over a whole episode; by default 1024 with tools or an interaction, else 0."""
+    max_context_tokens: int | None = None
+    """Number of tokens that the policy sees at once; by default as many as an episode may have."""
+    summarize_after: int | None = None
+    """Number of tokens in view after which the policy is asked for a summary, and goes on with it and the problem alone."""
+    drop_results_after: int | None = None
+    """Number of tokens in view after which the results of earlier tool calls are dropped from it."""
 
 
 SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
@@ -119,6 +127,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         interaction=turns.interaction,
         max_inserted_tokens=turns.max_inserted_tokens,
         max_turns=settings.max_turns,
+        max_context_tokens=settings.max_context_tokens,
         dialogue=turns.dialogue,
         opening=turns.opening,
         verification=settings.verification,
@@ -131,11 +140,15 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     if rules.interaction is not None:
         manifest["turns"] = {
             "tools": [_tool_record(tool) for tool in turns.tools],
-            "interaction": _identity(rules.interaction),
+            "interaction": _identity(turns.answers),
             "dialogue": type(turns.dialogue).__name__,
             "max_turns": rules.max_turns,
             "max_inserted_tokens": rules.max_inserted_tokens,
         }
+    names = ("max_context_tokens", "summarize_after", "drop_results_after")
+    limits = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    if limits:
+        manifest["context"] = limits
     return TokenStreams(dataset, rules, num_streams), manifest
 
 
@@ -153,6 +166,8 @@ class _Turns:
 
     tools: Sequence[Tool] = ()
     interaction: Interaction | None = None
+    answers: Interaction | None = None
+    """The interaction without what keeps its dialogues short."""
     dialogue: Dialogue | None = None
     opening: Callable[[Problem], tuple[Message, ...]] | None = None
     max_inserted_tokens: int = 0
@@ -169,25 +184,70 @@ def _turn_rules(
     elif settings.interaction is not None:
         interaction = settings.interaction
     if not tools and interaction is None:
-        if settings.max_inserted_tokens or settings.max_turns is not None:
-            raise InvalidArgumentError(
-                "max_inserted_tokens and max_turns are for episodes of several turns: give tools= or interaction=, too"
-            )
+        for name in ("max_inserted_tokens", "max_turns", "summarize_after", "drop_results_after"):
+            if getattr(settings, name) not in (None, 0):
+                raise InvalidArgumentError(f"{name} is for episodes of several turns: give tools= or interaction=, too")
         return _Turns()
     dialogue = get_dialogue(settings.dialogue, tokenizer, [tool_schema(tool) for tool in tools])
     plain = isinstance(dialogue, PlainDialogue)
     enough = room if room and plain and not tools else max(room, _INSERTED_TOKENS)
+    answers: Any = ToolInteraction(tools, interaction) if tools else interaction
     return _Turns(
         tools,
-        ToolInteraction(tools, interaction) if tools else interaction,
+        _kept_short(settings, answers, dialogue, renderer, tools),
+        answers,
         dialogue,
-        # As plain text there is nothing to open: the prompt begins as in an episode of one turn.
-        renderer.messages if tools and not plain else None,
+        # As plain text there is nothing to open, and a prompt that is text begins as in an episode of one turn. What the first
+        # message of a chat says becomes no special token either: a game may say it.
+        renderer.messages if not plain and (tools or isinstance(renderer.prompt, ChatPrompt)) else None,
         enough if settings.max_inserted_tokens is None else settings.max_inserted_tokens,
     )
 
 
 _INSERTED_TOKENS = 1024
+
+
+def _kept_short(
+    settings: Settings, answers: Interaction, dialogue: Dialogue, renderer: PromptRenderer, tools: Sequence[Tool]
+) -> Interaction:
+    """An interaction whose dialogues are kept short, if the settings say so.
+
+    Raises:
+        InvalidArgumentError: If the settings exclude each other, or the dialogue can't express what they need.
+    """
+    summarize, drop = settings.summarize_after, settings.drop_results_after
+    if summarize is None and drop is None:
+        return answers
+    if summarize is not None and drop is not None:
+        raise InvalidArgumentError("summarize_after and drop_results_after exclude each other: give one of the two")
+    _check_below_context("drop_results_after" if summarize is None else "summarize_after", settings)
+    opening = renderer.messages
+    if isinstance(dialogue, PlainDialogue):
+        if renderer.tokenizer.chat_template is not None:
+            raise InvalidArgumentError(
+                "dialogue='plain' can't put a problem again in the tokenizer's chat template, as summarize_after and "
+                "drop_results_after do: use dialogue='auto'"
+            )
+        opening = renderer.message
+    if summarize is None:
+        assert drop is not None
+        return DropResults(answers, drop, opening=opening)
+    interaction = Summarize(answers, summarize, opening=opening)
+    if tools:  # some chat templates have no user speak after a tool, and say so here
+        said = (ToolMessage("tool", "x", tools[0].name), Message("user", interaction.request))
+        dialogue.bridge(said, renderer.tokenizer.eos_token)
+    return interaction
+
+
+def _check_below_context(name: str, settings: Settings) -> None:
+    """Refuse a number of tokens after which a dialogue is shortened that is none, or that is never reached."""
+    limit, most = getattr(settings, name), settings.max_context_tokens
+    if type(limit) is not int or limit < 1:
+        raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {limit!r}")
+    if type(most) is int and limit >= most:
+        raise InvalidArgumentError(
+            f"{name} must be less than max_context_tokens={most}, since no more are ever in view; got {limit}"
+        )
 
 
 def _stops(stop: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
@@ -215,6 +275,10 @@ class PromptRenderer:
 
         text = self.prompt.render(problem, keep)
         return chats[0] if chats else (Message("user", text),)
+
+    def message(self, problem: Problem) -> tuple[Message, ...]:
+        """The text that a policy continues, as one message."""
+        return (Message("user", self(problem)),)
 
 
 def _verifier(spec: VerifierArgument) -> Verifier:

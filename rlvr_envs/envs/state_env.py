@@ -66,8 +66,8 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
     Termination: as in the token environment. Truncation: `max_steps` actions were made without that.
 
     ## Information
-    `reset` gives `problem_id` and `problem_index`. Where every action ends its episode, `step` gives `regret`: how much more
-    the best action earns in expectation.
+    `reset` gives `problem_id` and `problem_index`. In bandits, `step` gives `regret`: how much more the best action earns in
+    expectation.
 
     ## Arguments
     `split`, `max_steps` (the `max_new_tokens` of the token environment), and the arguments of the data set.
@@ -160,7 +160,7 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
         truncated = not terminated and self._steps >= self.max_steps
         self._over = terminated or truncated
         self._drawn += f" {self.process.actions[move]} {self.process.states[self._state]}"
-        info = {"regret": self.process.regret(before, move)} if self.process.is_bandit else {}
+        info = {"regret": self.process.regret(before, move)} if self.process.bandit else {}
         return np.int64(self._state), float(reward), terminated, truncated, info
 
     def render(self) -> str | None:

@@ -20,7 +20,8 @@ class TaskEnv(TokenEnv):
 
     ## Observation Space
     `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are
-    the prompt and all that followed it, the rest is 0; `l` is `max_prompt_tokens + max_new_tokens + max_inserted_tokens`.
+    the prompt and all that followed it, the rest is 0; `l` is `max_prompt_tokens + max_new_tokens + max_inserted_tokens`, or
+    `max_context_tokens` if that is less.
 
     ## Episode End
     Termination: a stop token (the tokenizer's end token) or a stop string was produced, or the end condition holds.

@@ -18,7 +18,11 @@ class Move:
     """What the player is told."""
     over: bool = False
     score: float = 0.0
-    """What the game is worth, from 0 (lost) to 1 (won), once it is over."""
+    """What the game is worth once it is over, from 0 (lost) to 1 (won); another maker's game may go below and above."""
+    reward: float = 0.0
+    """What the move earns at once, where the game goes on."""
+    won: bool | None = None
+    """Whether the game is won; None where that is a score of 1."""
 
 
 class Game(Protocol):
@@ -48,12 +52,12 @@ class GameInteraction:
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
         """Answer the last move."""
         move = self.game(problem.reference, [turn.text for turn in turns])
-        return Reply((Message("user", f"\n{move.text}\n"),), ends=move.over)
+        return Reply((Message("user", f"\n{move.text}\n"),), 0.0 if move.over else move.reward, ends=move.over)
 
 
 @dataclass(frozen=True)
 class GameVerifier:
-    """Scores a game by playing it again: won is correct, lost or never finished is not, anything between is a score."""
+    """Scores a game by playing it again: won is correct, lost or never finished is not, any other score is one."""
 
     game: Game
 
@@ -66,10 +70,10 @@ class GameVerifier:
 def verdict_of(move: Move, moves: Sequence[str]) -> Verdict:
     """Judge a game by what the last of the player's moves led to."""
     detail = {"moves": len(moves), "over": move.over}
-    if move.over and 0 < move.score < 1:
-        return Verdict(move.score, Outcome.SCORED, moves[-1], detail)
-    won = move.over and move.score == 1
-    return Verdict.of(Outcome.CORRECT if won else Outcome.INCORRECT, moves[-1], detail=detail)
+    score = move.score if move.over else 0.0
+    won = move.over and (score == 1 if move.won is None else move.won)
+    outcome = Outcome.CORRECT if won else Outcome.SCORED if score else Outcome.INCORRECT
+    return Verdict(score, outcome, moves[-1], detail)
 
 
 def game_rules(game: Game, room: Callable[[Any], tuple[int, int]]) -> Callable[[Any, object], Mapping[str, Any]]:

@@ -49,7 +49,72 @@ class ProblemShape:
 
 
 @dataclass(frozen=True)
-class ProceduralDataset(abc.ABC, Generic[ContentT]):
+class GeneratedDataset(abc.ABC):
+    """Problems of one split, each made when it is asked for.
+
+    A data set defines its name, `__len__` and `_problem_at`.
+
+    Args:
+        split: `"train"` or `"test"`.
+
+    Raises:
+        UnknownNameError: If the split is unknown.
+    """
+
+    name: ClassVar[str]
+    """The family's name, first part of its problems' ids."""
+
+    split: str = "train"
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise unknown_name("split", str(self.split), SPLITS)
+
+    @abc.abstractmethod
+    def __len__(self) -> int:
+        """Count the problems."""
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int, /) -> Problem:
+        """Make problem `index`.
+
+        Raises:
+            IndexError: If the index is negative or too large.
+        """
+        index = operator.index(index)
+        if not 0 <= index < len(self):
+            raise IndexError(f"{self.name} ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
+        return self._problem_at(index)
+
+    @abc.abstractmethod
+    def _problem_at(self, index: int) -> Problem:
+        """Make a problem whose index is in range."""
+
+
+class SeededDataset(GeneratedDataset):
+    """As many generated problems as wanted, which follow from a seed. Subclasses make fields of both, in their own order."""
+
+    sizes: ClassVar[Mapping[str, int]] = DEFAULT_SIZES
+
+    seed: int
+    """Seed of the whole data set, at least 0."""
+    size: int | None
+    """Number of problems; None for that of the split in `sizes`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_whole("seed", self.seed, 0)
+        if self.size is not None:
+            require_whole("size", self.size, 1)
+
+    def __len__(self) -> int:
+        return self.sizes[self.split] if self.size is None else self.size
+
+
+@dataclass(frozen=True)
+class ProceduralDataset(SeededDataset, Generic[ContentT]):
     """Generated problems, each a pure function of family, difficulty, split, seed and index.
 
     The splits are disjoint by construction, whatever the seeds and difficulties: a stable hash of what a problem asks
@@ -68,39 +133,18 @@ class ProceduralDataset(abc.ABC, Generic[ContentT]):
         InvalidArgumentError: If an argument is out of range, or no content of this difficulty belongs to the split.
     """
 
-    name: ClassVar[str]
-    """The family's name, first part of its problems' ids."""
     verifier: ClassVar[tuple[str, Mapping[str, object]]]
     """The verifier that judges the answers, as the name and the arguments that `verifiers.make` takes."""
 
-    split: str = "train"
     seed: int = 0
     size: int | None = None
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise unknown_name("split", self.split, SPLITS)
-        require_whole("seed", self.seed, 0)
-        if self.size is not None:
-            require_whole("size", self.size, 1)
+        super().__post_init__()
         self._check_difficulty()
         self._content(0)
 
-    def __len__(self) -> int:
-        return DEFAULT_SIZES[self.split] if self.size is None else self.size
-
-    def __iter__(self) -> Iterator[Problem]:
-        return (self[index] for index in range(len(self)))
-
-    def __getitem__(self, index: int) -> Problem:
-        """Build problem `index`.
-
-        Raises:
-            IndexError: If the index is negative or too large.
-        """
-        index = operator.index(index)
-        if not 0 <= index < len(self):
-            raise IndexError(f"{self.name} ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
+    def _problem_at(self, index: int) -> Problem:
         task = self._task(self._content(index))
         gold = {} if task.gold_completion is None else {"gold_completion": task.gold_completion}
         return Problem(

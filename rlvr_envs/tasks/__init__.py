@@ -56,6 +56,7 @@ from rlvr_envs.tasks.contextual_bandit import ContextualBandit, ContextualBandit
 from rlvr_envs.tasks.countdown import Countdown, CountdownEnv
 from rlvr_envs.tasks.frozen_lake import FrozenLake, FrozenLakeEnv, FrozenLakeStateEnv
 from rlvr_envs.tasks.function import Function, FunctionEnv
+from rlvr_envs.tasks.gem import GEMEnv, GEMGames
 from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv, GridWorldStateEnv
 from rlvr_envs.tasks.guess_number import GuessNumber, GuessNumberEnv
 from rlvr_envs.tasks.hangman import Hangman, HangmanEnv
@@ -67,6 +68,7 @@ from rlvr_envs.tasks.reasoning_gym import ReasoningGym, ReasoningGymEnv
 from rlvr_envs.tasks.reverse import Reverse, ReverseEnv
 from rlvr_envs.tasks.sort import Sort, SortEnv
 from rlvr_envs.tasks.text import TextEnv
+from rlvr_envs.tasks.textarena import TextArena, TextArenaEnv
 from rlvr_envs.tasks.tic_tac_toe import TicTacToe, TicTacToeEnv
 from rlvr_envs.tasks.twenty_questions import TwentyQuestions, TwentyQuestionsEnv
 from rlvr_envs.tasks.wordle import Wordle, WordleEnv
@@ -118,6 +120,8 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     PolynomialEnv,
     FunctionEnv,
     ReasoningGymEnv,
+    TextArenaEnv,
+    GEMEnv,
     GridWorldEnv,
     MazeEnv,
     BanditEnv,
@@ -184,6 +188,7 @@ __all__ = [
     "Countdown",
     "FrozenLake",
     "Function",
+    "GEMGames",
     "GridWorld",
     "GuessNumber",
     "Hangman",
@@ -194,6 +199,7 @@ __all__ = [
     "ReasoningGym",
     "Reverse",
     "Sort",
+    "TextArena",
     "TicTacToe",
     "TwentyQuestions",
     "Wordle",

@@ -2,7 +2,7 @@
 
 Columns and sizes are those of the card of `codeparrot/apps` (https://huggingface.co/datasets/codeparrot/apps: `question`,
 `solutions`, `input_output`, `starter_code`, `difficulty`, `url`; 195 rows of `train` have no tests, 1,235 of `test` no
-solution).
+solution). On the hub it is a script, so the rows come from the hub's Parquet copy of its configuration `all`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rlvr_envs.data import Row, Source
+from rlvr_envs.data.hub import PARQUET
 from rlvr_envs.data.programs import first_text, function_name, optional_text, program_problem
 from rlvr_envs.data.stored import stored_tests
 from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
@@ -38,8 +39,8 @@ def _has_tests(row: Row, split: str) -> bool:
 
 SOURCE = Source(
     name="apps",
-    hub_id="codeparrot/apps",
-    hub_config=None,
+    hub_id=f"codeparrot/apps@{PARQUET}",
+    hub_config="all",
     sizes={"train": 5000, "test": 5000},
     to_problem=to_problem,
     belongs=_has_tests,

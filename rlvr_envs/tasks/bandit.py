@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import ClassVar, Literal, get_args
@@ -21,11 +21,47 @@ MOST_ARMS = len(string.ascii_lowercase)
 BEST, OTHER = "best", "other"
 
 
-def pull(mean: float, rewards: Rewards, noise: float, end: int) -> tuple[Branch, ...]:
-    """The branches of an arm with a mean reward, after which the episode is in the state `end`."""
-    if rewards == "normal":
-        return (Branch(1.0, end, mean, noise),)
-    return (Branch(mean, end, 1.0), Branch(1 - mean, end, 0.0))
+MOST_PULLS = 100
+
+
+def bandit_process(
+    contexts: Sequence[str], means: Sequence[Sequence[float]], rewards: Rewards, noise: float, pulls: int
+) -> Process:
+    """The process of episodes of several pulls, all of one bandit.
+
+    The first states are the contexts, in which nothing was pulled yet. After pull t, the state says t and, where rewards are 0
+    and 1, what it earned: `"0110 2=1"`. The last two are those at which an episode is over: its last pull was of a best arm, or
+    of another.
+
+    Args:
+        contexts: How each context is written.
+        means: The mean of each arm in each context.
+        rewards: Distribution of the rewards.
+        noise: Standard deviation of normal ones.
+        pulls: Number of pulls.
+    """
+    earned = ("",) if rewards == "normal" else ("=0", "=1")
+    names, table = list(contexts), []
+    names += [f"{context} {t}{r}".strip() for t in range(1, pulls) for context in contexts for r in earned]
+    end, starts = len(names), range(len(contexts))
+
+    def branches(made: int, context: int, arm: int) -> tuple[Branch, ...]:
+        mean, last = means[context][arm], made == pulls - 1
+        first = (
+            end + (mean < max(means[context]))
+            if last
+            else len(contexts) * (1 + made * len(earned)) + context * len(earned)
+        )
+        if rewards == "normal":
+            return (Branch(1.0, first, mean, noise),)
+        return (Branch(mean, first + (not last), 1.0), Branch(1 - mean, first, 0.0))
+
+    for made in range(pulls):
+        for context in starts:
+            row = tuple(branches(made, context, arm) for arm in range(len(means[context])))
+            table += [row] * (1 if made == 0 else len(earned))
+    arms = string.ascii_lowercase[: len(means[0])]
+    return Process((*names, BEST, OTHER), arms, (*table, (), ()), frozenset({end}), bandit=True)
 
 
 def check_rewards(rewards: str, noise: float) -> None:
@@ -47,7 +83,7 @@ def _is_finite(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Bandit(ProcessDataset):
-    """Pulls of one bandit; a problem is one pull, with luck of its own.
+    """Pulls of one bandit; a problem is one pull, or several, with luck of its own.
 
     Args:
         split: `"train"` or `"test"`: the same bandit, other luck.
@@ -59,6 +95,7 @@ class Bandit(ProcessDataset):
         rewards: `"bernoulli"` for rewards 1 and 0, with means drawn uniformly from [0, 1], or `"normal"` for normally
             distributed rewards, with means drawn from N(0, 1) (the testbed of Sutton & Barto 2018, section 2.3).
         noise: Standard deviation of normal rewards.
+        pulls: Number of pulls in an episode, 1 to 100.
     """
 
     name: ClassVar[str] = "bandit"
@@ -68,14 +105,13 @@ class Bandit(ProcessDataset):
     means: tuple[float, ...] | None = None
     rewards: Rewards = "bernoulli"
     noise: float = 1.0
+    pulls: int = 1
 
     @functools.cached_property
     def process(self) -> Process:
-        """One state, and two at which the pull is made: of a best arm, or of another."""
-        means = self.arm_means
-        ends = (1 if mean == max(means) else 2 for mean in means)
-        arms = tuple(pull(mean, self.rewards, self.noise, end) for mean, end in zip(means, ends, strict=True))
-        return Process(("", BEST, OTHER), string.ascii_lowercase[: len(means)], (arms, (), ()), frozenset({1}))
+        """A state before the first pull, those between two, and two at the end: see `bandit_process`."""
+        require_whole("pulls", self.pulls, 1, MOST_PULLS)
+        return bandit_process([""], [self.arm_means], self.rewards, self.noise, self.pulls)
 
     @functools.cached_property
     def arm_means(self) -> tuple[float, ...]:
@@ -99,29 +135,32 @@ class Bandit(ProcessDataset):
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The one state."""
+        """The state before the first pull."""
         return {0: 1.0}
 
     @property
     def max_new_tokens(self) -> int:
-        """One pull."""
-        return 1
+        """The number of pulls."""
+        return self.pulls
 
     def gold(self, state: int) -> str:
-        """The best arm; of several the first."""
+        """The best arm in every pull; of several the first."""
         means = self.arm_means
-        return self.process.actions[means.index(max(means))]
+        return self.process.actions[means.index(max(means))] * self.pulls
 
 
 class BanditEnv(TaskEnv):
-    """One pull of a bandit with several arms.
+    """Pulls of a bandit with several arms.
 
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Choose an arm. A problem is one pull; all problems are pulls of the same bandit, so that what is learned from one helps
-    with the next. `gymnasium.make("rlvr/Bandit-v0").unwrapped.streams.dataset.arm_means` are the arms' means; the best
-    expected return is the highest of them.
+    Choose an arm. A problem is one pull, or several with `pulls`; all problems are pulls of the same bandit, so that what is
+    learned from one helps with the next. `gymnasium.make("rlvr/Bandit-v0").unwrapped.streams.dataset.arm_means` are the arms'
+    means; the best expected return is the highest of them, times the number of pulls.
+
+    Each of several pulls is answered with its number and, where rewards are 0 and 1, what it earned, such as `2=1:`. Normal
+    rewards are paid but not shown.
 
     ## Action Space
     The tokens of the arms `a`, `b`, `c` and so on; no other is legal. With the default tokenizer `"char"` these are the tokens
@@ -132,19 +171,19 @@ class BanditEnv(TaskEnv):
 
     ## Reward
     That of the arm: 1 with the probability that is its mean, else 0; or normally distributed around its mean. It is drawn
-    from the problem's seed, independently for each arm. The verdict is `CORRECT` when the arm is one of the best, whatever
-    it earned.
+    from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` when the last arm pulled is one of
+    the best, whatever it earned.
 
     ## Episode End
-    Termination: an arm was pulled.
+    Termination: `pulls` arms were pulled.
 
     ## Information
-    `info["verdict"].detail["regret"]` is the best arm's mean less that of the arm pulled.
+    `info["verdict"].detail["regret"]` is the best arm's mean less that of the arm pulled, summed over the episode's pulls.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `arms` (5), `instance` (0: which means are drawn), `means` (such as `(0.2, 0.8)`, in place of
-    drawn ones), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of normal rewards), `seed` (of the luck) and `size` of the
-    data set. Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens=1`.
+    Those of `rlvr_envs.Settings`, `pulls` (1), `arms` (5), `instance` (0: which means are drawn), `means` (such as `(0.2,
+    0.8)`, in place of drawn ones), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of normal rewards), `seed` (of the
+    luck) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens=pulls`.
     """
 
     task: ClassVar[TaskSpec] = process_task(Bandit)
@@ -156,14 +195,14 @@ class BanditStateEnv(StateEnv):
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The problems and rewards of `rlvr/Bandit-v0`. State 0 is the only one in which an arm is pulled; 1 and 2 say afterwards
-    whether it was a best arm.
+    The problems and rewards of `rlvr/Bandit-v0`. In state 0 nothing was pulled yet, and the last two say whether the last arm
+    was a best one; those between them, where an episode has several pulls, are written in `process.states`.
 
     ## Action Space
     0 to `arms` - 1.
 
     ## Information
-    `step` gives `regret`: the best arm's mean less that of the arm pulled.
+    `step` gives `regret`: the best arm's mean less that of the arm just pulled.
 
     ## Arguments
     Those of the data set of `rlvr/Bandit-v0`, and `split`.

@@ -52,8 +52,7 @@ class ConnectFourEnv(TaskEnv):
     cell. It is answered with the opponent's column. Anything but such a column loses the game. The opponent moves at random
     (`"random"`), wins or keeps the policy from winning where it can at once and else moves at random (`"greedy"`), or on
     boards of at most 16 cells plays as well as can be (`"optimal"`); its chance follows from the problem. Another policy or
-    a person takes the other side with `interaction=`, see docs/multi_turn.md. Problems are generated: nothing is
-    downloaded.
+    a person can take the other side, with `interaction=`. Problems are generated: nothing is downloaded.
 
     ## Starting State
     The moves so far: none, or the opponent's first one.

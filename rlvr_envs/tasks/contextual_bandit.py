@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
 from rlvr_envs.procedural.base import require_whole
-from rlvr_envs.tasks.bandit import BEST, MOST_ARMS, OTHER, Rewards, check_rewards, pull
+from rlvr_envs.tasks.bandit import MOST_ARMS, MOST_PULLS, Rewards, bandit_process, check_rewards
 from rlvr_envs.worlds.process import Process, uniforms
 from rlvr_envs.worlds.process_data import ProcessDataset
 from verifiers import check_types
@@ -38,6 +37,7 @@ class ContextualBandit(ProcessDataset):
         instance: Which bandit: its weights are drawn from this number.
         rewards: `"bernoulli"` for rewards 1 and 0, or `"normal"` for normally distributed ones.
         noise: Standard deviation of normal rewards.
+        pulls: Number of pulls in an episode, all in the same context, 1 to 100.
     """
 
     name: ClassVar[str] = "contextual_bandit"
@@ -47,30 +47,33 @@ class ContextualBandit(ProcessDataset):
     instance: int = 0
     rewards: Rewards = "bernoulli"
     noise: float = 1.0
+    pulls: int = 1
 
     @functools.cached_property
     def process(self) -> Process:
-        """One state for each context, and two at which the pull is made: of a best arm, or of another."""
+        """A state for each context, those between two pulls, and two at the end: see `bandit_process`."""
         check_types(self)
         check_rewards(self.rewards, self.noise)
         require_whole("bits", self.bits, 1, _MOST_BITS)
         require_whole("arms", self.arms, 2, MOST_ARMS)
         require_whole("instance", self.instance, 0)
-        end = 2**self.bits
-        table = [
-            tuple(pull(mean, self.rewards, self.noise, end + (mean < max(means))) for mean in means)
-            for means in self.arm_means.tolist()
-        ]
+        require_whole("pulls", self.pulls, 1, MOST_PULLS)
         names = ["".join(bits) for bits in itertools.product("01", repeat=self.bits)]
-        arms = string.ascii_lowercase[: self.arms]
-        return Process((*names, BEST, OTHER), arms, (*table, (), ()), frozenset({end}))
+        return bandit_process(names, self.arm_means.tolist(), self.rewards, self.noise, self.pulls)
 
     @property
     def features(self) -> NDArray[np.float64]:
-        """X of each state, f64[s d + 1]; 0 for those at which the pull is made."""
+        """X of each state, f64[s d + 1]; 0 for those at which an episode is over."""
+        contexts = self._context_features
+        between = (len(self.process.states) - 2) // len(contexts) - 1
+        again = contexts if self.rewards == "normal" else np.repeat(contexts, 2, axis=0)
+        copies = [again] * (between * len(contexts) // len(again))
+        return np.concatenate([contexts, *copies, np.zeros((2, self.bits + 1))])
+
+    @property
+    def _context_features(self) -> NDArray[np.float64]:
         bits = np.array(list(itertools.product((-1.0, 1.0), repeat=self.bits)))
-        contexts = np.concatenate([np.ones((len(bits), 1)), bits], axis=1)
-        return np.concatenate([contexts, np.zeros((2, self.bits + 1))])
+        return np.concatenate([np.ones((len(bits), 1)), bits], axis=1)
 
     @functools.cached_property
     def weights(self) -> NDArray[np.float64]:
@@ -81,7 +84,7 @@ class ContextualBandit(ProcessDataset):
     @functools.cached_property
     def arm_means(self) -> NDArray[np.float64]:
         """The mean reward of each arm in each context, f64[2**d a]."""
-        means: NDArray[np.float64] = (1 + self.features[:-2] @ self.weights.T / (self.bits + 1)) / 2
+        means: NDArray[np.float64] = (1 + self._context_features @ self.weights.T / (self.bits + 1)) / 2
         return means
 
     @property
@@ -91,23 +94,24 @@ class ContextualBandit(ProcessDataset):
 
     @property
     def max_new_tokens(self) -> int:
-        """One pull."""
-        return 1
+        """The number of pulls."""
+        return self.pulls
 
     def gold(self, state: int) -> str:
-        """The best arm of a context; of several the first."""
-        return self.process.actions[int(self.arm_means[state].argmax())]
+        """The best arm of a context in every pull; of several the first."""
+        return self.process.actions[int(self.arm_means[state].argmax())] * self.pulls
 
 
 class ContextualBanditEnv(TaskEnv):
-    """One pull of a bandit whose best arm depends on the prompt.
+    """Pulls of a bandit whose best arm depends on the prompt.
 
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     The prompt is a context of some bits; choose an arm for it. Each arm's mean reward is a linear function of the bits, the
-    same in all problems. `gymnasium.make("rlvr/ContextualBandit-v0").unwrapped.streams.dataset.arm_means` has the means; the
-    best expected return is the mean over contexts of the highest.
+    same in all problems. Each of several `pulls` is answered with the context, the pull's number and, where rewards are 0 and
+    1, what it earned, such as `0110 2=1:`. `gymnasium.make("rlvr/ContextualBandit-v0").unwrapped.streams.dataset.arm_means` has
+    the means; the best expected return is the mean over contexts of the highest, times the number of pulls.
 
     ## Action Space
     The tokens of the arms `a`, `b`, `c` and so on; no other is legal. With the default tokenizer `"char"` these are the tokens
@@ -118,19 +122,20 @@ class ContextualBanditEnv(TaskEnv):
 
     ## Reward
     That of the arm: 1 with the probability that is its mean in the context, else 0; or normally distributed around it. It is
-    drawn from the problem's seed, independently for each arm. The verdict is `CORRECT` when the arm is one of the best,
-    whatever it earned.
+    drawn from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` when the last arm pulled is one
+    of the best, whatever it earned.
 
     ## Episode End
-    Termination: an arm was pulled.
+    Termination: `pulls` arms were pulled.
 
     ## Information
-    `info["verdict"].detail["regret"]` is the mean of the context's best arm less that of the arm pulled.
+    `info["verdict"].detail["regret"]` is the mean of the context's best arm less that of the arm pulled, summed over the
+    episode's pulls.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `bits` (4), `arms` (4), `instance` (0: which weights are drawn), `rewards` (`"bernoulli"` or
-    `"normal"`), `noise` (1, of normal rewards), `seed` (of contexts and luck) and `size` of the data set. Defaults:
-    `split="train"`, `tokenizer="char"`, `max_new_tokens=1`.
+    Those of `rlvr_envs.Settings`, `pulls` (1, all in one context), `bits` (4), `arms` (4), `instance` (0: which weights are
+    drawn), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of normal rewards), `seed` (of contexts and luck) and `size` of
+    the data set. Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens=pulls`.
     """
 
     task: ClassVar[TaskSpec] = process_task(ContextualBandit)
@@ -142,15 +147,15 @@ class ContextualBanditStateEnv(StateEnv):
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The problems and rewards of `rlvr/ContextualBandit-v0`. A state is the number that the bits of the context write, the last
-    two say after the pull whether it was of a best arm. `features`, f64[s d + 1], are the features in which the means are
-    linear: 1, and then 1 or -1 for each bit.
+    The problems and rewards of `rlvr/ContextualBandit-v0`. Before the first pull the state is the number that the bits of the
+    context write, and the last two say whether the last arm was a best one. `features`, f64[s d + 1], are the features in which
+    the means are linear: 1, and then 1 or -1 for each bit.
 
     ## Action Space
     0 to `arms` - 1.
 
     ## Information
-    `step` gives `regret`: the mean of the context's best arm less that of the arm pulled.
+    `step` gives `regret`: the mean of the context's best arm less that of the arm just pulled.
 
     ## Arguments
     Those of the data set of `rlvr/ContextualBandit-v0`, and `split`.

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import ClassVar
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, world_task
-from rlvr_envs.procedural.base import SPLITS, require_whole
+from rlvr_envs.procedural.base import GeneratedDataset, require_whole
 from rlvr_envs.worlds.process import Process, world_process
 from rlvr_envs.worlds.rules import alphabet, coordinates
 from rlvr_envs.worlds.world import MAX_SIDE, Cell, World, require_reward
-from verifiers import Problem, unknown_name
+from verifiers import Problem
 
 TEST_SHARE = 5
 """One in this many pairs of start and goal, rounded up, belongs to the test split."""
 
 
 @dataclass(frozen=True)
-class GridWorld:
+class GridWorld(GeneratedDataset):
     """Every pair of a start and another cell as the goal in an open grid of n x n cells, each once.
 
     The pairs are put in an order that a stable hash decides; the first fifth is the test split and the rest the train
@@ -38,32 +37,23 @@ class GridWorld:
         InvalidArgumentError: If another argument is out of range.
     """
 
-    split: str = "train"
+    name: ClassVar[str] = "gridworld"
+
     n: int = 4
     step_reward: float = -0.01
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise unknown_name("split", str(self.split), SPLITS)
+        super().__post_init__()
         require_whole("n", self.n, 2, MAX_SIDE)
         require_reward("step_reward", self.step_reward)
 
     def __len__(self) -> int:
-        """Count the problems."""
         return len(self._pairs)
 
-    def __getitem__(self, index: int, /) -> Problem:
-        """Give one problem.
-
-        Raises:
-            IndexError: If there is none of that index.
-        """
-        at = operator.index(index)
-        if not 0 <= at < len(self):
-            raise IndexError(f"gridworld ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
-        if at not in self._problems:
-            self._problems[at] = self._problem(*self._pairs[at])
-        return self._problems[at]
+    def _problem_at(self, index: int) -> Problem:
+        if index not in self._problems:
+            self._problems[index] = self._problem(*self._pairs[index])
+        return self._problems[index]
 
     @property
     def alphabet(self) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, world_task
-from rlvr_envs.procedural.base import SPLITS
+from rlvr_envs.procedural.base import GeneratedDataset
 from rlvr_envs.worlds.drawing import read_drawing
 from rlvr_envs.worlds.process import Process, world_process
 from rlvr_envs.worlds.rules import alphabet, coordinates
 from rlvr_envs.worlds.world import World, require_reward
-from verifiers import Problem, check_types, unknown_name
+from verifiers import Problem, check_types
 
 LAYOUT = """
 +---+---+---+
@@ -30,7 +29,7 @@ TRAP_REWARD = -10.0
 
 
 @dataclass(frozen=True)
-class Maze:
+class Maze(GeneratedDataset):
     """One problem, the same in both splits: a maze is learned, there is nothing to generalise to.
 
     Args:
@@ -43,29 +42,21 @@ class Maze:
         InvalidArgumentError: If the layout is no drawing of a world, or no walk reaches a goal.
     """
 
-    split: str = "train"
+    name: ClassVar[str] = "maze"
+
     layout: str = LAYOUT
     step_reward: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise unknown_name("split", str(self.split), SPLITS)
+        super().__post_init__()
         check_types(self)
         require_reward("step_reward", self.step_reward)
         self._problem  # noqa: B018 - an unreadable layout is named here, before an environment is built
 
     def __len__(self) -> int:
-        """Count the problems: 1."""
         return 1
 
-    def __getitem__(self, index: int, /) -> Problem:
-        """Give the problem.
-
-        Raises:
-            IndexError: If the index is not 0.
-        """
-        if operator.index(index) != 0:
-            raise IndexError(f"maze ({self.split}) has only problem 0, got index {index}")
+    def _problem_at(self, index: int) -> Problem:
         return self._problem
 
     @property

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec
-from rlvr_envs.procedural.base import DEFAULT_SIZES, SPLITS, require_whole
-from verifiers import Problem, unknown_name
+from rlvr_envs.procedural.base import DEFAULT_SIZES, SeededDataset, require_whole
+from verifiers import Problem
 from verifiers.reasoning_gym import (
     MAX_SEED,
     VERSION,
@@ -26,7 +25,7 @@ _KEPT = 4096
 
 
 @dataclass(frozen=True)
-class ReasoningGym:
+class ReasoningGym(SeededDataset):
     """Problems of one data set of reasoning-gym, each a function of task, config, split, seed and index.
 
     Each problem comes from a data set of reasoning-gym with a seed of its own, made in the sandbox, since some run programs.
@@ -51,7 +50,8 @@ class ReasoningGym:
         SandboxUnavailableError: If the system provides less isolation than requested.
     """
 
-    split: str = "train"
+    name: ClassVar[str] = "reasoning_gym"
+
     task: str = "chain_sum"
     seed: int = 0
     size: int | None = None
@@ -62,30 +62,12 @@ class ReasoningGym:
 
     def __post_init__(self) -> None:
         require_reasoning_gym("rlvr/ReasoningGym-v0")
-        if self.split not in SPLITS:
-            raise unknown_name("split", self.split, SPLITS)
-        require_whole("seed", self.seed, 0)
-        if self.size is not None:
-            require_whole("size", self.size, 1)
+        super().__post_init__()
         require_whole("max_prompt_bytes", self.max_prompt_bytes, 1)
         check_choice(self.task, self.level, self.config)
         self._made(0)
 
-    def __len__(self) -> int:
-        return DEFAULT_SIZES[self.split] if self.size is None else self.size
-
-    def __iter__(self) -> Iterator[Problem]:
-        return (self[index] for index in range(len(self)))
-
-    def __getitem__(self, index: int) -> Problem:
-        """Make problem `index`.
-
-        Raises:
-            IndexError: If the index is negative or too large.
-        """
-        index = operator.index(index)
-        if not 0 <= index < len(self):
-            raise IndexError(f"{self.task} ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
+    def _problem_at(self, index: int) -> Problem:
         return self._made(index)
 
     @functools.cached_property

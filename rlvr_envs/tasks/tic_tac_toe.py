@@ -39,8 +39,7 @@ class TicTacToeEnv(TaskEnv):
     is answered with the cell that the opponent takes. Anything but a free cell loses the game. The opponent moves at random
     (`"random"`), wins or keeps the policy from winning where it can at once and else moves at random (`"greedy"`), or can't
     be beaten (`"optimal"`, against which a draw is the best there is); its chance follows from the problem. Another policy
-    or a person takes the other side with `interaction=`, see docs/multi_turn.md. Problems are generated: nothing is
-    downloaded.
+    or a person can take the other side, with `interaction=`. Problems are generated: nothing is downloaded.
 
     ## Starting State
     The moves so far: none, or the opponent's first one.

@@ -94,18 +94,19 @@ def _room(dataset: Wordle) -> tuple[int, int]:
 
 
 class WordleEnv(TaskEnv):
-    """Find a word, told after each guess which letters are right.
+    """Find a secret word from which letters of each guess are right.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is a guess, the last word in it; any letters count as a word. It is answered with a mark for each
-    letter: `g` (green) where it is right, `y` (yellow) where it is elsewhere in the word, `-` where it is not, or no
-    further time. The secrets are common English words from a list of the environment's own (`rlvr_envs.games.WORDS`); those
-    of the train and test splits are disjoint. Whoever knows the list finds every word in the default number of guesses.
+    The last word in each turn of the policy is its guess; any string of letters counts as a word. The answer has a mark for
+    each letter of the guess: `g` (green) if it is in the right place, `y` (yellow) if it is elsewhere in the secret word, and
+    `-` if the word does not contain it, or no further time. The secret words are common English words from the
+    environment's own list (`rlvr_envs.games.WORDS`); those of the train and test splits are disjoint. A player who knows the
+    list can find every word in the default number of guesses.
 
     ## Starting State
-    How many letters the word has.
+    The number of letters of the word.
 
     ## Reward
     1 when the word is found in time, else 0.

@@ -133,6 +133,9 @@ class _Episode:
             'The observation is the whole context; what the environment itself appends is counted in info["inserted"]'
         )
         grown = int(after["length"][0])
+        if info.get("new_context"):
+            self._expect(grown == inserted, f"a new context of {inserted} tokens after the step", grown, hint)
+            return
         self._expect(grown == length + 1 + inserted, f"a length of {length + 1 + inserted} after the step", grown, hint)
         expected = [*before["tokens"][:length].tolist(), token]
         came = after["tokens"][: length + 1].tolist()

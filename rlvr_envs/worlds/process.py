@@ -47,6 +47,8 @@ class Process:
     """For each state and action its branches; nothing for a state at which an episode is over."""
     goals: frozenset[int] = frozenset()
     """Those of the states at which an episode is over that one would want to reach."""
+    bandit: bool = False
+    """Whether no action changes what later ones earn, so that each has a regret of its own."""
 
     def __post_init__(self) -> None:
         if len(self.branches) != len(self.states):
@@ -80,7 +82,7 @@ class Process:
         return tuple(name for state, name in enumerate(self.states) if not self.ends_at(state))
 
     @functools.cached_property
-    def is_bandit(self) -> bool:
+    def one_action(self) -> bool:
         """Whether every action ends its episode."""
         ways = (branch for actions in self.branches for branches in actions for branch in branches)
         return all(self.ends_at(branch.state) for branch in ways)

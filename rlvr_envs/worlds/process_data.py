@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import abc
 import functools
-import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import ClassVar
 
-from rlvr_envs.procedural.base import DEFAULT_SIZES, SPLITS, characters, require_whole
+from rlvr_envs.procedural.base import SeededDataset, characters
 from rlvr_envs.worlds.process import Process, uniforms
-from verifiers import InvalidArgumentError, Problem, unknown_name
+from verifiers import InvalidArgumentError, Problem
 
 _BEFORE = -1
 """The step before the first, at which the start is drawn."""
@@ -50,7 +48,7 @@ def start_of(problem: Problem) -> ProcessStart:
 
 
 @dataclass(frozen=True)
-class ProcessDataset(abc.ABC):
+class ProcessDataset(SeededDataset):
     """Episodes of one process: a problem is a start and a seed of chance events, which no observation shows.
 
     Whoever plays a problem again meets the same chance events, as long as the actions are the same: two hands with the same
@@ -68,20 +66,11 @@ class ProcessDataset(abc.ABC):
         InvalidArgumentError: If another argument is out of range.
     """
 
-    name: ClassVar[str]
-    """The family's name, first part of its problems' ids."""
-    sizes: ClassVar[Mapping[str, int]] = DEFAULT_SIZES
-
-    split: str = "train"
     seed: int = 0
     size: int | None = None
 
     def __post_init__(self) -> None:
-        if self.split not in SPLITS:
-            raise unknown_name("split", str(self.split), SPLITS)
-        require_whole("seed", self.seed, 0)
-        if self.size is not None:
-            require_whole("size", self.size, 1)
+        super().__post_init__()
         self.process  # noqa: B018 - what is wrong with other arguments is named here, before an environment is built
 
     @functools.cached_property
@@ -103,21 +92,7 @@ class ProcessDataset(abc.ABC):
         """The actions of a right answer from a state, where it does not depend on chance."""
         return None
 
-    def __len__(self) -> int:
-        return self.sizes[self.split] if self.size is None else self.size
-
-    def __iter__(self) -> Iterator[Problem]:
-        return (self[index] for index in range(len(self)))
-
-    def __getitem__(self, index: int) -> Problem:
-        """Build problem `index`.
-
-        Raises:
-            IndexError: If the index is negative or too large.
-        """
-        index = operator.index(index)
-        if not 0 <= index < len(self):
-            raise IndexError(f"{self.name} ({self.split}) has problems 0 to {len(self) - 1}, got index {index}")
+    def _problem_at(self, index: int) -> Problem:
         state = self.start(index)
         gold = self.gold(state)
         return Problem(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rlvr_envs.tokenizers import Tokenizer
 from rlvr_envs.types import FixedActions, Reply, Turn
-from rlvr_envs.worlds.process_data import ProcessDataset, ProcessStart, start_of
+from rlvr_envs.worlds.process_data import ProcessDataset, start_of
 from rlvr_envs.worlds.rules import action_tokens
 from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
 
@@ -40,22 +40,24 @@ class ProcessVerifier:
 
     The score is the reward of the action that ended the episode, and 0 where it did not end. `CORRECT` where it ended as one
     would want, `INCORRECT` otherwise, and `NO_ANSWER` without an action. The answer is the actions, up to the end;
-    `detail["state"]` is the state they led to, and for bandits `detail["regret"]` how much better the best action is in
-    expectation.
+    `detail["state"]` is the state they led to, and for bandits `detail["regret"]` how much more the best actions would have
+    earned in expectation: the sum over all actions.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion."""
         start = start_of(problem)
-        process, state, made, reward = start.process, start.state, "", 0.0
+        process, state, made, reward, regret = start.process, start.state, "", 0.0, 0.0
         for character in _said(completion):
             if character in process.actions and not process.ends_at(state):
-                state, reward = process.draw(state, process.actions.index(character), start.luck, len(made))
+                action = process.actions.index(character)
+                regret += process.regret(state, action)
+                state, reward = process.draw(state, action, start.luck, len(made))
                 made += character
         if not made:
             return Verdict.of(Outcome.NO_ANSWER)
         outcome = Outcome.CORRECT if state in process.goals else Outcome.INCORRECT
-        detail = {"state": process.states[state], **_regret(start, made)}
+        detail = {"state": process.states[state], **({"regret": regret} if process.bandit else {})}
         return Verdict(reward if process.ends_at(state) else 0.0, outcome, made, detail)
 
 
@@ -64,18 +66,13 @@ def _said(completion: str) -> str:
     return "".join(message.content for message in dialogue_of(completion) if message.role == "assistant")
 
 
-def _regret(start: ProcessStart, made: str) -> dict[str, float]:
-    process = start.process
-    return {"regret": process.regret(start.state, process.actions.index(made[0]))} if process.is_bandit else {}
-
-
 def process_rules(dataset: ProcessDataset, tokenizer: Tokenizer) -> Mapping[str, Any]:
     """The fields of `Rules` that make a data set of episodes an environment."""
     process = dataset.process
     legal = np.zeros(tokenizer.vocab_size, dtype=np.int8)
     legal[action_tokens(tokenizer, process.actions)] = 1
     shared = {"legal_actions": FixedActions(legal), "max_new_tokens": dataset.max_new_tokens}
-    if process.is_bandit:
+    if process.one_action:
         return {**shared, "end_condition": is_over}
     return {**shared, "interaction": answer_action, "turn_tokens": 1, "max_inserted_tokens": _room(dataset, tokenizer)}
 

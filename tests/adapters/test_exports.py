@@ -163,6 +163,22 @@ def test_verl_takes_references_of_any_kind(tmp_path: Path, monkeypatch: pytest.M
     assert "candidate(2) == 4" in written["reward_model"]["ground_truth"]
 
 
+def test_what_is_exported_runs_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sums.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}', encoding="utf-8")
+    data, reward = verl.export("Text", "for_verl", dataset=Path("sums.jsonl"))
+    script = trl.export("Text", "for_trl", dataset="sums.jsonl")
+    (row,) = pyarrow.parquet.read_table(data).to_pylist()
+    source = script.read_text("utf-8")
+    assert f"**{{'dataset': {str(tmp_path / 'sums.jsonl')!r}}})" in source
+    compute_score = loaded(tmp_path / reward).compute_score
+    monkeypatch.chdir("/")
+    judgement = compute_score("any", "2", "2", extra_info=row["extra_info"])
+    assert judgement["outcome"] == "correct"
+    with pytest.raises(InvalidArgumentError, match="the arguments of the data set must be plain data"):
+        trl.export("Text", tmp_path / "other", dataset=[Problem("1", "1 + 1?", "2")])
+
+
 def test_the_trl_script_names_the_environment(tmp_path: Path) -> None:
     script = trl.export("Addition", tmp_path / "sums", split="test", limit=3, digits=1)
     source = script.read_text("utf-8")

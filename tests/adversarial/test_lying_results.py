@@ -110,7 +110,9 @@ def check(candidate):
     first, other, second = {conversion}, float(x), {conversion}
     assert first != second
 """
-    assert judge(verifier, program, CheckTests("solve", test)).detail["failure"] == "wrong_answer"
+    # What an honest object might also say differently the second time is not the program's answer.
+    failure = "wrong_answer" if conversion in ("hash(x)", "bool(x)") else "unsupported"
+    assert judge(verifier, program, CheckTests("solve", test)).detail["failure"] == failure
 
 
 def test_what_changes_is_asked_again(verifier: UnitTestVerifier) -> None:

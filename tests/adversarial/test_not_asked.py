@@ -6,7 +6,7 @@ import pytest
 
 from tests.sandbox import Case, cases, judge, load
 from verifiers import Outcome
-from verifiers.unit_tests import AssertTests, CheckTests, UnitTestVerifier
+from verifiers.unit_tests import AssertTests, UnitTestVerifier
 
 DATA = load("adversarial/not_asked")
 CARD = "class Card:\n    def __eq__(self, other): return ANSWER\n"
@@ -34,14 +34,11 @@ def last(): return SEEN[-1] if SEEN else None
     assert judge(partial, program, AssertTests(asserts)).score == 0.5
 
 
-@pytest.mark.parametrize("kind", ["asserts", "check"])
-def test_only_the_case_fails_in_which_it_was_not_asked(kind: str) -> None:
+def test_only_the_case_fails_in_which_it_was_not_asked() -> None:
     verifier = UnitTestVerifier(partial_credit=True, workers=1)
     asserts = ("assert Card() != 7", "assert Card() is not None", "assert [Card()] != [8]")
-    check = "def check(Card):\n" + "".join(f"    {line}\n" for line in asserts)
-    tests = AssertTests(asserts) if kind == "asserts" else CheckTests("Card", check)
     for answer, passed in (("False", 3), ("other == 8", 2), ("other.rank", 1)):
-        verdict = judge(verifier, CARD.replace("ANSWER", answer), tests)
+        verdict = judge(verifier, CARD.replace("ANSWER", answer), AssertTests(asserts))
         assert (verdict.detail["passed"], verdict.detail["total"]) == (passed, 3), verdict.detail
 
 

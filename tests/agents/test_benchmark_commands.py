@@ -10,35 +10,52 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+HELP = "--help"
 FILES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
 TINY_MODEL = "--layers 1 --width 16 --heads 2 --problems 2 --group 2 --prompt 5 --completion 3"
 ARGUMENTS = {
-    "bandits": "--help",  # it draws into the documentation; the regret has tests of its own
-    "cartpole": "--help",  # one agent takes a minute
+    "bandits": HELP,  # it draws into the documentation; the regret has tests of its own
+    "cartpole": HELP,  # one agent takes a minute
     "env_steps": "--streams 2",
     "lag": "--rows 8 --tokens 3 --steps 4 --epochs 1 --layers 1 --width 16 --sleep-ms 1 --turns 1",
-    "learning_curves": "--help",  # its supervised start alone takes longer; test_learning_curves.py runs its functions
+    "learning_curves": HELP,  # its supervised start alone takes longer; test_learning_curves.py runs its functions
     "math_graders": "--golds 1 --presets olympiadbench",
-    "math_verifier": "--answers 2",
+    "math_verifier": "--answers 2 --pairs 200 --sums 2",
     "overlap": "--rows 2 --episodes 2 --workers 2 --sleep-ms 1 --layers 1 --width 16 --rounds 1",
-    "ray_tasks": "--help",  # Ray is not among what the tests install
-    "reward_hacking": "--help",  # its runs take minutes; test_rlhf.py runs its parts
+    "ray_tasks": HELP,  # Ray is not among what the tests install
+    "reward_hacking": HELP,  # its runs take minutes; test_rlhf.py runs its parts
     "rollout": f"{TINY_MODEL} --rounds 1 --threads 1",
-    "scaling": "--help",  # it starts many processes; `make test-distributed` runs it
-    "several_turns": "--digits 2 --warm-up 1 --steps 1 --game-steps 1 --problems 2 --problems-per-step 1 --seeds 1",
+    "scaling": HELP,  # it starts many processes; `make test-distributed` runs it
+    "several_turns": "--digits 2 --warm-up 1 --steps 1 --game-steps 1 --note-steps 1 --problems 2 --problems-per-step 1 "
+    "--seeds 1",
     "sandbox": "--programs 1 --workers 1 --repeats 1",
     "sandbox_ablation": "--programs 1 --rounds 1 --only mirroring cpu_affinity",
+    "streaming": "--completions 4 --slots 2 --median 2 --longest 4 --token-ms 0.1 --verify-ms 0.1 --rounds 1",
     "training_step": f"--work 2x4 {TINY_MODEL} --rounds 1 --steps 1 --threads 1",
 }
 SAYS_WHAT_IS_MISSING = {"math_verifier": "math-verify is not installed", "training_step": "TRL is not installed"}
 """What a benchmark prints where the package that it is compared with is not there, as it is not in `make test`."""
 
 
-def start(name: str, arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+ALL_HELP = """
+import contextlib, io, runpy, sys
+for name in sys.argv[1:]:
+    sys.argv, said = [name, "--help"], io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        runpy.run_path(f"benchmarks/{name}.py", run_name="__main__")
+    print(name, "usage:" in said.getvalue())
+"""
+
+
+def start(name: str, arguments: str) -> subprocess.CompletedProcess[str]:
+    return run(f"benchmarks/{name}.py", *arguments.split())
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, f"benchmarks/{name}.py", *arguments.split()],
+        [sys.executable, *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -50,7 +67,14 @@ def test_every_file_has_tiny_settings() -> None:
     assert sorted(ARGUMENTS) == FILES
 
 
-@pytest.mark.parametrize("name", FILES)
+def test_those_that_take_long_say_how_they_are_used() -> None:
+    """In one process, since torch takes seconds to load."""
+    names = [name for name in FILES if ARGUMENTS[name] == HELP]
+    done = run("-c", ALL_HELP, *names)
+    assert done.stdout.splitlines() == [f"{name} True" for name in names], done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if ARGUMENTS[name] != HELP])
 def test_it_runs(name: str, local_data: Path) -> None:
     done = start(name, ARGUMENTS[name])
     assert done.returncode == 0, done.stderr

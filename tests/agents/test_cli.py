@@ -247,8 +247,8 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("envs", "GSMK"), "Did you mean 'rlvr/GSM8K-v0'?"),
-        (("train", "grpo", "--env", "Additon"), "Did you mean 'rlvr/Addition-v0'?"),
+        (("envs", "GSMK"), "Did you mean 'GSM8K'?"),
+        (("train", "grpo", "--env", "Additon"), "Did you mean 'Addition'?"),
         (("train", "grpo", "--env", "Addition", "--split", "tran"), "unknown split 'tran'. Did you mean 'train'?"),
         (("train", "grpo", "--env", "Addition", "--env-args", "digits"), "name=value, such as digits=3, got 'digits'"),
         (("train", "grpo", "--env", "Addition", "--env-args", "digit=2"), "Did you mean 'digits'?"),

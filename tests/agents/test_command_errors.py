@@ -502,6 +502,11 @@ def test_what_is_not_there_is_named_with_exit_code_2(
             "train grpo --env Sort --lerning-rate 1 --no-fst",
             "unknown options --lerning-rate and --no-fst. Did you mean --learning-rate and --fast? See rlvr train grpo --help",
         ),
+        ("eval --env Sort --run-folder x", "unknown option --run-folder. Did you mean --out? See rlvr eval --help"),
+        (
+            "train sarsa --env Maze --out x",
+            "unknown option --out. Did you mean --run-folder? See rlvr train sarsa --help",
+        ),
         ("eval --env=Sort --modell=x", "unknown option --modell. Did you mean --model? See rlvr eval --help"),
         ("plot trained --qq", "unknown option --qq; see rlvr plot --help"),
         ("eval --problems 3", "missing: --env, --model; see rlvr eval --help"),

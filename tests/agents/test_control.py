@@ -18,7 +18,6 @@ from gymnasium.wrappers import TimeLimit
 from agents import (
     A2C,
     PPO,
-    TRPO,
     A2CConfig,
     ActorCriticConfig,
     Agent,
@@ -29,7 +28,6 @@ from agents import (
     PPOConfig,
     Reinforce,
     ReinforceConfig,
-    TRPOConfig,
     agent_classes,
     make_batch,
     rollout,
@@ -38,6 +36,7 @@ from agents.advantages import returns_to_go, whole_returns
 from agents.commands.main import main
 from agents.commands.train import AGENT_COMMANDS
 from agents.training.batch_passes import state_values, token_logprobs
+from agents.training.natural_gradient import fisher_vector_product, flat_parameters
 from tests.agents.trajectories import trajectory
 from verifiers import InvalidArgumentError
 
@@ -127,10 +126,38 @@ def test_what_an_mlp_policy_can_not_do() -> None:
         MLPPolicy.for_env(words)
     with pytest.raises(InvalidArgumentError, match="sizes must be at least 1"):
         MLPPolicy(4, 2, hidden=())
+
+
+def test_the_natural_gradient_reads_observations() -> None:
+    """F v by its definition, from the gradients of both actions' log-probabilities at every observation."""
     env = cartpole()
-    policy = MLPPolicy.for_env(env)
-    with pytest.raises(InvalidArgumentError, match="choose another agent, such as ppo"):
-        TRPO(policy, TRPOConfig(problems_per_step=2)).learn(env, steps=1)
+    policy = MLPPolicy.for_env(env, hidden=(3,), seed=1)
+    with torch.no_grad():
+        policy.model["head"].weight.mul_(100)
+    batch = make_batch(rollout(env, policy, [Episode(-1, index, index, index) for index in range(2)]))
+    vector = torch.linspace(-1, 1, flat_parameters(policy).numel())
+    expected, count = torch.zeros_like(vector), 0
+    for row, position in batch.loss_mask.nonzero().tolist():
+        assert batch.observations is not None
+        seen = batch.observations[row, position - 1]
+        logprobs = policy.model["head"](policy.model["body"](seen)).log_softmax(dim=-1)
+        for logprob in logprobs:
+            grads = torch.autograd.grad(logprob, policy.parameters(), retain_graph=True)
+            slope = torch.cat([grad.reshape(-1) for grad in grads])
+            expected += logprob.exp().detach() * slope.dot(vector) * slope
+        count += 1
+    product = fisher_vector_product(policy, batch, vector, 64)
+    torch.testing.assert_close(product, expected / count, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["npg", "trpo"])
+def test_natural_gradients_train_a_perceptron_with_their_defaults(name: str) -> None:
+    cls, config = agent_classes(name)
+    env = cartpole(4)
+    rows: list[dict[str, float]] = []
+    agent = cls(MLPPolicy.for_env(env), config.for_control(problems_per_step=4))
+    agent.learn(env, steps=2, callbacks=[lambda _, metrics: rows.append(dict(metrics))])
+    assert all(0 < row["kl_step"] <= 0.02 for row in rows)
 
 
 def test_a_batch_of_two_kinds_of_environments() -> None:
@@ -275,11 +302,23 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     ("arguments", "message"),
     [
         (["ppo", "--env", "CartPole-v7"], "CartPole-v1"),
-        (["ppo", "--env", "Pendulum-v1"], "got Box.*discrete"),
-        (["ppo", "--env", "CartPole-v1", "--model", "gpt2"], "leave out --model"),
+        (["ppo", "--env", "Pendulum-v1"], r"numbered actions, Discrete\(n\), and this environment has Box"),
+        (["ppo", "--env", "CartPole-v1", "--model", "gpt2"], "leave out --model$"),
+        (["grpo", "--env", "CartPole-v1", "--engine", "vllm"], "CartPole-v1 shows vectors.*: leave out --engine$"),
+        (
+            ["ppo", "--env", "CartPole-v1", "--reward-model", "b"],
+            "CartPole-v1 shows vectors.*: leave out --reward-model$",
+        ),
+        (
+            ["vineppo", "--env", "CartPole-v1", "--steps", "1"],
+            "^error: vineppo samples .*, such as ppo$",
+        ),
         (["ppo", "--env", "CartPole-v1", "--env-args", "colour=1"], "Gymnasium can't make 'CartPole-v1'.*colour"),
-        (["ppo", "--env", "CartPole-v1", "--hidden", "0"], "sizes must be at least 1"),
-        (["q-learning", "--env", "CartPole-v1"], "numbered observations and actions"),
+        (["ppo", "--env", "CartPole-v1", "--hidden", "64", "0"], "--hidden must be at least 1, got 0"),
+        (
+            ["q-learning", "--env", "CartPole-v1"],
+            "shows vectors of 4 numbers: use an agent that .* dqn or ppo$",
+        ),
         (["dqn", "--env", "CartPole-v1", "--lag", "1"], "lag must be 0"),
     ],
 )
@@ -288,6 +327,7 @@ def test_errors_of_the_command(
 ) -> None:
     said = refusal(capsys, "train", *arguments, "--run-folder", str(tmp_path / "run"))
     assert re.search(message, said), said
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_environment_decides_on_the_defaults_of_the_command() -> None:

@@ -297,7 +297,8 @@ def test_dqn_balances_the_pole_better_than_chance() -> None:
 
 def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
     def make() -> DQN:
-        return DQN(MLPPolicy.for_env(env), DQNConfig.for_control(learn_from=20, target_every=3, batch_size=8))
+        config = DQNConfig.for_control(problems_per_step=8, learn_from=20, target_every=3, batch_size=8)
+        return DQN(MLPPolicy.for_env(env), config)
 
     env = make_any_vec("MazeState", 4, {"layout": corridor.LAYOUT}, {})
     whole, first, second = make(), make(), make()

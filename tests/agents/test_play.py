@@ -67,9 +67,24 @@ def test_a_completion_is_the_text_up_to_the_end_of_input(monkeypatch: pytest.Mon
     assert f"reference: {answer}" in wrong.replace('"', "")
 
 
+def test_what_was_typed_before_an_answer_is_not_played_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ("pulls=3", "arms=3")
+    assert "not played, since they were typed before the environment's answer: 'b' 'c'\n" in typed(
+        monkeypatch, "abc\n", "Bandit", env_args=options
+    )
+    said = typed(monkeypatch, "a\nb\nc\n", "Bandit", env_args=options)
+    assert "not played" not in said
+    assert "── last turn, 3 tokens in 3 turns ──\nc\n" in said
+
+
+def test_whether_a_game_has_two_sides_is_said_before_a_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidArgumentError, match="a model as --opponent is for games of two sides"):
+        typed(monkeypatch, "", env="GuessNumber", opponent="no/such-model")
+
+
 def test_an_empty_line_is_an_empty_completion_and_no_input_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no_answer, score 0\n" in typed(monkeypatch, "\n")
-    assert typed(monkeypatch, "").endswith("left after 0 tokens: there is no verdict\n")
+    assert typed(monkeypatch, "").endswith("you left after 0 tokens, before the end: there is no verdict\n")
 
 
 def test_the_seed_draws_the_problem(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +109,9 @@ def test_tokens_are_typed_as_text_by_number_or_as_nothing(monkeypatch: pytest.Mo
     assert "'1' '2'\n'3'\n#257 is outside the vocabulary of 257 tokens\n'\\x1b'\n" in said
     assert "── completion, 5 tokens ──\n123\\x1b\n" in said
     assert "never read" not in said
-    assert typed(monkeypatch, "12\n", tokens=True).endswith("left after 2 tokens: there is no verdict\n")
+    assert typed(monkeypatch, "12\n", tokens=True).endswith(
+        "you left after 2 tokens, before the end: there is no verdict\n"
+    )
 
 
 def test_in_a_world_the_legal_moves_and_the_map_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:

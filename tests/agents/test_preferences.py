@@ -88,6 +88,7 @@ GOOD = {"prompt": "1=", "chosen": "1", "rejected": "2"}
         ({**GOOD, "chosen": [{"role": "user", "content": "1"}]}, "a list with one message of the assistant"),
         ({**GOOD, "chosen": [{"role": "assistant", "content": "1"}] * 2}, "a list with one message of the assistant"),
         ({**GOOD, "rejected": None}, "'rejected' should hold text"),
+        ({**GOOD, "chosen_ended": "no"}, "line 2: column 'chosen_ended' should hold true or false, got str"),
         ([], "expected one JSON object on each line"),
     ],
     ids=str,

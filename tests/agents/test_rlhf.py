@@ -64,7 +64,7 @@ def test_the_pipeline_leaves_models_pairs_runs_and_a_table(start: str, capsys: p
     assert scores[0] != scores[1]
     learned = rows_of(out / "rlhf")
     assert len(learned) == 2
-    assert all(0 <= row["gold_reward"] <= 1 and row["kl_coefficient"] == 0.05 for row in learned)
+    assert all(0 <= row["gold_reward"] <= 1 and row["kl_coefficient"] == RLHFConfig().kl_coefficient for row in learned)
     assert learned[0]["kl"] == pytest.approx(0.0, abs=0.01)
     assert all("gold_reward" not in row and "kl" in row for row in rows_of(out / "rlvr"))
     results = json.loads((out / "results.json").read_text())

@@ -310,6 +310,14 @@ def test_settings_that_make_no_sense_are_named(make: Any, message: str) -> None:
         make()
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_several_samples_of_a_search_that_draws_nothing_are_refused(temperature: float) -> None:
+    policy = LAB.policy.at_temperature(temperature)
+    with pytest.raises(InvalidArgumentError, match="all 2 samples of a problem would be the same: Beam draws nothing"):
+        evaluate(small_env(), policy, samples=2, search=Beam(2))
+    assert evaluate(small_env(), policy, samples=1, search=Beam(2)).samples == 1
+
+
 def test_what_can_not_be_searched_is_said() -> None:
     env = small_env()
     with pytest.raises(InvalidArgumentError, match="all 2 completions would be the same at temperature 0"):

@@ -12,7 +12,17 @@ import pytest
 
 pytest.importorskip("torch")
 
-from agents import TABULAR_AGENTS, UCB1, Run, TabularAgent, Thompson, UCB1Config, agent_classes, tabular_classes
+from agents import (
+    TABULAR_AGENTS,
+    UCB1,
+    EvaluationRecord,
+    Run,
+    TabularAgent,
+    Thompson,
+    UCB1Config,
+    agent_classes,
+    tabular_classes,
+)
 from agents.algorithms.thompson import ThompsonConfig
 from agents.commands.main import main
 from verifiers import CheckpointError, InvalidArgumentError, UnknownNameError
@@ -94,7 +104,8 @@ def test_evaluation_plays_the_first_problems_without_learning() -> None:
     agent = UCB1(env)
     agent.learn(env, steps=5)
     before = {name: table.copy() for name, table in agent.tables().items()}
-    evaluation = agent.evaluate(env, problems=4, samples=2, greedy=True)
+    with pytest.warns(UserWarning, match="all 2 samples of a problem are the same"):
+        evaluation = agent.evaluate(env, problems=4, samples=2, greedy=True)
     assert (evaluation.score, evaluation.problems, evaluation.samples) == (1.0, 4, 2)
     assert [row.problem_id for row in evaluation.rows] == [f"bandit/train/0/{at}" for at in (0, 0, 1, 1, 2, 2, 3, 3)]
     for name, table in agent.tables().items():
@@ -102,7 +113,7 @@ def test_evaluation_plays_the_first_problems_without_learning() -> None:
     assert agent.evaluate(env, problems=30) == agent.evaluate(env, problems=30)
     with pytest.raises(InvalidArgumentError, match="can't evaluate 0 problems"):
         agent.evaluate(env, problems=0)
-    with pytest.raises(InvalidArgumentError, match="at most 100000 problems"):
+    with pytest.raises(InvalidArgumentError, match="the environment has 100000 problems"):
         agent.evaluate(env, problems=100_001)
 
 
@@ -134,7 +145,7 @@ def test_other_checkpoints_are_refused(tmp_path: Path) -> None:
     agent.save(tmp_path / "ucb1")
     with pytest.raises(CheckpointError, match="of agent 'ucb1', not of 'thompson'"):
         Thompson(env).load(tmp_path / "ucb1")
-    with pytest.raises(CheckpointError, match="of other spaces"):
+    with pytest.raises(InvalidArgumentError, match="with other spaces"):
         UCB1(bandit(arms=3)).load(tmp_path / "ucb1")
     (tmp_path / "ucb1" / "state.json").write_text("{}")
     with pytest.raises(CheckpointError, match="damaged"):
@@ -198,8 +209,15 @@ def test_the_command_trains_and_resumes_without_a_model(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["ucb1", "--env", "GSM8K"], "no numbered states for a table: choose one of GridWorld, Maze, Bandit"),
-        (["linucb", "--env", "Maze"], "actions change the state"),
+        (
+            ["ucb1", "--env", "GSM8K"],
+            "no numbered states for a table or a perceptron: choose one of GridWorld, Maze, Bandit",
+        ),
+        (["linucb", "--env", "Maze"], "an episode of Maze goes on after it: use a bandit, such as --env Bandit"),
+        (
+            ["ucb1", "--env", "Bandit", "--env-args", "pulls=3"],
+            "an episode of Bandit goes on after it: set pulls=1, got 3",
+        ),
         (["thompson", "--env", "Bandit", "--noise", "-1"], "noise must be finite and greater than 0"),
         (["ucb1", "--env", "Bandit", "--env-args", "arm=3"], "arm"),
         (["ucb1", "--env", "Bandit", "--steps", "0"], "--steps must be at least 1"),
@@ -216,3 +234,29 @@ def test_every_agent_has_its_config() -> None:
     for name, entry in TABULAR_AGENTS.items():
         cls, config = tabular_classes(name)
         assert (cls.name, config.__name__) == (name, entry.config_name)
+
+
+@pytest.mark.parametrize("numbers", [{"steps": -1}, {"steps": 2.5}, {"steps": 1, "tokens": -3}])
+def test_numbers_of_learning_are_checked(numbers: dict[str, Any]) -> None:
+    env = bandit()
+    with pytest.raises(InvalidArgumentError, match="a whole number of at least 0, got"):
+        UCB1(env).learn(env, **numbers)
+
+
+def test_an_evaluation_is_recorded_and_resumed(tmp_path: Path) -> None:
+    env = bandit(means=(0.0, 1.0))
+    agent = UCB1(env)
+    agent.learn(env, steps=3)
+    whole = agent.evaluate(env, problems=4, seed=7)
+    with EvaluationRecord(tmp_path / "out") as record:
+        agent.evaluate(env, problems=2, seed=7, record=record)
+    with EvaluationRecord(tmp_path / "out", resume=True) as record:
+        seen: list[int] = []
+        resumed = agent.evaluate(env, problems=4, seed=7, record=record, on_sample=lambda row: seen.append(row.problem))
+    assert (resumed, seen) == (whole, [0, 1, 2, 3])
+    agent.learn(env, steps=4)
+    with (
+        EvaluationRecord(tmp_path / "out", resume=True) as record,
+        pytest.raises(InvalidArgumentError, match="tables"),
+    ):
+        agent.evaluate(env, problems=4, seed=7, record=record)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import datasets  # type: ignore[import-untyped]  # ships no types
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
 
 from rlvr_envs import data, tasks
-from rlvr_envs.data import Source, hub
-from verifiers import DataError, MissingDataError
+from rlvr_envs.data import Row, Source, hub
+from verifiers import DataError, InvalidArgumentError, MissingDataError
 
 ROWS: dict[str, dict[str, object]] = {
     "gsm8k": {"question": "1 + 1?", "answer": "#### 2"},
@@ -111,7 +114,7 @@ CALLS = {
     "numina_math": ("AI-MO/NuminaMath-1.5", None, "train"),
     "supergpqa": ("m-a-p/SuperGPQA", None, "train"),
     "livecodebench": ("lighteval/code_generation_lite", "release_v6", "test"),
-    "apps": ("codeparrot/apps", None, "test"),
+    "apps": ("codeparrot/apps", "all", "test"),
     "taco": ("parquet", None, "train"),
     "codecontests": ("deepmind/code_contests", None, "test"),
     "deepcoder": ("agentica-org/DeepCoder-Preview-Dataset", "codeforces", "test"),
@@ -133,9 +136,9 @@ class Hub:
         self.rows: list[dict[str, object]] = []
         self.failure: Exception | None = None
 
-    def load_dataset(self, path: str, name: str | None, *, split: str, **options: str) -> object:
-        self.calls.append((path, name, split))
-        self.revisions += options.values()
+    def load_dataset(self, path: str, name: str | None = None, *, split: str, **options: str) -> object:
+        self.calls.append((path, name or options.get("data_dir"), split))
+        self.revisions += [options["revision"]] if "revision" in options else []
         if self.failure is not None:
             raise self.failure
         return datasets.Dataset.from_list(self.rows)
@@ -286,12 +289,50 @@ def test_a_script_names_its_parquet_copy(fake_hub: Hub, failure: Exception) -> N
     with pytest.raises(MissingDataError) as caught:
         data.text.load("someone/sums", split="test")
     assert "someone/sums, split 'test': on the hub this data set is a script" in str(caught.value)
-    assert "name it as someone/sums@refs/convert/parquet. Locally, give a .jsonl" in str(caught.value)
+    said = (
+        "name it as someone/sums@refs/convert/parquet, with the configuration if it has several. Locally, give a .jsonl"
+    )
+    assert said in str(caught.value)
 
 
 def test_a_revision_may_follow_the_name(fake_hub: Hub) -> None:
     fake_hub.rows = [{"question": "1 + 1?", "answer": "2"}]
-    loaded = data.text.load("someone/sums@refs/convert/parquet", split="test", config="small")
+    loaded = data.text.load("someone/sums@v2", split="test", config="small")
     assert len(loaded) == 1
     assert fake_hub.calls == [("someone/sums", "small", "test")]
-    assert fake_hub.revisions == ["refs/convert/parquet"]
+    assert fake_hub.revisions == ["v2"]
+
+
+@pytest.fixture
+def parquet_copy(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder like the hub's branch of Parquet copies, which the real `datasets` reads in place of any data set's."""
+    folder = tmp_path_factory.mktemp("copy")
+    for config, shards in {"all": ("0000", "0001"), "easy": ("0000",)}.items():
+        for shard in shards:
+            path = folder / config / "test" / f"{shard}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table({"question": [f"{config} {shard}"], "answer": ["2"]}), path)
+    load, build = datasets.load_dataset, datasets.load_dataset_builder
+    monkeypatch.setattr(datasets, "load_dataset", lambda name, revision, **options: load(str(folder), **options))
+    monkeypatch.setattr(datasets, "load_dataset_builder", lambda name, revision: build(str(folder)))
+    monkeypatch.setattr("rlvr_envs.data.hub.ask_once", lambda name, kind: None)
+    return folder
+
+
+@pytest.mark.usefixtures("cache", "parquet_copy")
+def test_a_configuration_of_the_parquet_copies_is_a_folder() -> None:
+    rows = hub.read_rows("someone/sums@refs/convert/parquet", "all", "test", otherwise="")
+    assert [row.values["question"] for row in rows] == ["all 0000", "all 0001"]
+
+
+@pytest.mark.usefixtures("cache")
+def test_configurations_of_the_parquet_copies_are_never_joined(parquet_copy: Path) -> None:
+    def load() -> list[Row]:
+        return hub.read_rows("someone/sums@refs/convert/parquet", None, "test", otherwise="")
+
+    with pytest.raises(
+        InvalidArgumentError, match=r"parquet holds several configurations: all, easy\. Name one with config="
+    ):
+        load()
+    shutil.rmtree(parquet_copy / "all")
+    assert [row.values["question"] for row in load()] == ["easy 0000"]

@@ -128,6 +128,37 @@ def test_what_can_t_be_converted_names_the_row(
 CHOICES = {"prompt": "question", "reference": "answer", "choices": "options"}
 
 
+def test_the_converter_of_choices_reads_the_column_of_that_name(write_rows: WriteRows) -> None:
+    path = write_rows("c.jsonl", {"question": "Which?", "choices": ["red", "blue"], "answer": 1})
+    assert load(path, convert="choices")[0].prompt == "Which?\n\nA) red\nB) blue"
+    with pytest.raises(DataError, match=r"no column 'options'.*Columns found: 'question', 'choices', 'answer'"):
+        load(path, columns=CHOICES, convert="choices")
+    with pytest.raises(UnknownNameError, match=r"choises.*Did you mean 'choices'"):
+        load(path, convert="choises")
+    with pytest.raises(InvalidArgumentError, match="give only one of them"):
+        load(path, columns=CHOICES, convert="json")
+
+
+@pytest.mark.parametrize(
+    ("convert", "row", "verifier"),
+    [
+        ("choices", {"answer": 1, "choices": ["red", "blue"]}, "choice"),
+        ("input_output", {"answer": '{"inputs": ["1"], "outputs": ["2"]}'}, "unit_tests"),
+        ("test_list", {"answer": '[{"input": "1", "output": "2"}]'}, "unit_tests"),
+        ("ifeval", {"answer": ["punctuation:no_comma"], "kwargs": [{}]}, "ifeval"),
+        ("json_first", {"answer": '["2"]'}, "math"),
+    ],
+)
+def test_references_that_one_verifier_reads_are_judged_by_it(
+    write_rows: WriteRows, convert: str, row: dict[str, object], verifier: str
+) -> None:
+    path = write_rows("p.jsonl", {"question": "?", **row})
+    default = gym.make("rlvr_envs:rlvr/Text-v0", dataset=str(path), convert=convert)
+    assert default.unwrapped.manifest["verifier"][0] == verifier  # type: ignore[attr-defined]
+    given = gym.make("rlvr_envs:rlvr/Text-v0", dataset=str(path), convert=convert, verifier="exact")
+    assert given.unwrapped.manifest["verifier"] == "exact"  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("answer", [1, "B", "blue"])
 def test_a_column_of_choices_makes_it_multiple_choice(write_rows: WriteRows, answer: object) -> None:
     path = write_rows("c.jsonl", {"question": "Which?", "options": ["red", "blue"], "answer": answer})

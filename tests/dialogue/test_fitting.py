@@ -22,14 +22,16 @@ def text(tokens: NDArray[np.int32] | None) -> str:
 
 
 def test_what_fits_stays_whole() -> None:
-    tokens = fit(PLAIN, [Message("tool", "123"), Message("user", "4")], 0, 21)
-    assert text(tokens) == "<result>123</result>4"
+    fitted = fit(PLAIN, [Message("tool", "123"), Message("user", "4")], 0, 21)
+    assert fitted is not None
+    assert text(fitted.tokens) == "<result>123</result>4"
 
 
 @pytest.mark.parametrize("room", [100, 500])
 def test_the_longest_is_cut_with_a_mark_that_counts(room: int) -> None:
-    tokens = fit(PLAIN, [Message("tool", "é" * 600), Message("tool", "short")], 0, room)
-    assert tokens is not None
+    fitted = fit(PLAIN, [Message("tool", "é" * 600), Message("tool", "short")], 0, room)
+    assert fitted is not None
+    tokens = fitted.tokens
     said = text(tokens)
     cut = re.fullmatch(r"<result>(é*) \[cut: (\d+) of 1200 tokens\]</result><result>short</result>", said)
     assert cut is not None
@@ -44,8 +46,9 @@ def test_without_room_for_the_marks_there_is_no_reply() -> None:
 
 def test_a_cut_reply_keeps_the_templates_frame() -> None:
     tokenizer = tokenizer_of("chatml")
-    tokens = fit(TemplateDialogue(tokenizer), [Message("user", "word " * 200)], tokenizer.eos_token, 120)
-    assert tokens is not None
+    fitted = fit(TemplateDialogue(tokenizer), [Message("user", "word " * 200)], tokenizer.eos_token, 120)
+    assert fitted is not None
+    tokens = fitted.tokens
     assert len(tokens) <= 120
     said = spell(tokenizer, tokens)
     assert re.fullmatch(

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from rlvr_envs.dialogue import CALL_FORMATS, TemplateDialogue, get_dialogue, spell
 from rlvr_envs.dialogue.choose import PlainDialogue
 from rlvr_envs.tokenizers import ByteTokenizer
-from tests.dialogue.templates import ARGUMENTS, CALL, FAMILIES, TOOL, tokenizer_of
+from tests.dialogue.templates import ARGUMENTS, CALL, DEEPSEEK, FAMILIES, TOOL, tokenizer_of
 from verifiers import InvalidArgumentError, Message, ToolMessage
 
 FORMATS = {"chatml": "hermes", "xml": "hermes"}
@@ -90,6 +90,19 @@ def test_the_call_that_the_template_writes_is_read_and_its_format_recognised(fam
         TemplateDialogue(tokenizer, [TOOL], call_format=named).parse(tokenizer.encode(chat[len(prompt) :])).calls
         == calls
     )
+
+
+def test_a_template_may_want_the_arguments_of_calls_as_text() -> None:
+    usual, textual = tokenizer_of("deepseek"), tokenizer_of("deepseek")
+    textual.inner.chat_template = DEEPSEEK.replace("(call.function.arguments | tojson)", "call.function.arguments")
+    assert textual.inner.chat_template != DEEPSEEK
+    dialogues = [TemplateDialogue(tokenizer, [TOOL]) for tokenizer in (usual, textual)]
+    result = ToolMessage("tool", "23", "add")
+    bridges = [dialogue.bridge([result], usual.eos_token).tolist() for dialogue in dialogues]
+    assert bridges[0] == bridges[1]
+    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "", "tool_calls": [CALL]}]
+    said = usual.encode(rendered("deepseek", chat, reply=False).partition("?")[2])
+    assert dialogues[1].parse(said).calls == dialogues[0].parse(said).calls != ()
 
 
 def test_a_turn_with_a_call_stops_where_the_template_says() -> None:

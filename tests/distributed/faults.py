@@ -1,12 +1,13 @@
 """A verifier that scores digits, and on request brings its process down; named on the command line of the tests.
 
-`FAULT=RANK:KIND:FILE` makes the rank of that number kill or stop itself, hang or exit, once, in the second step; `FILE` then
-exists.
+`FAULT=RANK:KIND:FILE` makes the rank of that number kill or stop itself, hang, with Python's lock or without, or exit, once, in
+the second step; `FILE` then exists.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -38,5 +39,7 @@ def _fail(kind: str) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
     elif kind == "hang":
         time.sleep(600)
+    elif kind == "lock":
+        re.match("(a*)*b", "a" * 60)
     else:
         os._exit(3)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
+import time
 from typing import Any
 
 import pytest
 import torch
+from torch.distributed import HashStore  # type: ignore[attr-defined] # torch names it nowhere else
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from agents import CausalLMPolicy, Episode, make_batch, tiny_model
-from agents.distributed.heartbeat import EXIT_CODE
+from agents.distributed import heartbeat
+from agents.distributed.heartbeat import EXIT_CODE, Heartbeat
 from agents.distributed.launch import exit_code_of
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.distributed.rollouts import owners_of, play_divided
@@ -185,6 +189,59 @@ def test_an_engine_of_another_model_on_one_rank_is_an_error_of_all() -> None:
     assert isinstance(zero, InvalidArgumentError)
     assert isinstance(one, InvalidArgumentError)
     assert str(zero).startswith("rank 1: the engine was started with another model")
+
+
+def test_a_late_rank_is_told_with_its_line_once_and_one_that_waits_itself_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(heartbeat, "BEAT_S", 0.02)
+    store, done = HashStore(), threading.Event()  # type: ignore[no-untyped-call]
+
+    def monitored_barrier() -> None:
+        done.wait()
+
+    late = threading.Thread(target=SingleProcess().together, args=(done.wait,), name="late")
+    waiting = threading.Thread(target=SingleProcess().together, args=(monitored_barrier,), name="waiting")
+    hearts = [Heartbeat(lambda: store, rank, (1 - rank,), lost=list) for rank in (0, 1)]
+    said, deadline = "", time.monotonic() + 60
+    try:
+        late.start()
+        waiting.start()
+        with hearts[0].waiting(0.0):
+            while "\n" not in said and time.monotonic() < deadline:
+                said += capsys.readouterr().err
+    finally:
+        done.set()
+        for heart in hearts:
+            heart.stop()
+    assert said.startswith("warning: rank 0 waits unusually long for others: rank 1 is in "), said
+    assert "(wait), distributed/ranks.py:" in said
+    assert "[late]" in said
+    assert "[waiting]" not in said
+    assert capsys.readouterr().err == ""
+
+
+def test_two_that_ask_the_same_rank_never_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One asks just as the other, which has seen an answer, is about to read it."""
+    monkeypatch.setattr(heartbeat, "_ANSWER_S", 0.0)
+
+    class Between(HashStore):
+        asks_in_between = True
+
+        def get(self, key: str) -> bytes:
+            if self.asks_in_between and key.startswith("answer/"):
+                self.asks_in_between = False
+                heartbeat.whereabouts(self, [1])
+            return super().get(key)
+
+        def set(self, key: str, value: str) -> None:
+            super().set(key, value)
+            if key.startswith("asked/") and self.asks_in_between:
+                super().set("answer/1", "line 3")
+
+    store = Between()  # type: ignore[no-untyped-call]
+    store.set_timeout(datetime.timedelta(milliseconds=50))
+    assert heartbeat.whereabouts(store, [1]) == ""
 
 
 def failure(rank: int, code: int) -> ProcessFailure:

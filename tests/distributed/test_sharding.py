@@ -16,8 +16,9 @@ from agents import TorchPolicy
 from agents.commands.train import AGENT_COMMANDS
 from agents.distributed.ranks import Ranks, Sharding
 from tests.agents.agent_cases import make_agent
+from tests.distributed.commands import Forks, Rank
+from tests.distributed.runs import errors, train
 from tests.distributed.sharded import RUNS
-from tests.distributed.test_command import errors, train
 from tests.distributed.threads import on_ranks
 from verifiers import InvalidArgumentError
 
@@ -109,32 +110,22 @@ def assert_same(actual: Any, expected: Any, where: str = "") -> None:
 
 
 @pytest.mark.distributed
-def test_a_run_of_divided_weights_goes_on_with_another_number_of_ranks_or_with_one(tmp_path: Path) -> None:
+def test_a_run_of_divided_weights_goes_on_with_another_number_of_ranks_or_with_one(
+    ranks: Forks, tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
-    for number, options in enumerate((["--nproc", "2", "--shard", "fsdp"], [], ["--nproc", "3", "--shard", "fsdp"])):
-        steps = str(2 * number + 2)
-        done = train(folder, "--steps", steps, *options, *(["--resume"] if number else []))
+    for number, (size, shard) in enumerate([(2, "fsdp"), (1, "none"), (3, "fsdp")]):
+        steps, resume = str(2 * number + 2), ["--resume"] if number else []
+        done = train(ranks, folder, "--steps", steps, "--shard", shard, *resume, size=size)
         assert done.returncode == 0, done.stderr
         assert f"{steps} steps done" in done.stdout
 
 
 @pytest.mark.distributed
-def test_what_divided_weights_do_not_allow_is_one_error(tmp_path: Path) -> None:
-    command = [
-        "train",
-        "trpo",
-        "--env",
-        "Sort",
-        "--nproc",
-        "2",
-        "--shard",
-        "fsdp",
-        "--run-folder",
-        str(tmp_path / "run"),
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "agents", *command], capture_output=True, text=True, check=False, timeout=300
-    )
+def test_what_divided_weights_do_not_allow_is_one_error(ranks: Forks, tmp_path: Path) -> None:
+    command = ["train", "trpo", "--env", "Sort", "--shard", "fsdp", "--run-folder", str(tmp_path / "run")]
+    done, other = ranks.run([Rank(command)] * 2)
+    assert errors(other.stderr) == []
     assert done.returncode == 2
     (error,) = errors(done.stderr)
     assert "TRPO computes with vectors as long as all weights together" in error

@@ -15,7 +15,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-from rlvr_envs import TaskEnv, TokenEnv, TokenVectorEnv, environment_class
+from rlvr_envs import TaskEnv, TokenEnv, TokenVectorEnv, environment_class, environment_id
 from tests.conftest import USABLE
 
 SECTIONS = [
@@ -197,8 +197,14 @@ def test_an_unknown_render_mode_is_named() -> None:
 
 
 def test_an_unknown_id_offers_the_nearest() -> None:
+    with pytest.raises(LookupError, match=r"unknown environment 'Adition'\. Did you mean 'Addition'\?"):
+        environment_id("Adition")
+    with pytest.raises(LookupError, match=r"unknown environment 'NoSuch-v1'\. (Known|Did you mean '(?!.*-v0'))"):
+        environment_id("NoSuch-v1")
     with pytest.raises(LookupError, match="Did you mean 'rlvr/Addition-v0'"):
         environment_class("rlvr/Adition-v0")
+    with pytest.raises(LookupError, match=r"unknown environment 'CartPole-v9'\. Did you mean 'CartPole-v1'"):
+        environment_id("CartPole-v9")
 
 
 def test_missing_data_says_how_to_get_it_locally_and_from_the_hub(

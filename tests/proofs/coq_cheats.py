@@ -123,6 +123,66 @@ CHEATS = {
     "a comment around what follows": 'Axiom solution : False. (* " ',
     "a drop to OCaml": "Drop. Axiom solution : False.",
     "an end of the session": "Axiom solution : False. Quit. ",
+    "a module type that is included": "Module Type T. Axiom solution : False. End T. Include T.",
+    "a functor that is included": (
+        "Module Type T. Parameter x : False. End T. Module F (A : T). Definition solution := A.x. End F.\n"
+        "Declare Module D : T. Include F D."
+    ),
+    "a module of its own name": "Module Submission. Axiom solution : False. End Submission. Export Submission.\n"
+    "Definition solution := Submission.solution.",
+    "an instance that is declared": "Existing Class False. Declare Instance i : False. Definition solution : False := i.",
+    "obligations that are admitted": (
+        "Require Import Program. Obligation Tactic := idtac. Program Definition solution : False := _. Admit Obligations."
+    ),
+    "the library's own admit": "Require Import Coq.Compat.AdmitAxiom. Theorem solution : False. Proof. admit. Qed.",
+    "a goal given up when it is elaborated": "Notation solution := (ltac:(give_up)).",
+    "an abstracted lie when it is elaborated": "Notation solution := (ltac:(abstract (exact_no_check I))).",
+    "guard checking off in a functor": (
+        "Module Type E. End E. Module F (X : E). #[bypass_check(guard)] Fixpoint f (n : nat) : False := f n. End F.\n"
+        "Module X. End X. Module G := F X. Definition solution := G.f 0."
+    ),
+    "positivity checking off in a functor": (
+        "Module Type E. End E. Module F (X : E). #[bypass_check(positivity)] Inductive bad := B (f : bad -> False). End F.\n"
+        "Module X. End X. Module G := F X. Definition no (b : G.bad) : False := match b with G.B f => f b end.\n"
+        "Definition solution : False := no (G.B no)."
+    ),
+    "guard checking off in an opaque proof": (
+        "Unset Guard Checking. Theorem solution : False. Proof. abstract (exact ((fix f (n : nat) : False := f n) 0)). Qed.\n"
+        "Set Guard Checking."
+    ),
+    "guard checking off in a section": (
+        "Unset Guard Checking. Section S. Let Fixpoint f (n : nat) : False := f n. Definition solution := f 0. End S."
+    ),
+    "universe checking off in a module": (
+        "Require Import Coq.Logic.Hurkens. Module M. Unset Universe Checking. Definition T : Type := Type.\n"
+        "Theorem t : False. Proof. apply (TypeNeqSmallType.paradox T). reflexivity. Qed. Set Universe Checking. End M.\n"
+        "Definition solution := M.t."
+    ),
+    "universe checking off, polymorphic": (
+        "Set Universe Polymorphism. #[bypass_check(universes)] Definition T : Type := Type. Require Import Coq.Logic.Hurkens.\n"
+        "Theorem solution : False. Proof. apply (TypeNeqSmallType.paradox T). reflexivity. Qed."
+    ),
+    "universe checking off when it is elaborated": (
+        "Require Import Coq.Logic.Hurkens. Global Unset Universe Checking.\n"
+        "Notation solution := (TypeNeqSmallType.paradox Type eq_refl)."
+    ),
+    "a polymorphic axiom": "Set Universe Polymorphism. Axiom solution@{u} : False.",
+    "a name in another alphabet": "Inductive F\u0430lse : Prop := yes. Theorem solution : F\u0430lse. Proof. exact yes. Qed.",
+    "a term that Ltac2 makes up": (
+        "Require Import Ltac2.Ltac2. Theorem solution : False. Proof. "
+        "Control.refine (fun () => Constr.Unsafe.make (Constr.Unsafe.Rel 1)). Qed."
+    ),
+    "a function of Ltac2 with a type that lies": (
+        "Require Import Ltac2.Ltac2.\n"
+        'Ltac2 @ external lie : int -> constr := "coq-core.plugins.ltac2" "message_of_int".\n'
+        "Theorem solution : False. Proof. let c := lie 1 in exact $c. Qed."
+    ),
+    "a compiler that extraction starts": "Require Extraction. Extraction TestCompile plus. Definition solution := I.",
+    "a file of universes": 'Print Universes "Check.v". Definition solution := I.',
+    "a debugger that asks": (
+        "Global Set Ltac Debug. Axiom x : False. Notation solution := (ltac:(exact Submission.x))."
+    ),
+    "a character that ends texts elsewhere": "Axiom solution : False.\0 Definition x := I.",
     "a way back": "Definition solution := I. BackTo 1. Reset Initial. Axiom solution : False.",
 }
 

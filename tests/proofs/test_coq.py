@@ -14,6 +14,7 @@ from verifiers.proofs.coq.assumptions import CLOSED, objection
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="Coq is not installed (Debian: apt install coq)")
 CLASSIC = "Coq.Logic.Classical_Prop.classic"
+PRIMITIVE = "Coq.Numbers.Cyclic.Int63.PrimInt63"
 TREE = CoqGoal(
     "forall t, mirror (mirror t) = t.",
     "Inductive tree := leaf | node (l r : tree).\n"
@@ -93,6 +94,12 @@ def test_a_forged_message_hides_no_axiom_of_the_library(coq, option):
         ("Theorem solution : 10 * 10 = 100. Proof. vm_compute. reflexivity. Qed.", "10 * 10 = 100"),
         ("Theorem solution : 10 * 10 = 100. Proof. native_compute. reflexivity. Qed.", "10 * 10 = 100"),
         ("Global Set Printing All. Definition solution := I.", "True"),
+        ("Require Import ssreflect. Lemma solution : forall a : Prop, a -> a. Proof. by move=> a x. Qed.",
+         "forall a : Prop, a -> a"),
+        ("Require Import Ltac2.Ltac2. Theorem solution : True. Proof. exact I. Qed.", "True"),
+        ("Require Import Program. Program Definition solution : {n : nat | n = 3} := 3.", "{n : nat | n = 3}"),
+        ("Require Import Uint63. Lemma solution : (1 + 1 = 2)%uint63. Proof. reflexivity. Qed.",
+         CoqGoal("(1 + 1 = 2)%uint63", "Require Export Uint63.", (f"{PRIMITIVE}.int", f"{PRIMITIVE}.add"))),
     ],
 )  # fmt: skip
 def test_right_proofs_of_many_kinds(coq, source, goal):

@@ -12,7 +12,8 @@ import sys
 import pytest
 
 from agents.commands.main import main
-from agents.serving.server import is_loopback, listen
+from agents.loopback import is_loopback
+from agents.serving.server import listen
 
 MAIN = "import sys; from rlvr_envs.console import main; main()"
 

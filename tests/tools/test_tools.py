@@ -301,7 +301,9 @@ def test_any_environment_takes_tools() -> None:
 
 
 def test_rules_for_turns_need_turns() -> None:
-    with pytest.raises(InvalidArgumentError, match="are for episodes of several turns: give tools= or interaction="):
+    with pytest.raises(
+        InvalidArgumentError, match=r"^max_turns is for episodes of several turns: give tools= or interaction="
+    ):
         gymnasium.make("rlvr/Addition-v0", max_turns=3)
 
 

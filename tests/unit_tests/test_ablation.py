@@ -13,8 +13,8 @@ FILES = {
     "leap/.meta/example.py": "def year(): return 2000\n",
     "bank/src/bank/__init__.py": "from .rates import rate\n",
     "bank/src/bank/rates.py": "import time\ndef rate(): return time.time()\n",
-    "bank/tests/test_rates.py": "import bank\ndef test_it(monkeypatch):\n"
-    "    monkeypatch.setattr('time.time', lambda: 7)\n    assert bank.rate() == 7\n",
+    "bank/tests/test_rates.py": "from unittest.mock import patch\nimport bank\ndef test_it(capsys):\n"
+    "    with patch('time.time', lambda: 7): assert bank.rate() == 7\n",
     "bank/tests/test_other.py": "def test_it(): assert 1\n",
 }
 

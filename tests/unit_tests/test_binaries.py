@@ -75,3 +75,25 @@ def test_what_is_no_program_is_an_error_and_no_verdict():
     limits = Limits(10, 60, 60, 512, 1, 8)
     with pytest.raises(LaunchError, match="can't execute /no/such/program"):
         run_binary(["/no/such/program"], {}, [], readable=[], limits=limits, isolation="auto")
+
+
+FIND_OPEN = """
+import os
+def is_open(number):
+    try: os.fstat(number)
+    except OSError: return False
+    return True
+print([number for number in range(3, 512) if is_open(number)])
+"""
+
+
+def test_a_program_gets_no_report_however_many_files_its_caller_has_open():
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(150)]
+    try:
+        finished = run(FIND_OPEN)
+        stopped = run("import time; time.sleep(1000)", wall_s=2)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    assert finished.stdout == b"[]\n", finished.stderr
+    assert stopped.stopped == "wall"

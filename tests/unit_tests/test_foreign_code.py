@@ -59,17 +59,8 @@ def test_what_only_computes_is_run(verifier: UnitTestVerifier, case: Case) -> No
 
 
 @pytest.mark.parametrize("case", cases(DATA["composed"]))
-def test_text_that_tests_compose_is_not_run(verifier: UnitTestVerifier, case: Case) -> None:
+def test_text_that_names_anything_is_not_run(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
-
-
-def test_a_prompt_may_end_inside_a_statement(verifier: UnitTestVerifier) -> None:
-    source = (
-        "def check(candidate):\n"
-        "    assert candidate('n') == 'n' and eval('str(1 + 1)') == '2' and eval('math.pi > 3')\n"
-    )
-    tests = CheckTests("f", source, "import math\n\ndef f(n):\n")
-    assert judge(verifier, "    return n", tests).outcome is Outcome.CORRECT
 
 
 LYING_NAME = """

@@ -100,7 +100,7 @@ from verifiers import Problem
 from verifiers.unit_tests import *
 calls = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
 script = Problem("p", "", StdioTests((StdioCase("3", "9"),)))
-file = Problem("p", "", FunctionTests("from solution import f\\ndef test_a(monkeypatch): assert f(3) == 9"))
+file = Problem("p", "", FunctionTests("from solution import f\\ndef test_a(capsys): assert f(3) == 9"))
 verifier = UnitTestVerifier(isolation="none", timeout_s=1, packages=PACKAGES)
 problems = {"calls": calls, "script": script, "file": file}
 found = [[v.score, v.detail["failure"]] for v in (verifier(program, problems[which]) for which, program in PROGRAMS)]

@@ -278,7 +278,7 @@ WIRES = [
 
 @pytest.fixture
 def numpy_crosses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in ("_ENCODERS", "FILLERS", "_SKIPPED", "_DECODERS", "_CONTAINERS"):
+    for table in ("_ENCODERS", "KINDS", "KINDS_BY_TAG", "_SKIPPED", "_DECODERS"):
         monkeypatch.setattr(codec, table, getattr(codec, table).copy())
     arrays.install()
 

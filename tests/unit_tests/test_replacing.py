@@ -8,6 +8,7 @@ from collections.abc import Collection
 import pytest
 
 from tests.sandbox import Case, cases, judge, load
+from verifiers import Outcome
 from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier
 
 DATA = load("unit_tests/replacing")
@@ -187,72 +188,68 @@ import os
     )
 
 
-MONKEYPATCH = """
+RESTORED = """
 import os, time
+from unittest.mock import patch
 import pytest, solution
 
 @pytest.fixture
-def offline(monkeypatch):
-    monkeypatch.setattr(solution, "fetch", lambda url="": 4)
-    return monkeypatch
+def offline():
+    with patch.object(solution, "fetch", lambda url="": 4), patch("solution.RATE", 10):
+        yield
 
 def test_attributes(offline):
-    offline.setattr("solution.RATE", 10)
     assert solution.total() == 14
-    offline.undo()
-    assert solution.RATE == 1
 
 def test_restored():
+    assert solution.RATE == 1
     with pytest.raises(OSError): solution.total()
 
-def test_methods(monkeypatch):
-    monkeypatch.setattr(solution.Store, "load", lambda self: "abc")
-    assert solution.Store().size() == 3
-
-def test_restored_methods():
+def test_methods():
+    with patch.object(solution.Store, "load", lambda self: "abc"):
+        assert solution.Store().size() == 3
     with pytest.raises(OSError): solution.Store().size()
 
-def test_builtins(monkeypatch):
+def test_builtins():
     answers = iter(["1", "2"])
-    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
-    monkeypatch.setattr(time, "time", lambda: 5.5)
-    assert (solution.ask(), solution.ask()) == (2, 3) and solution.stamp()[0] == 5.5
+    with patch("builtins.input", lambda prompt: next(answers)), patch.object(time, "time", lambda: 5.5):
+        assert (solution.ask(), solution.ask()) == (2, 3) and solution.stamp()[0] == 5.5
 
-def test_environment(monkeypatch):
-    monkeypatch.setenv("APP_HOME", "/a")
-    monkeypatch.setenv("APP_HOME", "/b", prepend=":")
-    assert solution.home() == "/b:/a"
-    monkeypatch.delenv("APP_HOME")
-    assert solution.home() == "none"
-    with monkeypatch.context() as inner:
-        inner.setenv("APP_HOME", "/c")
-        assert solution.home() == "/c"
+def test_environment():
+    with patch.dict(os.environ, {"APP_HOME": "/a"}):
+        assert solution.home() == "/a"
+        os.environ["APP_HOME"] = "/b"
+        assert solution.home() == "/b"
+        del os.environ["APP_HOME"]
+        assert solution.home() == "none"
     assert solution.home() == "none"
 
-def test_deleted(monkeypatch):
-    monkeypatch.delattr(solution, "fetch")
-    monkeypatch.delattr("solution.nothing", raising=False)
+def test_deleted():
+    fetch = solution.fetch
+    del solution.fetch
     with pytest.raises(NameError): solution.total()
-    with pytest.raises(AttributeError): monkeypatch.setattr(solution, "nothing", 1)
+    solution.fetch = fetch
+    with pytest.raises(AttributeError): patch.object(solution, "nothing", 1).start()
 
-def test_items(monkeypatch):
+def test_items():
     table = {"a": 1}
-    monkeypatch.setitem(table, "b", 2)
-    monkeypatch.delitem(table, "a")
-    assert solution.dump(table) == '{"b": 2}'
-    monkeypatch.undo()
+    with patch.dict(table, {"b": 2}, clear=True):
+        assert solution.dump(table) == '{"b": 2}'
     assert table == {"a": 1}
 """
 
 
-def test_monkeypatch(verifier: UnitTestVerifier) -> None:
-    verdict = judge(verifier, PROGRAM, FunctionTests(MONKEYPATCH))
-    assert (verdict.score, verdict.detail["total"]) == (1, 8), verdict.detail
-    assert judge(verifier, WRONG, FunctionTests(MONKEYPATCH)).score == 0
-    refused = judge(
-        verifier, PROGRAM, FunctionTests("import solution\ndef test_it(monkeypatch): monkeypatch.chdir('/')")
-    )
-    assert refused.detail["reason"] == "monkeypatch.chdir is not supported"
+def test_what_is_replaced_is_restored(verifier: UnitTestVerifier) -> None:
+    verdict = judge(verifier, PROGRAM, FunctionTests(RESTORED))
+    assert (verdict.score, verdict.detail["total"]) == (1, 7), verdict.detail
+    assert judge(verifier, WRONG, FunctionTests(RESTORED)).score == 0
+
+
+def test_monkeypatch_is_not_supported(verifier: UnitTestVerifier) -> None:
+    test = "import solution\ndef test_it(monkeypatch): monkeypatch.setattr(solution, 'RATE', 2)"
+    verdict = judge(verifier, PROGRAM, FunctionTests(test))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
+    assert verdict.detail["reason"] == "the fixture 'monkeypatch' is not supported"
 
 
 CAPSYS = """

@@ -144,20 +144,8 @@ def faults_of_a_child():
     os.wait()
     return int(os.read(reader, 100))
 
-done, tell = os.pipe()
-memory_of_this_process = bytearray(b"x" * PAGES * SIZE)
-
-def run():
-    write_to_all()
-    os.write(tell, b".")
-
-def await_end():
-    os.read(done, 1)
-    for page in range(PAGES):
-        memory_of_this_process[page * SIZE + 100] = 1
-
 before = faults_of_a_child()
-pinned = hotpages.pin_written_in(hotpages.Trial(run, await_end))
+pinned = hotpages.pin_written_by(write_to_all)
 print(before, pinned, faults_of_a_child(), sum(len(run) for run in hotpages_pinned))
 """
 
@@ -169,7 +157,7 @@ def test_a_child_meets_no_faults_where_the_fork_has_copied() -> None:
     if pinned == "False":
         pytest.skip("this system lets no process pin memory")
     assert int(after) < 100
-    # What only this process wrote to meanwhile is none of the child's: pinning that too would give as many pages again.
+    # Pages that the child has not written to are not pinned.
     assert int(pages) < 700
 
 

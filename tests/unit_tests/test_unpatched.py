@@ -25,11 +25,11 @@ def test_it():
 
 def test_a_patched_builtin_is_the_programs(verifier: UnitTestVerifier) -> None:
     test = """
+from unittest.mock import patch
 from solution import f
-def test_it(monkeypatch):
+def test_it():
     assert f([1]) == 1
-    with monkeypatch.context() as patches:
-        patches.setattr("builtins.len", lambda x: 77)
+    with patch("builtins.len", lambda x: 77):
         assert f([1]) == 77
     assert f([1]) == 1
 """
@@ -82,12 +82,11 @@ def g(x): return len(x), type(io.StringIO()).__name__, io is sys.modules["io"]
 import os.path as p, util
 def f(): return [type(__builtins__).__name__, type(util.__builtins__).__name__, p.exists("/no"), util.g([])]"""
     test = """
+from unittest.mock import patch
 from solution import f
-def test_it(monkeypatch):
+def test_it():
     assert f() == ["module", "dict", False, (0, "StringIO", True)]
-    with monkeypatch.context() as patches:
-        patches.setattr("builtins.len", lambda x: 77)
-        patches.setattr("os.path.exists", lambda x: 5)
+    with patch("builtins.len", lambda x: 77), patch("os.path.exists", lambda x: 5):
         result = f()
     assert result[2:] == [5, (77, "StringIO", True)]
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import re
@@ -287,21 +286,14 @@ def test_partial_credit_is_the_share_of_cases() -> None:
     verdict = judge(verifier, program, cases)
     assert (verdict.outcome, verdict.score) == (Outcome.SCORED, 0.5)
     assert [case["passed"] for case in verdict.detail["cases"]] == [True, False, True, False]  # type: ignore[attr-defined]  # a tuple of mappings, by its documentation
-    check = (
-        "def check(g):\n    for x in (1, 2):\n        assert g(x) == 1\n    assert g(10) == 10\n    assert g(0) == 0"
-    )
-    assert judge(verifier, program, CheckTests("f", check)).score == pytest.approx(1 / 3)
+    check = CheckTests("f", "def check(g):\n    assert g(10) == 10\n    assert g(0) == 0")
+    verdict = judge(verifier, program, check)
+    assert (verdict.outcome, verdict.score, verdict.detail["total"]) == (Outcome.SCORED, 0, 1), "a check is one case"
     exits = "import os\ndef f(x): return 1 if x == 1 else os._exit(0)"
     assert judge(verifier, exits, cases).score == 0.25
     scripts = StdioTests((StdioCase("1", "1"), StdioCase("2", "2"), StdioCase("x", "0")))
     assert judge(verifier, "print(int(input()))", scripts).score == pytest.approx(2 / 3)
     verifier.close()
-
-
-@pytest.mark.parametrize("case", cases(DATA["counted"]))
-def test_an_assert_of_a_check_is_one_case_however_often_it_is_reached(case: Case) -> None:
-    with contextlib.closing(UnitTestVerifier(partial_credit=True, timeout_s=1)) as verifier:
-        case.check(verifier)
 
 
 @pytest.mark.parametrize(
@@ -572,24 +564,3 @@ def test_what_a_verdict_says_can_be_written_anywhere(verifier: UnitTestVerifier)
         assert verdict.score == 0
         repr(dict(verdict.detail)).encode()
         json.dumps(dict(verdict.detail), ensure_ascii=False).encode()
-
-
-def test_asserts_are_cases_wherever_they_stand() -> None:
-    check = """
-import asyncio
-async def both(f):
-    assert await asyncio.sleep(0, f(1)) == 1
-    assert (found := f(2)) == 4
-    return found
-def check(f):
-    assert (first := f(3)) == 9
-    assert first == 9 and asyncio.run(both(f)) == 4
-    class Table:
-        size = f(4)
-        assert size == 16
-"""
-    with contextlib.closing(UnitTestVerifier(partial_credit=True, timeout_s=5)) as verifier:
-        verdict = judge(verifier, "def f(x): return x * x", CheckTests("f", check))
-        assert (verdict.score, verdict.detail["total"]) == (1, 5), verdict.detail
-        verdict = judge(verifier, "def f(x): return x * x if x < 4 else 0", CheckTests("f", check))
-        assert (verdict.score, verdict.detail["passed"]) == (0.8, 4), verdict.detail

@@ -7,6 +7,8 @@ import importlib.util
 import json
 import math
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -38,16 +40,30 @@ def test_every_instruction_is_covered_here() -> None:
     assert len(rules()) == 25 + 58
 
 
-def test_the_tagger_decides_who_starts_with_a_verb(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Tagger:
-        @staticmethod
-        def pos_tag(words: list[str]) -> list[tuple[str, str]]:
-            return [(word, "VB" if word == "Go" else "NN") for word in words]
+@pytest.fixture
+def nltk_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The only folder in which NLTK looks for its data; it is empty."""
+    nltk = pytest.importorskip("nltk", reason="needs nltk: pip install 'rlvr-envs[ifeval]'")
+    forget = getattr(nltk.tag._get_tagger, "cache_clear", lambda: None)  # not in each version
+    forget()
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    yield tmp_path
+    forget()
 
-    monkeypatch.setitem(sys.modules, "nltk", Tagger)
+
+def test_the_tagger_decides_who_starts_with_a_verb(nltk_data: Path) -> None:
+    """NLTK itself, with a tagger that knows three words, in the files that its downloader brings."""
+    name = "averaged_perceptron_tagger_eng"
+    folder = nltk_data / "taggers" / name
+    folder.mkdir(parents=True)
+    tags = {"Go": "VB", "Going": "VBG", "Home": "NN"}
+    for part, content in {"tagdict": tags, "weights": {}, "classes": ["NN"]}.items():
+        (folder / f"{name}.{part}.json").write_text(json.dumps(content))
     instruction = Instruction("words:start_verb")
     assert instruction.followed_by("**Go** home. I stay.")
+    assert instruction.followed_by("Going home")
     assert not instruction.followed_by("Home. Go.")
+    assert not instruction.followed_by("Unknown words")
 
 
 ROW = {
@@ -178,15 +194,13 @@ def test_a_package_that_is_not_installed_is_no_wrong_answer(monkeypatch: pytest.
     assert "pip install 'rlvr-envs[ifeval]'" in str(verdict.detail["error"])
 
 
-def test_a_tagger_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Tagger:
-        @staticmethod
-        def pos_tag(words: list[str]) -> list[tuple[str, str]]:
-            raise LookupError("Resource not found")
-
-    monkeypatch.setitem(sys.modules, "nltk", Tagger)
-    with pytest.raises(verifiers.MissingDependencyError, match=r"python -m nltk\.downloader"):
-        Instruction("words:start_verb").followed_by("Go")
+@pytest.mark.usefixtures("nltk_data")
+def test_a_tagger_that_is_not_installed_is_no_wrong_answer() -> None:
+    reference = {"instruction_id_list": ["punctuation:no_comma", "words:start_verb"], "kwargs": [{}, {}]}
+    problems = [Problem("p", "", reference)] * 2
+    for verdict in verifiers.verify_batch(verifiers.make("ifeval"), ["Go, home", "Go home"], problems):
+        assert (verdict.outcome, math.isnan(verdict.score)) == (Outcome.VERIFIER_ERROR, True)
+        assert "python -m nltk.downloader averaged_perceptron_tagger_eng" in str(verdict.detail["error"])
 
 
 def test_a_reference_may_be_instructions_a_row_its_json_or_a_list_of_one() -> None:

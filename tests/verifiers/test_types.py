@@ -24,6 +24,7 @@ ERRORS = [
     (verifiers.DivergedError, FloatingPointError),
     (verifiers.CheckpointError, RuntimeError),
     (verifiers.EngineError, RuntimeError),
+    (verifiers.EngineDiedError, RuntimeError),
     (verifiers.RankError, RuntimeError),
 ]
 

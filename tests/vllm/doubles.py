@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import random
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import torch
@@ -12,7 +15,7 @@ from safetensors.torch import load_file
 from agents.policies.transformers.sampling import kept_tokens, scaled_logprobs
 from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 from agents.policies.vllm.process_main import sampling_parameters
-from verifiers import EngineError
+from verifiers import EngineDiedError, EngineError
 
 
 def refusal(parameters: Mapping[str, Any], *, says_kept: bool, most_named: int | None = None) -> str | None:
@@ -80,6 +83,13 @@ class TorchEngine:
     def close(self) -> None:
         self.reported.append("close")
 
+    def submit(self, requests: Sequence[Request], sampling: Sampling) -> list[Future[SampledCompletion]]:
+        """All at once: a completion is there when it is asked for."""
+        futures: list[Future[SampledCompletion]] = [Future() for _ in requests]
+        for future, completion in zip(futures, self.generate(requests, sampling), strict=True):
+            future.set_result(completion)
+        return futures
+
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
         self.requests = list(requests)
         parameters = sampling_parameters(sampling)
@@ -115,6 +125,70 @@ class TorchEngine:
         if key not in self._logits:
             self._logits[key] = self.model(input_ids=torch.tensor([tokens])).logits[0, -1]
         return self._logits[key]
+
+
+class DelayedEngine(TorchEngine):
+    """Finishes requests in a random order, some at a time, in a thread.
+
+    Args:
+        model: Copied.
+        seed: Of the order.
+        dies_after: Number of finished requests after which the engine dies; None if it never does.
+    """
+
+    def __init__(self, model: Any, seed: int = 0, *, dies_after: int | None = None, **settings: Any) -> None:
+        super().__init__(model, **settings)
+        self.finished: list[Request] = []
+        self.submitted: list[Request] = []
+        self._random = random.Random(seed)
+        self._dies_after = dies_after
+        self._waiting: list[tuple[Request, Sampling, Future[SampledCompletion]]] = []
+        self._changed = threading.Condition()
+        self._dead = False
+        threading.Thread(target=self._finish_some, daemon=True).start()
+
+    def submit(self, requests: Sequence[Request], sampling: Sampling) -> list[Future[SampledCompletion]]:
+        futures: list[Future[SampledCompletion]] = [Future() for _ in requests]
+        with self._changed:
+            if self._dead:
+                raise EngineDiedError("the engine died before")
+            self.submitted += requests
+            self._waiting += zip(requests, [sampling] * len(requests), futures, strict=True)
+            self._changed.notify()
+        return futures
+
+    def close(self) -> None:
+        super().close()
+        with self._changed:
+            self._dead = True
+            self._changed.notify()
+
+    def rpc(self, method: str, *arguments: str) -> list[Any]:
+        if self._dead:
+            raise EngineDiedError("the engine died before")
+        return super().rpc(method, *arguments)
+
+    def _finish_some(self) -> None:
+        torch.set_num_threads(1)
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._dead)
+                left = len(self._waiting) if self._dies_after is None else self._dies_after - len(self.finished)
+                if self._dead or left <= 0:
+                    return self._die()
+                self._random.shuffle(self._waiting)
+                count = self._random.randint(1, min(left, len(self._waiting)))
+                some, self._waiting = self._waiting[:count], self._waiting[count:]
+            for request, sampling, future in some:
+                if future.set_running_or_notify_cancel():
+                    self.finished.append(request)
+                    future.set_result(self.generate([request], sampling)[0])
+
+    def _die(self) -> None:
+        self._dead = True
+        for _, _, future in self._waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(EngineDiedError("the engine died"))
 
 
 def _limited(logits: torch.Tensor, parameters: Mapping[str, Any]) -> torch.Tensor:

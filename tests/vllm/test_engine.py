@@ -26,6 +26,7 @@ from agents.policies.transformers.loading import save_model
 from agents.policies.vllm.engine import Sampling
 from agents.policies.vllm.process_engine import ProcessEngine
 from agents.policies.vllm.process_main import sampling_parameters
+from agents.policies.vllm.weight_transfer import SharedMemoryTransfer
 from agents.policies.vllm.worker_extension import WeightLoader
 from agents.training.run import latest_checkpoint
 from rlvr_envs import TokenVectorEnv
@@ -79,6 +80,32 @@ def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch(engine: Any)
         many, sampler, [dataclasses.replace(trajectory, seed=trajectory.seed + 1) for trajectory in EPISODES]
     )
     assert [trajectory.completion for trajectory in changed] != [trajectory.completion for trajectory in first]
+
+
+def test_completions_are_returned_as_they_finish_and_are_those_of_an_act_that_waits(engine: Any) -> None:
+    policy, env = learner(temperature=1.0), world(4, max_new_tokens=24)
+    synced(policy, env, engine)
+    acts = []
+
+    class Counting(VLLMPolicy):
+        def act(self, observation: Any, **arguments: Any) -> Any:
+            acts.append(super().act(observation, **arguments))
+            return acts[-1]
+
+    waiting = VLLMPolicy.for_env(policy, env, VLLMConfig(streaming=False), engine=engine)
+    expected = rollout(env, waiting, EPISODES)
+    check_equal(rollout(env, Counting.for_env(policy, env, engine=engine), EPISODES), expected)
+    assert any(0 < np.count_nonzero(action.counts) < 4 for action in acts[:3])
+
+
+def test_what_is_under_way_is_stopped_before_new_weights(engine: Any) -> None:
+    policy, env = learner(), world(4, max_new_tokens=24)
+    sampler = synced(policy, env, engine)
+    observation, _ = env.reset(options={"problems": np.array([0, 1, 2, 3])})
+    for _ in range(3):
+        sampler.act(observation)  # of which some are not finished
+        shift(policy, 0.01)
+        assert sampler.sync()["sampling/probe_difference"] < 1e-5
 
 
 def test_tokens_are_drawn_from_the_learners_distribution(engine: Any) -> None:
@@ -153,7 +180,7 @@ def test_the_cache_of_old_prompts_is_stale_until_it_is_reset(engine: Any) -> Non
     sampler = synced(policy, env, engine)
     rollout(env, sampler, [Episode(3, index, index) for index in range(6)])
     shift(policy, 0.2)
-    sampler._transfer.push(fitted_weights(policy, sampler))
+    SharedMemoryTransfer(engine.rpc).push(fitted_weights(policy, sampler))
     with pytest.raises(EngineError, match="off the learner's"):
         sampler.probe()
     engine.reset_prefix_cache()
@@ -181,7 +208,7 @@ def test_nothing_is_left_in_shared_memory(engine: Any) -> None:
 
 
 def test_an_interrupted_call_does_not_confuse_the_next(engine: Any) -> None:
-    engine._send("rpc", ("checkpoint_shapes",))  # and nobody waits for the answer
+    engine._start_call("rpc", "checkpoint_shapes")  # and nobody waits for the answer
     policy, env = learner(), world(4)
     check_logprobs(rollout(env, synced(policy, env, engine), EPISODES), policy)
 
@@ -216,7 +243,8 @@ def test_a_run_whose_engine_dies_says_so_and_can_be_resumed(tmp_path: Path) -> N
     policy, env = learner(temperature=1.0), world(16)
     config = GRPOConfig(problems_per_step=2, group_size=8, learner=LearnerConfig(learning_rate=1e-3))
     run = Run(tmp_path / "run", {}, loggers=())
-    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(engine_args=ENGINE_ARGS, environment=ENVIRONMENT))
+    settings = VLLMConfig(engine_args=ENGINE_ARGS, environment=ENVIRONMENT, max_restarts=0)
+    sampler = VLLMPolicy.for_env(policy, env, settings)
     agent = GRPO(policy, config, sampler=sampler)
 
     def kill(step: int, metrics: Any) -> None:
@@ -227,7 +255,7 @@ def test_a_run_whose_engine_dies_says_so_and_can_be_resumed(tmp_path: Path) -> N
     with pytest.raises(EngineError, match=r"the vLLM engine died \(exit status -9\).*resume the run"):
         agent.learn(env, steps=5, run=run, callbacks=[kill])
     run.close()
-    with pytest.raises(EngineError, match="has ended"):
+    with pytest.raises(EngineError, match="the vLLM engine died"):
         sampler.probe()
     checkpoint = latest_checkpoint(tmp_path / "run")
     assert checkpoint is not None
@@ -235,6 +263,41 @@ def test_a_run_whose_engine_dies_says_so_and_can_be_resumed(tmp_path: Path) -> N
     resumed.load(checkpoint)
     assert resumed.steps == 2
     resumed.learn(env, steps=3)
+
+
+def test_an_engine_that_is_killed_is_started_again_and_its_episodes_are_played_by_the_other(engine: Any) -> None:
+    policy, env = learner(), world(6)
+    shift(policy)  # so that the weights that engines are started with would not do
+    expected = rollout(env, synced(policy, env, engine), EPISODES)
+    shift(policy)
+    later = rollout(env, synced(policy, env, engine), EPISODES)
+    policy = learner()
+    config = VLLMConfig(engines=2, engine_args=ENGINE_ARGS, environment=ENVIRONMENT, max_restarts=1)
+    with VLLMPolicy.for_env(policy, env, config) as sampler:
+        first = sampler.engine
+        assert isinstance(first, ProcessEngine)
+        shift(policy)
+        sampler.sync()
+        ended: list[int] = []
+
+        def kill(trajectory: Any) -> None:
+            if not ended:
+                os.kill(first.pid, signal.SIGKILL)
+            ended.append(trajectory.group)
+
+        check_equal(rollout(env, sampler, EPISODES, on_episode=kill), expected)
+        assert sorted(ended) == list(range(len(EPISODES)))
+        shift(policy)
+        assert sampler.sync()["sampling/engine_restarts"] == 1
+        check_equal(rollout(env, sampler, EPISODES), later)
+        assert [member.alive is first for member in sampler.engines.members] == [False, False]
+
+
+def check_equal(mine: list[Any], theirs: list[Any]) -> None:
+    """The same tokens; kernels round differently in other batches."""
+    for one, other in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(one.tokens, other.tokens)
+        np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
 
 
 def test_top_p_is_refused_on_a_cpu() -> None:

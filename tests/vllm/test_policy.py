@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,11 @@ from agents.commands.policies import sampler_for
 from agents.importance import Correction
 from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
 from agents.results.reading import RecordedRun
-from rlvr_envs import FixedActions
+from rlvr_envs import FixedActions, Reply
 from tests.envs.helpers import says
 from tests.vllm.doubles import TorchEngine
 from tests.vllm.worlds import CONTEXT, PROMPTS, TOKENIZER, learner, world
-from verifiers import EngineError, InvalidArgumentError
+from verifiers import EngineError, InvalidArgumentError, Message
 
 EOS = TOKENIZER.eos_token
 EPISODES = [Episode(problem=index % len(PROMPTS), group=index, seed=1000 + index) for index in range(10)]
@@ -158,6 +159,25 @@ def test_an_episode_of_several_turns_is_one_trajectory_of_the_learners_log_proba
         expected = np.concatenate([np.zeros(trajectory.prompt_length), learner_logprobs(policy, trajectory)])
         np.testing.assert_allclose(trajectory.logprobs[mine], expected[mine], atol=1e-5)
         assert (trajectory.logprobs[~mine] == 0).all()
+
+
+def test_a_new_context_is_a_request_of_its_own_with_the_learners_log_probabilities() -> None:
+    policy = learner(temperature=1.0)
+    context = Reply(context=(Message("user", "7="),))
+    env = world(
+        3, max_new_tokens=20, interaction=lambda turns, _: context if len(turns) < 3 else None, max_inserted_tokens=1
+    )
+    trajectories = rollout(env, on_torch(policy, env), EPISODES)
+    assert any(len(one.contexts) == 2 for one in trajectories)
+    for one in trajectories:
+        expected = np.zeros(len(one.tokens), dtype=np.float32)
+        for start, end in itertools.pairwise((0, *one.contexts, len(one.tokens))):
+            opening = 2 if start else one.prompt_length
+            alone = dataclasses.replace(one, tokens=one.tokens[start:end], prompt_length=opening)
+            expected[start + opening : end] = learner_logprobs(policy, alone)
+        np.testing.assert_allclose(one.logprobs, expected, atol=1e-5)
+    drawn = [tuple(one.tokens[start + 2 : start + 4]) for one in trajectories for start in one.contexts]
+    assert len(set(drawn)) > len(drawn) / 2
 
 
 def test_requests_stay_within_the_budget_and_the_buffer() -> None:
@@ -680,9 +700,9 @@ def test_rlvr_eval_samples_with_the_engine(tmp_path: Path, monkeypatch: pytest.M
     """Greedily, what the model itself says; the record names the engine, its arguments and the weights."""
     engines: list[TorchEngine] = []
 
-    def start(self: VLLMPolicy, folder: Path) -> TorchEngine:
+    def start(self: VLLMPolicy, numbers: Any) -> list[TorchEngine]:
         engines.append(TorchEngine(self.learner.model))
-        return engines[-1]
+        return engines[-1:]
 
     monkeypatch.setattr(VLLMPolicy, "_start", start)
     save_model(tmp_path / "model", learner().model, TOKENIZER)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import http.server
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from agents.policies.vllm.engine import Request, Sampling
 from agents.policies.vllm.server_engine import ServerEngine
-from verifiers import EngineError
+from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 
 
 @contextmanager
@@ -102,30 +104,72 @@ def test_the_key_is_sent_from_the_argument_or_the_environment(monkeypatch: pytes
         assert ServerEngine(address).rpc("request_limits") == [1]
 
 
-def test_the_key_does_not_follow_a_redirection() -> None:
-    seen: list[str | None] = []
+def test_a_redirection_is_not_followed_which_would_give_the_key_away() -> None:
+    with answering(b"", status=302) as engine, pytest.raises(EngineError, match=r"answered /sleep.* with 302"):
+        engine.sleep()
 
-    class Thief(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            seen.append(self.headers.get("Authorization"))
-            self.send_response(200)
-            self.send_header("Content-Length", "2")
-            self.end_headers()
-            self.wfile.write(b"{}")
 
-        def do_POST(self) -> None:
-            self.send_response(302)
-            self.send_header("Location", f"http://127.0.0.1:{server.server_port}/elsewhere")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+def test_a_server_that_others_can_reach_needs_a_key(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    for address in ("http://10.0.0.7:8000", "https://gpu.example.org", "http://localhost.example.org:8000"):
+        with pytest.raises(InvalidArgumentError, match=r"can be reached from other machines, so it needs a key"):
+            ServerEngine(address)
+        ServerEngine(address, api_key="sk-1")
+        assert "does not protect the routes for weights" in caplog.text
+        caplog.clear()
+    for address in ("http://127.0.0.1:8000", "http://localhost", "http://[::1]:8000"):
+        ServerEngine(address)
+    assert not caplog.records
 
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Nothing is logged."""
 
-    with http.server.HTTPServer(("127.0.0.1", 0), Thief) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        ServerEngine(f"http://127.0.0.1:{server.server_port}", api_key="sk-1")._post("/sleep", None)
-        server.shutdown()
-        thread.join()
-    assert seen == [None]
+def test_a_request_that_is_cancelled_breaks_off_its_connection() -> None:
+    """Which is how a server learns that nobody waits for the completion."""
+    broken_off = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        engine = ServerEngine(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        (future,) = engine.submit([Request([1], 0, 1)], Sampling(1.0, ()))
+        connection, _ = listener.accept()
+        with connection:
+
+            def read_on() -> None:
+                while connection.recv(2**16):
+                    pass
+                broken_off.set()
+
+            reader = threading.Thread(target=read_on)
+            reader.start()
+            assert future.cancel()
+            assert broken_off.wait(60)
+            reader.join()
+        engine.close()
+
+
+def test_a_server_that_breaks_off_while_it_samples_has_died() -> None:
+    with answering(b'{"choices": [', promised=1000) as engine:
+        (future,) = engine.submit([Request([1], 0, 1)], Sampling(1.0, ()))
+        with pytest.raises(EngineDiedError, match="broke off its answer to /inference/v1/generate"):
+            future.result()
+    with pytest.raises(EngineDiedError, match="no vLLM server answers"):
+        engine.rpc("checkpoint_shapes")
+
+
+def test_a_server_that_comes_back_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = ServerEngine("http://127.0.0.1:9")
+    answers: list[Exception | None] = [EngineDiedError("refused"), EngineDiedError("503"), None]
+    asked: list[str] = []
+
+    def exchange(connection: object, path: str, content: object, *, method: str) -> None:
+        asked.append(f"{method} {path}")
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+
+    monkeypatch.setattr(engine, "_exchange", exchange)
+    monkeypatch.setattr("agents.policies.vllm.server_engine._RETRY_S", 0.0)
+    engine.wait_until_ready(60)
+    assert asked == ["GET /health"] * 3
+    answers.append(EngineDiedError("refused"))
+    with pytest.raises(EngineDiedError, match="refused"):
+        engine.wait_until_ready(0)

@@ -43,7 +43,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 def test_weights_go_through_shared_memory_and_leave_nothing_there(folders: dict[str, int], tmp_path: Path) -> None:
     engine: Any = Reader()
-    SharedMemoryTransfer(engine, tmp_path / "shared").push(WEIGHTS)
+    SharedMemoryTransfer(engine.rpc, tmp_path / "shared").push(WEIGHTS)
     ((folder, read),) = engine.read
     assert folder == tmp_path / "shared"
     assert read.keys() == WEIGHTS.keys()
@@ -56,7 +56,7 @@ def test_weights_that_shared_memory_has_no_room_for_go_through_a_temporary_file(
 ) -> None:
     folders["shared"] = 4000  # of 4030 bytes of numbers
     engine: Any = Reader()
-    SharedMemoryTransfer(engine, tmp_path / "shared").push(WEIGHTS)
+    SharedMemoryTransfer(engine.rpc, tmp_path / "shared").push(WEIGHTS)
     assert [folder for folder, _ in engine.read] == [tmp_path / "temporary"]
     assert not list((tmp_path / "temporary").iterdir())
 
@@ -66,7 +66,7 @@ def test_no_room_anywhere_is_an_error_that_says_where_and_what_to_do(folders: di
     engine: Any = Reader()
     message = r"take 4 MiB, and .*/shared has 2 and .*/temporary has 3 MiB free: .*--shm-size.*TMPDIR"
     with pytest.raises(EngineError, match=message):
-        SharedMemoryTransfer(engine, tmp_path / "shared").push({"w": torch.zeros(2**20)})
+        SharedMemoryTransfer(engine.rpc, tmp_path / "shared").push({"w": torch.zeros(2**20)})
     assert engine.read == []
 
 

@@ -23,7 +23,10 @@ from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError
 PLAYED: list[tuple[str, dict[str, Any]]] = [
     ("Bandit", {}),
     ("Bandit", {"means": (0.25, 0.5), "rewards": "normal", "noise": 2.0}),
+    ("Bandit", {"pulls": 4}),
+    ("Bandit", {"pulls": 3, "rewards": "normal"}),
     ("ContextualBandit", {"bits": 2, "arms": 3, "split": "test"}),
+    ("ContextualBandit", {"bits": 2, "arms": 3, "pulls": 3}),
     ("CliffWalk", {}),
     ("FrozenLake", {"seed": 3}),
     ("BlackjackHand", {}),
@@ -52,7 +55,7 @@ def test_episodes_are_those_of_the_plain_environment(name: str, options: dict[st
         state, info = plain.reset(seed=seed)
         observation, told = tokens.reset(seed=seed)
         assert info == {key: told[key] for key in info}
-        over = False
+        over, regret = False, 0.0
         while not over:
             written = rlvr_envs.decode(tokens.tokenizer, observation["tokens"][: observation["length"][0]])
             assert written.endswith(f"{process.states[state]}:")
@@ -60,14 +63,17 @@ def test_episodes_are_those_of_the_plain_environment(name: str, options: dict[st
             state, reward, *flags, said = plain.step(action)
             observation, paid, *ended, info = tokens.step(token_of[action])
             assert (reward, flags) == (paid, ended)
-            over = any(flags)
-        assert info["verdict"].detail.get("regret") == said.get("regret")
+            over, regret = any(flags), regret + said.get("regret", 0.0)
+        assert info["verdict"].detail.get("regret", 0.0) == pytest.approx(regret, abs=1e-12)
+        assert ("regret" in info["verdict"].detail) == ("regret" in said) == ("Bandit" in name)
         assert info["verdict"].detail["state"] == process.states[state]
 
 
 @pytest.mark.parametrize("name", ["Bandit", "ContextualBandit", "CliffWalk", "FrozenLake", "BlackjackHand"])
 def test_gymnasiums_checker_accepts_it(name: str) -> None:
     check_env(token_env(name, render_mode="ansi"), skip_render_check=False)
+    if name.endswith("Bandit"):
+        check_env(token_env(name, pulls=3, render_mode="ansi"), skip_render_check=False)
 
 
 def test_a_walk_is_answered_and_its_return_paid_once() -> None:
@@ -274,6 +280,34 @@ def test_arm_means_are_the_expected_rewards() -> None:
     assert exact.expected_return(mdp, exact.optimal_values(mdp)) == pytest.approx(context.arm_means.max(axis=1).mean())
 
 
+@pytest.mark.parametrize("rewards", ["bernoulli", "normal"])
+def test_several_pulls_are_worth_as_many_times_one(rewards: str) -> None:
+    """Exact values, from the state before the first pull and between pulls; the regret of a wrong arm counts each time."""
+    for name in ("Bandit", "ContextualBandit"):
+        one, four = (state_env(name, rewards=rewards, pulls=pulls) for pulls in (1, 4))
+        starts = len(one.dataset.starts)
+        single, several = (exact.optimal_values(exact.state_mdp(env)) for env in (one, four))
+        np.testing.assert_allclose(several.state[:starts], 4 * single.state[:starts], atol=1e-12)
+        last = several.state[-2 - (len(several.state) - 2 - starts) // 3 : -2].reshape(starts, -1)
+        np.testing.assert_allclose(last, single.state[:starts, None] * np.ones(last.shape), atol=1e-12)
+    env = token_env("Bandit", means=(0.0, 1.0), pulls=3)
+    env.reset(seed=0)
+    arms = action_tokens(env.tokenizer, "ab")
+    paid = [env.step(arms[arm])[1] for arm in (0, 1)]
+    observation, reward, terminated, _, info = env.step(arms[0])
+    written = rlvr_envs.decode(env.tokenizer, observation["tokens"][: observation["length"][0]])
+    assert (written, [*paid, reward], terminated) == (":a1=0:b2=1:a", [0.0, 1.0, 0.0], True)
+    assert (info["verdict"].detail["regret"], info["verdict"].outcome) == (2.0, Outcome.INCORRECT)
+
+
+def test_features_are_those_of_the_context() -> None:
+    for rewards in ("bernoulli", "normal"):
+        dataset = ContextualBandit(bits=2, arms=3, pulls=3, rewards=rewards)  # type: ignore[arg-type] # one of the names
+        assert len(dataset.features) == len(dataset.process.states)
+        for name, row in zip(dataset.process.states[:-2], dataset.features[:-2], strict=True):
+            assert row.tolist() == [1.0, *(2.0 * int(bit) - 1 for bit in name.split()[0])]
+
+
 def test_a_context_is_its_bits() -> None:
     dataset = ContextualBandit(bits=3)
     assert dataset.process.states[5] == "101"
@@ -301,6 +335,8 @@ def test_judging_without_an_environment() -> None:
         (lambda: Bandit(means=(float("nan"), 1.0), rewards="normal"), "finite"),
         (lambda: Bandit(means=("a", 1.0)), "finite"),  # type: ignore[arg-type] # a mistake
         (lambda: Bandit(noise=-1.0), "noise"),
+        (lambda: Bandit(pulls=0), "pulls"),
+        (lambda: ContextualBandit(pulls=101), "pulls"),
         (lambda: ContextualBandit(bits=9), "bits"),
         (lambda: CliffWalk(columns=2), "columns"),
         (lambda: FrozenLake(slip=1.5), "slip must be from 0 to 1"),

@@ -153,7 +153,7 @@ def test_wrong_arguments_are_named() -> None:
             data("tset")
     with pytest.raises(IndexError, match=r"gridworld \(test\) has problems 0 to 47, got index 48"):
         GridWorld("test")[48]
-    with pytest.raises(IndexError, match=r"maze .* has only problem 0, got index 1"):
+    with pytest.raises(IndexError, match=r"maze .* has problems 0 to 0, got index 1"):
         Maze()[1]
 
 

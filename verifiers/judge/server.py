@@ -70,7 +70,8 @@ class _Batch:
 
     def __init__(self, server: JudgeServer, client: AsyncOpenAI) -> None:
         self._server = server
-        self._client = client
+        # The client imports a route when it is first looked at, which no question's deadline should pay for.
+        self._route: Any = client.chat.completions if server.route == "chat" else client.completions
         self._room = asyncio.Semaphore(server.concurrency)
         self._unreachable: JudgeReply | None = None
 
@@ -139,10 +140,10 @@ class _Batch:
         body: dict[str, Any] = dict(server.parameters)
         if isinstance(question, str):
             body |= {"logprobs": _COMPLETION_LOGPROBS} if server.logprobs else {}
-            return await self._client.completions.create(model=server.model, prompt=question, extra_body=body)
+            return await self._route.create(model=server.model, prompt=question, extra_body=body)
         body |= {"logprobs": True, "top_logprobs": _CHAT_LOGPROBS} if server.logprobs else {}
         messages: Any = question
-        return await self._client.chat.completions.create(model=server.model, messages=messages, extra_body=body)
+        return await self._route.create(model=server.model, messages=messages, extra_body=body)
 
     def _read(self, answer: Any) -> JudgeReply:
         """A reply, from whatever the client made of the answer: it does not check what servers send."""

@@ -83,7 +83,7 @@ class UnitTestVerifier:
             isolation: `"auto"` requires a system-call filter, and Landlock, namespaces or both; `"strict"` requires namespaces.
                 `"available"` is content with the system-call filter, under which programs can't open any file; `"none"` sets
                 resource limits only, for programs that you trust.
-            partial_credit: Score the share of cases that pass, instead of all or nothing.
+            partial_credit: Score the share of cases that pass, instead of all or nothing; a `check` is one case.
             extraction: How the program is found in the completion, one of `extraction.EXTRACTIONS`.
             packages: Installed packages, such as `"numpy"`, that programs and tests may import besides the standard library, as
                 a sequence of names or a comma-separated string. Name modules that are slow to import (`"scipy.stats"`), which

@@ -29,6 +29,8 @@ from verifiers.hub import ask_once, without_loading_bars
 _TOKENIZER_FILE = "rlvr_tokenizer.json"
 _WEIGHTS = "weights.pt"
 """Weights file of a torch module that is not a `transformers` model."""
+ARCHITECTURE = "architecture.json"
+"""File with the attribute `architecture` of such a module, from which it is built again, where it has one."""
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
 """Files that identify a `transformers` tokenizer in a folder."""
 
@@ -120,7 +122,7 @@ def _cause(error: Exception) -> str:
 def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
     """Save a model, and its tokenizer if it is a built-in or a Hugging Face one, so that `load_policy` finds both.
 
-    For a torch module that is not a `transformers` model, only the weights are saved.
+    For a torch module that is not a `transformers` model, only the weights are saved, and its `architecture` if it has one.
     """
     if is_pretrained(model):
         with without_loading_bars(), writing_to(folder):
@@ -129,6 +131,8 @@ def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with writing_to(folder):
             torch.save(model.state_dict(), folder / _WEIGHTS)
+        if hasattr(model, "architecture"):
+            write_json(folder / ARCHITECTURE, model.architecture)
     path = Path(folder) / _TOKENIZER_FILE
     if isinstance(tokenizer, CharTokenizer):
         write_json(path, {"type": "char", "alphabet": tokenizer.alphabet})

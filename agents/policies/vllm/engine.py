@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -56,11 +57,15 @@ class SampledCompletion:
 class Engine(Protocol):
     """Samples completions of token prompts with weights that can be replaced.
 
-    Every method raises `EngineError` if the engine is dead or fails.
+    Every method raises `EngineError` if the engine fails, and `EngineDiedError` if it is dead. Weights and caches are changed
+    only while no request is under way.
     """
 
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
-        """Sample one completion for each request, in the same order."""
+    def submit(self, requests: Sequence[Request], sampling: Sampling) -> list[Future[SampledCompletion]]:
+        """Begin to sample one completion for each request, and return where each will arrive, in the same order.
+
+        A failure arrives there too. Cancelling a future stops the request.
+        """
         ...
 
     def rpc(self, method: str, *arguments: str) -> list[Any]:
@@ -86,3 +91,8 @@ class Engine(Protocol):
     def close(self) -> None:
         """Stop the engine, or close the connection to an external one. Further calls have no effect."""
         ...
+
+
+def generate(engine: Engine, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
+    """Sample one completion for each request, and wait for all of them."""
+    return [future.result() for future in engine.submit(requests, sampling)]

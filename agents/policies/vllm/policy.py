@@ -1,9 +1,10 @@
 """`VLLMPolicy`: sampling by vLLM, with the weights of the policy being trained.
 
-vLLM samples whole completions: one `act` returns all tokens of a completion, which `step_many` takes at once; the environment
-drops what follows its own end of an episode, such as a stop string, which the engine does not know. The engine's
-log-probabilities are those of its sampling distribution, with the learner's temperature and vocabulary; kernels and precision
-differ from the learner's, so an agent weights its samples by truncated importance sampling.
+vLLM samples whole completions: one `act` returns all tokens of the completions that are finished, which `step_many` takes at
+once, and none of the others, so that the rows of finished episodes begin others meanwhile. The environment drops what follows
+its own end of an episode, such as a stop string, which the engine does not know. The engine's log-probabilities are those of
+its sampling distribution, with the learner's temperature and vocabulary; kernels and precision differ from the learner's, so
+an agent weights its samples by truncated importance sampling.
 """
 
 from __future__ import annotations
@@ -11,30 +12,44 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib.util
+import math
+import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.distributed.ranks import active_ranks
 from agents.policies.transformers.loading import save_model
 from agents.policies.transformers.lora import merged
 from agents.policies.transformers.policy import CausalLMPolicy
-from agents.policies.vllm.engine import Engine, Request, SampledCompletion, Sampling
+from agents.policies.vllm.engine import Engine, Request, SampledCompletion, Sampling, generate
+from agents.policies.vllm.engine_group import EngineGroup, Member
 from agents.policies.vllm.process_engine import ProcessEngine
+from agents.policies.vllm.rows import Rows
 from agents.policies.vllm.server_engine import ServerEngine
 from agents.policies.vllm.weight_transfer import SharedMemoryTransfer, checkpoint_weights, fitted
 from agents.seeding import mix
 from agents.types import Action
 from rlvr_envs import FixedActions, Observation, TokenVectorEnv
-from verifiers import EngineError, InvalidArgumentError, check_types, missing_dependency, unknown_name
+from verifiers import (
+    EngineDiedError,
+    EngineError,
+    InvalidArgumentError,
+    check_types,
+    missing_dependency,
+    unknown_name,
+)
 
 WeightTransfer = Literal["auto", "shared-memory", "ipc", "nccl"]
 _PROBED_ROWS, _PROBED_TOKENS = 4, 8
@@ -52,14 +67,28 @@ class VLLMConfig:
         InvalidArgumentError: If settings contradict each other.
     """
 
-    server: str | None = None
-    """Address of a running `vllm serve`, such as http://localhost:8000; None starts vLLM in a separate process. See
-    docs/vllm.md for the options that the server needs."""
+    server: str | Sequence[str] | None = None
+    """Address of a running `vllm serve`, such as http://localhost:8000, or the addresses of several; None starts vLLM in a
+    separate process. See docs/vllm.md for the options that the server needs."""
     api_key: str | None = field(default=None, repr=False)
-    """Key of the server; None uses the environment variable VLLM_API_KEY. On a command line write env:NAME, where NAME is
+    """Key of the servers; None uses the environment variable VLLM_API_KEY. On a command line write env:NAME, where NAME is
     the variable that contains the key."""
     python: str | None = None
     """Interpreter of the engine's process, if vLLM is in another virtual environment."""
+    engines: int = 1
+    """Number of engines that are started here, each in a process of its own with all of the model. Completions are divided
+    among them."""
+    devices: Sequence[str] = ()
+    """The GPUs of each engine, as CUDA_VISIBLE_DEVICES names them, such as ("1", "2") or ("2,3", "4,5") for two engines; empty
+    lets each engine see all, or with several ranks the GPU of its rank."""
+    max_restarts: int = 3
+    """Number of times in all that engines are started again after they died, before a death is an error. Their unfinished
+    completions are sampled again, with the same seeds."""
+    server_wait_s: float = 600.0
+    """Seconds in which a server that broke off has to be ready again, if no other engine lives."""
+    streaming: bool = True
+    """Return completions as they finish, so that the rows of an environment that has fewer than there are episodes begin others
+    meanwhile; False waits for those of all rows."""
     dtype: str | None = None
     """Data type in which the engine computes, such as "bfloat16"; None uses the learner's."""
     weight_transfer: WeightTransfer = "auto"
@@ -81,10 +110,21 @@ class VLLMConfig:
         backends = ["auto", "shared-memory", "ipc", "nccl"]
         if self.weight_transfer not in backends:
             raise unknown_name("weight_transfer", self.weight_transfer, backends)
-        if self.server is not None and (self.python or self.engine_args or self.environment or self.dtype):
+        for name, least in (("engines", 1), ("max_restarts", 0), ("server_wait_s", 0)):
+            value = getattr(self, name)
+            if not least <= value < math.inf:
+                raise InvalidArgumentError(f"{name} must be at least {least}, got {value}")
+        started = self.python or self.engine_args or self.environment or self.dtype or self.devices or self.engines > 1
+        if self.server is not None and started:
             raise InvalidArgumentError(
-                "python, dtype, engine_args and environment only apply to an engine that is started here; give a server its "
-                "own options when you start it"
+                "python, dtype, engine_args, environment, engines and devices only apply to an engine that is started here; "
+                "give a server its own options when you start it"
+            )
+        if not isinstance(self.server, str | None) and not self.server:
+            raise InvalidArgumentError("server is empty: give the address of at least one, or leave it out")
+        if self.devices and len(self.devices) != self.engines:
+            raise InvalidArgumentError(
+                f"devices must name the GPUs of each of the {self.engines} engines, got {len(self.devices)}: {self.devices!r}"
             )
         if self.probe_tolerance is not None and not self.probe_tolerance > 0:
             raise InvalidArgumentError(f"probe_tolerance must be greater than 0, got {self.probe_tolerance}")
@@ -95,23 +135,20 @@ class VLLMConfig:
                 f"for, got {most!r}"
             )
 
-
-class _Transfer(Protocol):
-    def push(self, weights: Mapping[str, Tensor]) -> None: ...
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Addresses of the servers; empty if engines are started here."""
+        return () if self.server is None else (self.server,) if isinstance(self.server, str) else tuple(self.server)
 
 
 @dataclass
 class _Served:
-    """The state of the engine, shared by the policies of all temperatures."""
+    """The state of the engines, shared by the policies of all temperatures."""
 
     version: int = 0
     state: object = None
-    """Identifies the weights that the engine has; None if they must be transferred."""
-    prompts: list[list[int]] = field(default_factory=list)
-    """The last requested prompts, which are in the engine's cache."""
+    """Identifies the weights that the engines have; None if they must be transferred."""
     readings: int = 0
-    asleep: bool = False
-    """Whether the engine must be woken first."""
 
 
 class VLLMPolicy:
@@ -130,7 +167,7 @@ class VLLMPolicy:
         stop_tokens: The tokens that end a turn in the environment; see `for_env`.
         max_new_tokens: Length of the longest completion; None for the length of the observation's buffer.
         legal_tokens: i8[v], 1 for tokens that the environment allows; None if all are legal.
-        engine: An engine to use in place of the one that `config` describes.
+        engine: An engine, or a group of them, to use in place of those that `config` describes.
 
     Raises:
         EngineError: If the engine does not start.
@@ -145,7 +182,7 @@ class VLLMPolicy:
         stop_tokens: Sequence[int],
         max_new_tokens: int | None = None,
         legal_tokens: NDArray[np.int8] | None = None,
-        engine: Engine | None = None,
+        engine: Engine | EngineGroup | None = None,
     ) -> None:
         self.learner = policy
         self.temperature = _checked_temperature(policy.temperature)
@@ -164,20 +201,15 @@ class VLLMPolicy:
         if self.config.engine_args.get("return_sampling_mask", self._sampling().leaves_out):
             self._limits["mask_bound"] = self._model_tokens()
         self._context = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
+        self._served = _Served()
+        self.engines = self._group(engine)
         self._forget_rows()
-        # An engine that is started here is awake; a server may have been left asleep by an interrupted run.
-        self._served = _Served(asleep=self.config.sleep and self.config.server is not None)
-        with tempfile.TemporaryDirectory(prefix="rlvr-vllm-") as folder:
-            self.engine = engine or self._start(Path(folder))
-            try:
-                self._shapes: dict[str, list[int]] = self.engine.rpc("checkpoint_shapes")[0]
-                fitted(checkpoint_weights(policy.model), self._shapes)
-                self._check_limits(self.engine.rpc("request_limits")[0].get("named_tokens"))
-                self._transfer = self._make_transfer(self.engine, self._shapes)
-            except BaseException:
-                if engine is None:
-                    self.engine.close()
-                raise
+        try:
+            self._check_engines()
+        except BaseException:
+            if engine is None:
+                self.close()
+            raise
 
     @classmethod
     def for_env(
@@ -186,7 +218,7 @@ class VLLMPolicy:
         env: TokenVectorEnv,
         config: VLLMConfig | None = None,
         *,
-        engine: Engine | None = None,
+        engine: Engine | EngineGroup | None = None,
     ) -> VLLMPolicy:
         """Make a policy with an environment's stop tokens, budget and legal tokens.
 
@@ -210,8 +242,14 @@ class VLLMPolicy:
         )
 
     @property
+    def engine(self) -> Engine:
+        """The first engine."""
+        self.engines.require_living()
+        return self.engines.living[0].alive
+
+    @property
     def version(self) -> int:
-        """The learner's version that the engine has."""
+        """The learner's version that the engines have."""
         return self._served.version
 
     def at_temperature(self, temperature: float) -> VLLMPolicy:
@@ -229,8 +267,8 @@ class VLLMPolicy:
         return other
 
     def close(self) -> None:
-        """Stop the engine that was started here, or close the connection to a server."""
-        self.engine.close()
+        """Stop the engines that were started here, or close the connections to servers."""
+        self.engines.close()
 
     def __enter__(self) -> VLLMPolicy:
         return self
@@ -244,9 +282,7 @@ class VLLMPolicy:
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce new episodes in some rows, with their sampling seeds u64[r]."""
-        self._fit(int(rows.max(initial=-1)) + 1, 0)
-        self._seeds[rows] = seeds
-        self._length[rows] = 0
+        self._rows.begin(rows, seeds)
 
     def act(
         self,
@@ -255,10 +291,12 @@ class VLLMPolicy:
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Sample each row's completion; see `Policy.act`.
+        """Sample each row's completion, and return those that are finished; see `Policy.act`.
+
+        The others are sampled on, and are returned by a later call with the same observation of their rows.
 
         Raises:
-            EngineError: If the engine died.
+            EngineError: If engines died more often than they may be started again.
             InvalidArgumentError: If the mask differs from `legal_tokens`, or an observation is too long for the model.
         """
         single = observation["tokens"].ndim == 1
@@ -266,22 +304,30 @@ class VLLMPolicy:
         length = observation["length"].reshape(-1).astype(np.int64)
         count, width = tokens.shape
         self._check_width(width)
-        self._fit(count, width)
         room = width - length
         wanted = (length > 0) & (room > 0) & (True if rows is None else rows)
         asked = np.flatnonzero(wanted)
         self._check_mask(action_mask, asked)
-        self._seed_unannounced(asked, tokens, length)
-        limit = np.minimum(room, self.max_new_tokens or width)
+        self._request(asked, tokens, length, np.minimum(room, self.max_new_tokens or width))
+        ready = asked[self.engines.wait(self._rows.tickets(asked), self._reload, every=not self.config.streaming)]
+        action = self._action(count, ready, self._rows.take(ready), action_mask is not None)
+        return _first_row(action) if single else action
+
+    def _request(
+        self,
+        asked: NDArray[np.int64],
+        tokens: NDArray[np.int32],
+        length: NDArray[np.int64],
+        limit: NDArray[np.int64],
+    ) -> None:
+        """Request the completions of the rows that are not under way."""
+        rows = self._rows.to_request(asked, tokens, length)
         requests = [
             Request(tokens[row, : length[row]].tolist(), seed, int(limit[row]))
-            for row, seed in zip(asked.tolist(), self._request_seeds(asked, length), strict=True)
+            for row, seed in zip(rows.tolist(), self._rows.request_seeds(rows), strict=True)
         ]
-        self._tokens[asked, :width], self._length[asked] = tokens[asked], length[asked]
-        self._served.prompts = [request.prompt for request in requests[:_PROBED_ROWS]] or self._served.prompts
-        completions = self.engine.generate(requests, self._sampling()) if requests else []
-        action = self._action(count, asked, completions, action_mask is not None)
-        return _first_row(action) if single else action
+        if requests:
+            self._rows.requested(rows, self.engines.submit(requests, self._sampling(), self._reload))
 
     def _sampling(self) -> Sampling:
         config = self.learner.config
@@ -332,31 +378,13 @@ class VLLMPolicy:
             )
 
     def _forget_rows(self) -> None:
-        self._seeds = np.zeros(0, dtype=np.uint64)
-        self._tokens = np.zeros((0, 0), dtype=np.int32)
-        self._length = np.zeros(0, dtype=np.int64)
+        self._rows = Rows(self.engines, self._new_seed)
 
-    def _fit(self, num_rows: int, width: int) -> None:
-        missing = max(0, num_rows - len(self._length))
-        self._seeds = np.pad(self._seeds, (0, missing))
-        self._tokens = np.pad(self._tokens, ((0, missing), (0, max(0, width - self._tokens.shape[1]))))
-        self._length = np.pad(self._length, (0, missing), constant_values=np.iinfo(np.int64).max)
-
-    def _seed_unannounced(self, asked: NDArray[np.int64], tokens: NDArray[np.int32], length: NDArray[np.int64]) -> None:
-        """Seed the rows that started another episode without an announcement, as they do not continue the last one."""
-        last, width = self._length[asked], tokens.shape[1]
-        differs = (tokens[asked] != self._tokens[asked, :width]) & (np.arange(width) < last[:, None])
-        rows = asked[(length[asked] < last) | differs.any(axis=1)]
-        if len(rows):
-            self._served.readings += 1
-            origin = np.array([self.learner.config.seed % 2**64, self._served.readings], dtype=np.uint64)
-            base = mix(mix(origin[:1]) ^ origin[1:])
-            self._seeds[rows] = mix(base ^ mix(rows.astype(np.uint64)))
-
-    def _request_seeds(self, rows: NDArray[np.int64], length: NDArray[np.int64]) -> list[int]:
-        """A seed for each turn of an episode, as vLLM takes them: below 2^63."""
-        words = mix(mix(self._seeds[rows]) ^ length[rows].astype(np.uint64))
-        return [int(word) for word in words >> np.uint64(1)]
+    def _new_seed(self) -> NDArray[np.uint64]:
+        """A seed u64[1] for episodes without an announcement."""
+        self._served.readings += 1
+        origin = np.array([self.learner.config.seed % 2**64, self._served.readings], dtype=np.uint64)
+        return mix(mix(origin[:1]) ^ origin[1:])
 
     def _action(
         self, count: int, asked: NDArray[np.int64], completions: Sequence[SampledCompletion], masked: bool
@@ -403,11 +431,12 @@ class VLLMPolicy:
 
     @contextlib.contextmanager
     def sampling(self) -> Iterator[dict[str, float]]:
-        """A context in which the engine has the learner's weights as of entry; yields metrics of the weight transfer."""
+        """A context in which the engines have the learner's weights as of entry; yields metrics of the weight transfer."""
         metrics = self.sync()
         try:
             yield metrics
         except EngineError:
+            self.engines.cancel_all()
             raise  # a dead engine can't be put to sleep, and this error is the relevant one
         except BaseException:
             self._sleep()
@@ -415,59 +444,103 @@ class VLLMPolicy:
         self._sleep()
 
     def _sleep(self) -> None:
+        self.engines.cancel_all()
         if self.config.sleep:
-            self.engine.sleep()
-            self._served.state, self._served.asleep = None, True
+            self.engines.each(Member.sleep)
+            self._served.state = None
 
     def sync(self) -> dict[str, float]:
-        """Transfer the learner's weights to the engine, unless it has them, and compare log-probabilities of a few tokens.
+        """Transfer the learner's weights to the engines, unless they have them, and compare log-probabilities of a few tokens.
+
+        Dead engines are started again. Requests that are under way are stopped, and made again by the next `act`.
 
         Returns:
-            `sync_s`, and `sampling/probe_difference`, the mean absolute difference of engine and learner in nats; empty if the
-            engine had the weights.
+            `sync_s`; `sampling/probe_difference`, the mean absolute difference of an engine and the learner in nats, the
+            largest of all engines; and `sampling/engine_restarts`, the number of times so far that an engine was started again.
+            Empty if the engines had the weights.
 
         Raises:
             InvalidArgumentError: If the learner's weights no longer fit the engine's; nothing was sent.
-            EngineError: If the engine died, or its log-probabilities are not the learner's.
+            EngineError: If engines died more often than they may be started again, or their log-probabilities are not the
+                learner's.
         """
-        state = (self.learner.version, sum(parameter._version for parameter in self.learner.model.parameters()))
-        if self._served.state == state:
+        state = self._state()
+        if self._served.state == state and self.engines.living and not self.engines.restartable:
             return {}
         started = time.perf_counter()
         weights = fitted(checkpoint_weights(self.learner.model), self._shapes)
-        asleep, self._served.asleep = self._served.asleep, False
-        if asleep:
-            self.engine.wake("weights")
-        self._transfer.push(weights)
-        if asleep:
-            self.engine.wake("kv_cache")
-        self.engine.reset_prefix_cache()
-        difference = self.probe()
+        self.engines.cancel_all()
+        differences = self._load(weights, self.engines.living)
+        self.engines.revive(lambda member: differences.extend(self._load(weights, [member])))
         self._served.version, self._served.state = self.learner.version, state
-        return {"sync_s": time.perf_counter() - started, "sampling/probe_difference": difference}
+        return {
+            "sync_s": time.perf_counter() - started,
+            "sampling/probe_difference": max(differences),
+            "sampling/engine_restarts": float(self.engines.restarts),
+        }
 
-    def probe(self) -> float:
-        """The mean absolute difference between the engine's log-probabilities and the learner's, in nats.
+    def _state(self) -> object:
+        """Identifies the learner's weights."""
+        return (self.learner.version, sum(parameter._version for parameter in self.learner.model.parameters()))
 
-        The engine repeats its last prompts, whose keys and values a stale cache would still contain.
+    def _load(self, weights: Mapping[str, Tensor], members: Sequence[Member]) -> list[float]:
+        """Give some engines weights, and return the difference to the learner of each that did not die of it."""
+        each: Callable[..., list[Any]] = partial(self.engines.each, members=members)
+        each(lambda member: member.wake("weights"))
+        if self._weight_transfer() == "shared-memory":
+            SharedMemoryTransfer(lambda *call: each(lambda member: member.alive.rpc(*call))).push(weights)
+        else:
+            each(lambda member: self._device_transfer(member, weights).push(weights))
+        each(Member.refresh_cache)
+        return self._probe(members)
+
+    def _reload(self, member: Member) -> None:
+        """Give an engine that was started again the weights that it had.
 
         Raises:
-            EngineError: If the difference is more than the tolerance.
+            EngineError: If they are not known any more, since the learner's have changed.
         """
-        prompts = self._served.prompts or [[token % self.learner.vocab_size] for token in range(_PROBED_ROWS)]
-        count = min(_PROBED_TOKENS, self.max_new_tokens or _PROBED_TOKENS)
-        requests = [
-            Request(prompt, seed, min(count, self._context_tokens() - len(prompt)))
-            for seed, prompt in enumerate(prompts)
-        ]
+        if self._served.state != self._state():
+            raise EngineDiedError(
+                "the weights have changed since the engine that died got them, so that its completions can't be sampled "
+                f"again: {member.error}"
+            )
+        self._load(fitted(checkpoint_weights(self.learner.model), self._shapes), [member])
+
+    def probe(self) -> float:
+        """The mean absolute difference between an engine's log-probabilities and the learner's, in nats; the largest of all.
+
+        An engine repeats its last prompts, whose keys and values a stale cache would still contain.
+
+        Raises:
+            EngineError: If the difference is more than the tolerance, or all engines are dead.
+        """
+        differences = self._probe(self.engines.living)
+        self.engines.require_living()
+        return max(differences)
+
+    def _probe(self, members: Sequence[Member]) -> list[float]:
         # A greedy learner has no distribution to compare; its weights are the same at any temperature.
         policy = self.learner if self.learner.temperature > 0 else self.learner.at_temperature(1.0)
         # Without top-k, top-p and min-p, which both sides apply to the distribution compared here.
-        completions = self.engine.generate(requests, Sampling(policy.temperature, (), **self._limits))
-        differences = [
-            self._difference(policy, prompt, completion)
-            for prompt, completion in zip(prompts, completions, strict=True)
+        sampling = Sampling(policy.temperature, (), **self._limits)
+
+        def sampled(member: Member) -> list[tuple[Request, SampledCompletion]]:
+            requests = self._probes(member)
+            return list(zip(requests, generate(member.alive, requests, sampling), strict=True))
+
+        return [self._checked_difference(policy, pairs) for pairs in self.engines.each(sampled, members)]
+
+    def _probes(self, member: Member) -> list[Request]:
+        prompts = member.prompts or [[token % self.learner.vocab_size] for token in range(_PROBED_ROWS)]
+        count = min(_PROBED_TOKENS, self.max_new_tokens or _PROBED_TOKENS)
+        return [
+            Request(prompt, seed, min(count, self._context_tokens() - len(prompt)))
+            for seed, prompt in enumerate(prompts)
         ]
+
+    def _checked_difference(self, policy: CausalLMPolicy, pairs: Sequence[tuple[Request, SampledCompletion]]) -> float:
+        differences = [self._difference(policy, request.prompt, completion) for request, completion in pairs]
         difference = float(np.concatenate(differences).mean())
         if not difference <= self._tolerance():
             raise EngineError(
@@ -516,33 +589,99 @@ class VLLMPolicy:
         shared = self.learner.model.device.type == "cuda" and importlib.util.find_spec("vllm") is not None
         return "ipc" if shared else "shared-memory"
 
-    def _start(self, folder: Path) -> Engine:
-        """Start vLLM with the learner's current model, or connect to the server."""
-        if self.config.server is not None:
-            return ServerEngine(self.config.server, api_key=self.config.api_key)
-        if self.config.python is None and importlib.util.find_spec("vllm") is None:
-            raise missing_dependency("vllm", "vllm", "engine 'vllm' (or name the interpreter that has it, python=PATH)")
-        save_model(folder, merged(self.learner.model), None)
-        backend = self._weight_transfer()
+    def _group(self, engine: Engine | EngineGroup | None) -> EngineGroup:
+        """The engines given, or those that the settings describe."""
+        if isinstance(engine, EngineGroup):
+            return engine
+        config = self.config
+        # An engine that is started here is awake; a server may have been left asleep by an interrupted run.
+        asleep = config.sleep and bool(config.servers)
+        if engine is not None:
+            return EngineGroup(lambda numbers: [engine], asleep=asleep)
+        count = len(config.servers) or config.engines
+        return EngineGroup(
+            self._start, count, max_restarts=config.max_restarts, asleep=asleep, restart=self._start_again
+        )
+
+    def _check_engines(self) -> None:
+        """Check that all engines have the learner's model, and can be asked what they will be asked."""
+        for member in self.engines.members:
+            self._shapes: dict[str, list[int]] = member.alive.rpc("checkpoint_shapes")[0]
+            weights = fitted(checkpoint_weights(self.learner.model), self._shapes)
+            self._check_limits(member.alive.rpc("request_limits")[0].get("named_tokens"))
+            if self._weight_transfer() != "shared-memory":
+                self._device_transfer(member, weights)
+
+    def _start(self, numbers: Sequence[int]) -> list[Engine]:
+        """Start engines with the learner's current model, all at the same time, or connect to servers."""
+        config = self.config
+        if config.servers:
+            return [ServerEngine(config.servers[number], api_key=config.api_key) for number in numbers]
+        if config.python is None and importlib.util.find_spec("vllm") is None:
+            raise missing_dependency(
+                "vllm", "vllm", "engine 'vllm', without an interpreter that has it (--engine-args python=PATH),"
+            )
+        with tempfile.TemporaryDirectory(prefix="rlvr-vllm-") as folder:
+            save_model(Path(folder), merged(self.learner.model), None)
+            if len(numbers) == 1:
+                return [self._start_process(Path(folder), numbers[0])]
+            with ThreadPoolExecutor(len(numbers)) as pool:
+                starting = [pool.submit(self._start_process, Path(folder), number) for number in numbers]
+            try:
+                return [started.result() for started in starting]
+            except BaseException:
+                for started in starting:
+                    if started.exception() is None:
+                        started.result().close()
+                raise
+
+    def _start_again(self, number: int, awaited: bool) -> Engine:
+        """Start an engine again, or connect to a server again once it is ready, for which others need not wait."""
+        (engine,) = self._start([number])
+        if isinstance(engine, ServerEngine):
+            engine.wait_until_ready(self.config.server_wait_s if awaited else 0.0)
+        return engine
+
+    def _start_process(self, folder: Path, number: int) -> Engine:
+        config, backend = self.config, self._weight_transfer()
         settings = {
             "dtype": self._dtype(),
             "logprobs_mode": "processed_logprobs",
             "skip_tokenizer_init": True,
             "enable_prefix_caching": True,
-            "enable_sleep_mode": self.config.sleep,
+            "enable_sleep_mode": config.sleep,
             "return_sampling_mask": "mask_bound" in self._limits,
             "weight_transfer_config": None if backend == "shared-memory" else {"backend": backend},
-            **self.config.engine_args,
+            **config.engine_args,
         }
-        return ProcessEngine(folder, settings, python=self.config.python, environment=self.config.environment)
+        gpus = config.devices[number] if config.devices else own_gpu(self.learner.model.device, active_ranks().size)
+        devices = {} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus}
+        engine = ProcessEngine(folder, settings, python=config.python, environment={**devices, **config.environment})
+        try:
+            engine.rpc("checkpoint_shapes")  # while the folder is there
+        except BaseException:
+            engine.close()
+            raise
+        return engine
 
-    def _make_transfer(self, engine: Engine, shapes: Mapping[str, Sequence[int]]) -> _Transfer:
-        backend = self._weight_transfer()
-        if backend == "shared-memory":
-            return SharedMemoryTransfer(engine)
-        from agents.policies.vllm.gpu_transfer import DeviceTransfer
+    def _device_transfer(self, member: Member, weights: Mapping[str, Tensor]) -> Any:
+        """The connection from the learner's GPU to an engine's."""
+        if member.transfer is None:
+            from agents.policies.vllm.gpu_transfer import DeviceTransfer
 
-        return DeviceTransfer(engine, backend, fitted(checkpoint_weights(self.learner.model), shapes))
+            member.transfer = DeviceTransfer(member.alive, self._weight_transfer(), weights)
+        return member.transfer
+
+
+def own_gpu(device: torch.device, ranks: int) -> str | None:
+    """The GPU of an engine that is started for one of several ranks, as `CUDA_VISIBLE_DEVICES` names it: that of its learner.
+
+    None leaves the engine all of them, of which it would take the first, as would those of the other ranks.
+    """
+    if ranks == 1 or device.type != "cuda":
+        return None
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return visible.split(",")[device.index] if visible else str(device.index)
 
 
 def _checked_temperature(temperature: float) -> float:

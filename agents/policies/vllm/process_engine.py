@@ -7,6 +7,7 @@ process may therefore use the interpreter of another virtual environment that ha
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import pickle
 import re
@@ -15,9 +16,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
@@ -25,7 +30,7 @@ from typing import IO, Any
 from agents.interrupts import interrupts_deferred
 from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 from agents.policies.vllm.worker_extension import EXTENSION
-from verifiers import EngineError
+from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 
 _POLL_S = 0.05
 _CLOSE_S = 30.0
@@ -34,6 +39,22 @@ _LOG_LINES = 10
 """Number of lines of the engine's log that an error quotes, of errors and of the end each."""
 _ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception): ")
 RESUME = "resume the run from its last checkpoint, if it has one"
+
+
+@dataclass
+class _Calls:
+    """The calls that wait for an answer."""
+
+    waiting: dict[int, tuple[str, Future[Any]]] = field(default_factory=dict)
+    """Method and future of each call by its number."""
+    count: int = 0
+    ended: EngineError | None = None
+    """The error of all further calls, once the engine has ended."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held while the above changes, and never while anything is sent or received."""
+    sending: threading.Lock = field(default_factory=threading.Lock)
+    """Held while a message is sent. The thread that reads never takes it while the process lives: where both sides have more to
+    send than the connection holds, one of them has to read."""
 
 
 class ProcessEngine:
@@ -60,18 +81,27 @@ class ProcessEngine:
         self._log = tempfile.NamedTemporaryFile(prefix="rlvr-vllm-", suffix=".log")  # noqa: SIM115 - lives as long as this
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(
-                [python or sys.executable, "-P", "-m", "agents.policies.vllm.process_main", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # keyboard interrupts are handled by the learner
-                env=_environment(environment or {}),
-            )
-        self._connection = Connection(ours.detach())
-        self._finalizer = weakref.finalize(self, _end, self._process, self._connection, self._log)
-        self._calls = 0
+            try:
+                self._process = subprocess.Popen(
+                    [python or sys.executable, "-P", "-m", "agents.policies.vllm.process_main", str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # keyboard interrupts are handled by the learner
+                    env=_environment(environment or {}),
+                )
+            except (FileNotFoundError, PermissionError) as error:
+                ours.close()
+                raise InvalidArgumentError(
+                    f"python must be the path of an interpreter that has vLLM, got {python!r}: {error.strerror}"
+                ) from error
+        self._calls = _Calls()
+        self._connection = Connection(os.dup(ours.fileno()))
+        self._finalizer = weakref.finalize(self, _end, self._process, ours, self._log)
+        # The thread does not refer to this object, which may therefore be collected while it reads.
+        reading = (self._connection, self._calls, self._finalizer, self._process, self.log)
+        threading.Thread(target=_read, args=reading, name="vllm-answers", daemon=True).start()
         try:
             self._call("start", {"model": str(model), "worker_extension_cls": EXTENSION, **settings})
         except BaseException:
@@ -88,10 +118,17 @@ class ProcessEngine:
         """File with vLLM's output, which exists as long as the engine lives."""
         return Path(self._log.name)
 
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
-        """Sample one completion for each request."""
-        completions: list[SampledCompletion] = self._call("generate", list(requests), sampling)
-        return completions
+    def submit(self, requests: Sequence[Request], sampling: Sampling) -> list[Future[SampledCompletion]]:
+        """Begin to sample one completion for each request."""
+        futures: list[Future[SampledCompletion]] = []
+        try:
+            for request in requests:
+                futures.append(self._start_call("generate", request, sampling))
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+        return futures
 
     def rpc(self, method: str, *arguments: Any) -> list[Any]:
         """Call a method of every worker."""
@@ -119,43 +156,82 @@ class ProcessEngine:
         self._finalizer()
 
     def _call(self, method: str, *arguments: Any) -> Any:
-        if not self._finalizer.alive:
-            raise EngineError(f"the vLLM engine has ended and can't {method}: create another policy")
-        try:
-            self._send(method, arguments)
-            outcome, value = self._answer()
-        except (EOFError, OSError) as error:
-            raise self._dead(method) from error
-        if outcome == "failed":
-            raise EngineError(f"the vLLM engine failed to {method}: {value}\n{self._tail()}")
-        return value
+        return self._start_call(method, *arguments).result()
 
-    def _send(self, method: str, arguments: tuple[Any, ...]) -> None:
-        with interrupts_deferred():  # a partial message would break the connection
-            self._calls += 1
-            self._connection.send((self._calls, method, arguments))
+    def _start_call(self, method: str, *arguments: Any) -> Future[Any]:
+        """Send a call; its answer, or that of a call that was interrupted, arrives whether or not anyone waits for it."""
+        future: Future[Any] = Future()
+        with interrupts_deferred(), self._calls.sending:  # a partial message would break the connection
+            with self._calls.lock:
+                if self._calls.ended is not None:
+                    raise self._calls.ended
+                self._calls.count += 1
+                number = self._calls.count
+                self._calls.waiting[number] = method, future
+            _send(self._connection, (number, method, arguments))
+        if method == "generate":
+            future.add_done_callback(partial(_stop_if_cancelled, self._connection, self._calls, number))
+        return future
 
-    def _answer(self) -> tuple[str, Any]:
-        """Wait for the answer to the last call; answers to interrupted calls arrive before it, and are dropped."""
+
+def _send(connection: Connection, message: tuple[int, str, tuple[Any, ...]]) -> None:
+    """Send a message; if the other side is gone, the thread that reads says so."""
+    with contextlib.suppress(OSError):
+        connection.send(message)
+
+
+def _stop_if_cancelled(connection: Connection, calls: _Calls, number: int, future: Future[Any]) -> None:
+    if future.cancelled():
+        with interrupts_deferred(), calls.sending:
+            with calls.lock:
+                expected = calls.waiting.pop(number, None) is not None and calls.ended is None
+            if expected:
+                _send(connection, (number, "cancel", ()))
+
+
+def _read(
+    connection: Connection,
+    calls: _Calls,
+    finalizer: weakref.finalize[..., Any],
+    process: subprocess.Popen[bytes],
+    log: Path,
+) -> None:
+    """Give each answer to the call that waits for it, until the process ends, and then its error to all calls."""
+    with contextlib.suppress(EOFError, OSError):
         while True:
-            self._connection.poll(None)
-            with interrupts_deferred():
-                number, outcome, value = self._connection.recv()
-            if number == self._calls:
-                return outcome, value
+            number, outcome, value = connection.recv()
+            with calls.lock:
+                method, future = calls.waiting.pop(number, ("", None))
+            if future is None or not future.set_running_or_notify_cancel():
+                continue  # cancelled meanwhile
+            if outcome == "done":
+                future.set_result(value)
+            else:
+                future.set_exception(EngineError(f"the vLLM engine failed to {method}: {value}\n{_tail(log)}"))
+    tail = _tail(log)
+    died = finalizer() is not None  # else it was closed
+    with calls.lock:
+        waiting, calls.waiting = calls.waiting, {}
+        methods = sorted({method for method, _ in waiting.values()})
+        if died:
+            during = f" during {methods[0]!r}" if methods else ""
+            calls.ended = EngineDiedError(
+                f"the vLLM engine died (exit status {process.returncode}){during}; {RESUME}. {tail}"
+            )
+        else:
+            calls.ended = EngineError("the vLLM engine was closed: create another policy")
+    with calls.sending:
+        connection.close()
+    for _, future in waiting.values():
+        if future.set_running_or_notify_cancel():
+            future.set_exception(calls.ended)
 
-    def _dead(self, method: str) -> EngineError:
-        tail = self._tail()
-        self._finalizer()
-        return EngineError(
-            f"the vLLM engine died (exit status {self._process.returncode}) during {method!r}; {RESUME}. {tail}"
-        )
 
-    def _tail(self) -> str:
-        """The errors in the log, of which the first cause the others, and its end."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
-        errors = [line for line in lines[:-_LOG_LINES] if _ERROR.search(line)]
-        return "From its log:\n" + "\n".join([*errors[:_LOG_LINES], "...", *lines[-_LOG_LINES:]])
+def _tail(log: Path) -> str:
+    """The errors in the log, of which the first cause the others, and its end."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    errors = [line for line in lines[:-_LOG_LINES] if _ERROR.search(line)]
+    return "From its log:\n" + "\n".join([*errors[:_LOG_LINES], "...", *lines[-_LOG_LINES:]])
 
 
 class WeightClient:
@@ -202,12 +278,16 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **ours, **extra}
 
 
-def _end(process: subprocess.Popen[bytes], connection: Connection, log: IO[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], ours: socket.socket, log: IO[bytes]) -> bool:
     """Close the connection, which ends the process, and stop its whole group, since vLLM's workers may outlive it.
 
     SIGTERM comes before SIGKILL, so that Python's resource tracker, one of the group, removes their shared memory.
+
+    Returns:
+        True: a finalizer that has run before returns None.
     """
-    connection.close()
+    with ours, contextlib.suppress(OSError):
+        ours.shutdown(socket.SHUT_RDWR)  # both sides stop reading
     deadline = time.monotonic() + _CLOSE_S
     look = os.WEXITED | os.WNOHANG | os.WNOWAIT  # leaves it a zombie, so that its group id is not reused
     while os.waitid(os.P_PID, process.pid, look) is None and time.monotonic() < deadline:
@@ -219,6 +299,7 @@ def _end(process: subprocess.Popen[bytes], connection: Connection, log: IO[bytes
             time.sleep(_POLL_S)
     process.wait()
     log.close()
+    return True
 
 
 def _lives(group: int) -> bool:

@@ -1,8 +1,8 @@
-"""The process that runs vLLM: started by `agents.policies.vllm.process_engine`, it answers calls one at a time.
+"""The process that runs vLLM: started by `agents.policies.vllm.process_engine`, it samples and answers calls.
 
 `python -m agents.policies.vllm.process_main FD`, where FD is the file descriptor of an open socket. A message is (number,
 method, arguments); the first has the arguments of `vllm.LLM`. Each is answered by (number, "done", result) or (number,
-"failed", error message).
+"failed", error message), those of `generate` when their completions are finished. `cancel` stops a request, and has no answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -42,17 +42,39 @@ class EngineInProcess:
             )
         self._vllm = vllm
         self._llm = vllm.LLM(**{**(_ON_CPU if current_platform.is_cpu() else {}), **settings})
+        self._under_way: dict[str, Sampling] = {}  # by request id, the number of the message
 
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:
-        """Sample one completion for each request."""
-        prompts = [{"prompt_token_ids": request.prompt} for request in requests]
-        parameters = [self._parameters(request, sampling) for request in requests]
-        outputs = self._llm.generate(prompts, parameters, use_tqdm=False)
-        return [_completion(output.outputs[0], sampling) for output in outputs]
+    @property
+    def busy(self) -> bool:
+        """Whether requests are under way."""
+        return bool(self._under_way)
+
+    def add(self, number: int, request: Request, sampling: Sampling) -> None:
+        """Begin to sample a completion."""
+        prompt = {"type": "token", "prompt_token_ids": request.prompt}
+        self._llm.llm_engine.add_request(str(number), prompt, self._parameters(request, sampling))
+        self._under_way[str(number)] = sampling
+
+    def cancel(self, number: int) -> None:
+        """Stop a request, unless it is finished."""
+        if self._under_way.pop(str(number), None) is not None:
+            self._llm.llm_engine.abort_request([str(number)])
+
+    def step(self) -> list[tuple[int, SampledCompletion]]:
+        """Sample at most one more token for each request, and return the completions that are finished."""
+        outputs = [output for output in self._llm.llm_engine.step() if output.finished]
+        return [
+            (int(output.request_id), _completion(output.outputs[0], self._under_way.pop(output.request_id)))
+            for output in outputs
+            if output.request_id in self._under_way
+        ]
 
     def _parameters(self, request: Request, sampling: Sampling) -> Any:
         return self._vllm.SamplingParams(
-            seed=request.seed, max_tokens=request.max_tokens, **sampling_parameters(sampling)
+            seed=request.seed,
+            max_tokens=request.max_tokens,
+            output_kind=self._vllm.sampling_params.RequestOutputKind.FINAL_ONLY,
+            **sampling_parameters(sampling),
         )
 
     def rpc(self, method: str, *arguments: Any) -> list[Any]:
@@ -110,28 +132,48 @@ def _completion(output: Any, sampling: Sampling) -> SampledCompletion:
 
 
 def main(descriptor: int) -> None:
-    """Answer calls until the other side goes away."""
+    """Sample and answer calls until the other side goes away."""
     os.set_inheritable(descriptor, False)  # vLLM's own processes must not keep the socket open
     connection = Connection(descriptor)
     parent = os.getppid()
     engine: EngineInProcess | None = None
     while os.getppid() == parent:
-        if not connection.poll(_POLL_S):
-            continue
-        try:
-            number, method, arguments = connection.recv()
-        except EOFError:
-            return
-        try:
-            if engine is None:
-                engine, result = EngineInProcess(*arguments), None
-            else:
-                result = getattr(engine, method)(*arguments)
-        except Exception as error:  # noqa: BLE001 - the other side raises it
-            traceback.print_exc()
-            connection.send((number, "failed", f"{type(error).__name__}: {error}"))
+        busy = engine is not None and engine.busy
+        if connection.poll(0 if busy else _POLL_S):
+            try:
+                message = connection.recv()
+            except EOFError:
+                return
+            engine = _answer(connection, engine, *message)
+        elif engine is not None and busy:
+            # An error here is one of the engine, not of a request: the process ends, and its log says why.
+            for number, completion in engine.step():
+                connection.send((number, "done", completion))
+
+
+def _answer(
+    connection: Connection, engine: EngineInProcess | None, number: int, method: str, arguments: tuple[Any, ...]
+) -> EngineInProcess | None:
+    """Answer a message, and return the engine; None if it did not start."""
+    try:
+        if engine is None:
+            engine, result = EngineInProcess(*arguments), None
+        elif method == "cancel":
+            engine.cancel(number)
+            return engine
+        elif method == "generate":
+            engine.add(number, *arguments)
+            return engine
         else:
-            connection.send((number, "done", result))
+            result = getattr(engine, method)(*arguments)
+    except Exception as error:
+        if type(error).__name__ == "EngineDeadError":
+            raise  # vLLM's core is gone, and with it all requests
+        traceback.print_exc()
+        connection.send((number, "failed", f"{type(error).__name__}: {error}"))
+    else:
+        connection.send((number, "done", result))
+    return engine
 
 
 if __name__ == "__main__":

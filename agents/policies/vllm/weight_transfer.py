@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from torch import Tensor
 from transformers.core_model_loading import revert_weight_conversion
 
 from agents.policies.transformers.lora import merged
-from agents.policies.vllm.engine import Engine
 from verifiers import EngineError, InvalidArgumentError
 
 _NAMED = 5
@@ -73,16 +72,16 @@ class SharedMemoryTransfer:
     temporary files.
 
     Args:
-        engine: The engine whose workers read the file.
+        rpc: Calls a method of every worker; see `Engine.rpc`.
         folder: Folder of the temporary file.
     """
 
-    def __init__(self, engine: Engine, folder: Path = Path("/dev/shm")) -> None:
-        self._engine = engine
+    def __init__(self, rpc: Callable[[str, str], Any], folder: Path = Path("/dev/shm")) -> None:
+        self._rpc = rpc
         self._folders = [path for path in (folder, Path(tempfile.gettempdir())) if path.is_dir()]
 
     def push(self, weights: Mapping[str, Tensor]) -> None:
-        """Replace the engine's weights; returns when all workers have them.
+        """Replace the workers' weights; returns when all of them have them.
 
         Raises:
             EngineError: If there is not enough space for the file; nothing was sent.
@@ -92,7 +91,7 @@ class SharedMemoryTransfer:
         os.close(handle)
         try:
             save_file({name: weight.detach().cpu().contiguous() for name, weight in weights.items()}, path)
-            self._engine.rpc("load_shared_weights", path)
+            self._rpc("load_shared_weights", path)
         finally:
             Path(path).unlink()
 

@@ -283,7 +283,7 @@ def _without_surrogates(value: Any) -> Any:
 def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> JobResult:
     waiting = sum(line["waiting"] for line in lines if "waiting" in line)
     lines = [line for line in lines if "waiting" not in line]
-    cases = _cases(lines)
+    cases = [line for line in lines if "passed" in line]
     total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
     end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
     failure, reason = _failure(cases, end, answer)
@@ -305,12 +305,6 @@ _BLOCKED = (
     "the job stood still while one thread of the tests waited for the answer to another's call: "
     "a program answers one call at a time, so calls that wait for each other are not supported"
 )
-
-
-def _cases(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The cases in order; if a numbered case is reported again, the last report counts."""
-    cases = {line.get("number", len(lines) + index): line for index, line in enumerate(lines) if "passed" in line}
-    return [cases[number] for number in sorted(cases)]
 
 
 def _clean_exception(exception: Mapping[str, Any]) -> dict[str, object]:

@@ -25,6 +25,7 @@ def main() -> None:
     """Launch; the arguments are the descriptor of the report, the parent's process id and the settings from `binaries`."""
     report, parent, asked = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     isolation, limits = asked["isolation"], Limits(**asked["limits"])
+    os.set_inheritable(report, False)
     raise_stack_limit()
     jail = Jail(
         frozenset() if isolation == "none" else frozenset(LAYERS),

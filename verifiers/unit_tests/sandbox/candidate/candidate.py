@@ -351,11 +351,16 @@ _candidate = Candidate(Channel(REQUESTS, REPLIES))
 """Created once, in the fork server: a child pays for everything it creates with copies of the pages that it writes to."""
 
 
-def answer_calls() -> None:
-    """Serve a tester as its candidate: load the program and answer requests."""
+def serve() -> None:
+    """Load the program and answer a tester's requests; ChannelClosedError when it is gone."""
     gc.enable()
+    _candidate.serve(Program.read(PROGRAM))
+
+
+def answer_calls() -> None:
+    """Serve a tester as its candidate, to the end of this process."""
     try:
-        _candidate.serve(Program.read(PROGRAM))
+        serve()
     except (ChannelClosedError, InvalidMessageError):
         os._exit(1)
     except MemoryError:

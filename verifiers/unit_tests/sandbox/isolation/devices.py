@@ -1,7 +1,8 @@
 """Devices that programs expect to open, but that the sandbox's file system or filter does not provide.
 
-The null device can be opened for writing, which the system-call filter would refuse for any file. `/dev/stdin`, `/dev/stdout`
-and `/dev/stderr`, links into a `/proc` that does not exist here, stand for the descriptors 0, 1 and 2.
+The null device can be opened for writing, which the system-call filter would refuse for any file: the fork server has opened
+it. `/dev/stdin`, `/dev/stdout` and `/dev/stderr`, links into a `/proc` that does not exist here, stand for the descriptors 0,
+1 and 2.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import io
 import os
 from typing import Any
 
+NULL = 128
+"""The descriptor of the null device, above those that a child closes and may open."""
 _open = io.open
 _STREAMS = {
     f"{folder}{name}": number
@@ -19,36 +22,12 @@ _STREAMS = {
 }
 
 
-class _NullDevice(io.RawIOBase):
-    """Discards what is written, and reads as empty."""
-
-    name = os.devnull
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        return 0
-
-    def write(self, data: Any) -> int:
-        return memoryview(data).nbytes
-
-
-def _open_null(mode: str, buffering: int = -1, encoding: str | None = None, *more: Any) -> Any:
-    if "b" in mode:
-        return _NullDevice() if buffering == 0 else io.BufferedWriter(_NullDevice())
-    return io.TextIOWrapper(io.BufferedRWPair(_NullDevice(), _NullDevice()), encoding or "utf-8", *more)
-
-
 def open_device_or_file(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
     """Open a file as `open` does, or one of the devices."""
     path = os.fspath(file) if isinstance(file, str | os.PathLike) else None
     if path == os.devnull and not set(mode) <= set("rbt"):
-        return _open_null(mode, *args, **kwargs)
-    if path in _STREAMS:
+        file = os.dup(NULL)
+    elif path in _STREAMS:
         file = os.dup(_STREAMS[path])
     return _open(file, mode, *args, **kwargs)
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from ..protocol.library_folders import library_paths
 from ..protocol.limits import LAYERS, Limits
-from . import landlock, namespaces, seccomp, syscalls
+from . import devices, landlock, namespaces, seccomp, syscalls
 
 ResourceLimits = tuple[tuple[int, tuple[int, int]], ...]
 """Resource limits, each with its soft and hard value."""
 MIB = 1 << 20
-MOST_DESCRIPTORS = 128
+MOST_DESCRIPTORS = devices.NULL
 """Maximum number of the fork server's descriptors. Before Linux 5.9 they are closed one by one."""
 _TRUSTED_S = 0.1
 """Seconds for which a count of the user's threads is reused."""
@@ -180,9 +180,9 @@ def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
 
 
 def limit_descriptors() -> None:
-    """Limit this process to descriptors that a child closes."""
+    """Limit this process to descriptors that a child closes, and the null device's."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed(resource.RLIMIT_NOFILE, MOST_DESCRIPTORS), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed(resource.RLIMIT_NOFILE, devices.NULL + 1), hard))
 
 
 def raise_stack_limit() -> None:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
-from numpy import copyto, dtype, empty, frombuffer, generic, ndarray
+from numpy import dtype, empty, frombuffer, generic, ndarray
 
-from . import codec, shared_containers
-from .codec import Decoder, Encoder, NotPlainError, Wire, packed, unpacked_size
+from . import codec
+from .codec import Decoder, Encoder, Kind, NotPlainError, Wire, packed, unpacked_size
 
 ARRAY, SCALAR = "nd", "ns"
 """Tags."""
@@ -137,11 +137,10 @@ def _snapshot(value: _Array) -> bytes | list[object]:
     return _items(value) if value.dtype.hasobject else f"{value.dtype.str}{value.shape}".encode() + value.tobytes()
 
 
-def _replace(value: _Array, new: _Array) -> None:
-    """Give an array the items of another of its shape and type: memory that others may view can't be resized."""
-    if value.shape != new.shape or value.dtype != new.dtype:
-        raise ValueError("a shared array cannot change its shape or type")
-    copyto(value, new)
+def _fits(value: _Array, wire: Wire) -> bool:
+    """Whether an array has this shape and type: memory that others may view can't be resized."""
+    _, dtype_code, shape, *_ = wire
+    return bool(value.dtype.str == dtype_code and list(value.shape) == shape)
 
 
 def seed(number: int) -> None:
@@ -185,7 +184,6 @@ def _holds_array(value: object) -> bool:
 
 def install() -> None:
     """Let arrays and scalars be sent, and arrays be shared like other containers."""
-    codec.add_container(_ndarray, ARRAY, encode, (_create, _fill), skipped=3)
-    shared_containers.add_container(_ndarray, _snapshot, _replace)
+    codec.add_kind(_ndarray, Kind(ARRAY, _snapshot, _create, _fill, encoded=encode, skipped=3, fits=_fits))
     for cls in _SCALARS:
         codec.add_value(cls, SCALAR, _encode_scalar, _decode_scalar)

@@ -19,12 +19,14 @@ import fractions
 import functools
 import importlib
 import io
+import itertools
 import keyword
 import operator
 import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .object_types import PROTOCOLS
@@ -79,14 +81,14 @@ class Encoder:
             return value
         if cls is int:
             return _encode_int(value)  # type: ignore[arg-type]  # its type was just checked
-        if cls in _CONTAINERS:
+        if cls in KINDS:
             return self.encode_container(value, cls)
         encoder = _ENCODERS.get(cls)
         return self._encode_other(value) if encoder is None else encoder(self, value)
 
     def encode_container(self, value: object, cls: type) -> Wire:
         """Encode a mutable container: its content, or a reference if the message contains it already."""
-        return self.reference(value) or _CONTAINERS[cls](self, value)
+        return self.reference(value) or KINDS[cls].encode(self, value)
 
     def reference(self, value: object) -> Wire:
         """A reference to a container if the message contains it already; otherwise None, and it gets the next number."""
@@ -213,19 +215,8 @@ def _encode_int(value: int) -> Wire:
     return value if -_BIG < value < _BIG else ["i", hex(value)]
 
 
-def _flatten(pairs: Iterable[tuple[object, object]]) -> Iterable[object]:
-    for key, value in pairs:
-        yield key
-        yield value
-
-
-def _pairs(encoder: Encoder, value: Any) -> list[Wire]:
-    return encoder.items(_flatten(value.items()))
-
-
-def encode_content(encoder: Encoder, value: object) -> Wire:
-    """Encode the content of a mutable container."""
-    return _CONTAINERS[type(value)](encoder, value)
+def _flatten(pairs: Iterable[tuple[object, object]]) -> list[object]:
+    return list(itertools.chain.from_iterable(pairs))
 
 
 def _zoned(encoder: Encoder, tag: str, value: Any) -> Wire:
@@ -275,7 +266,7 @@ _VALUES: tuple[tuple[type, str, Callable[[Any], Iterable[object]], Callable[...,
     ),
     (type({}.keys()), "dk", lambda value: value, lambda *keys: dict.fromkeys(keys).keys()),
     (type({}.values()), "dv", lambda value: value, lambda *items: dict(enumerate(items)).values()),
-    (type({}.items()), "di", lambda value: _flatten(value), lambda *content: _pairs_to_dict(content).items()),
+    (type({}.items()), "di", _flatten, lambda *content: _pairs_to_dict(content).items()),
 )
 """Classes of values, each with its tag, a function that returns the parts of a value, and one that builds it from them."""
 
@@ -289,24 +280,119 @@ _ENCODERS: dict[type, Callable[[Encoder, Any], Wire]] = {
     datetime.datetime: lambda encoder, value: _zoned(encoder, "dt", value),
     datetime.time: lambda encoder, value: _zoned(encoder, "tm", value),
 }
-_CONTAINERS: dict[type, Callable[[Encoder, Any], Wire]] = {
-    list: lambda encoder, value: ["l", *encoder.items(value)],
-    set: lambda encoder, value: ["s", *encoder.items(value)],
-    dict: lambda encoder, value: ["d", *_pairs(encoder, value)],
-    collections.OrderedDict: lambda encoder, value: ["od", *_pairs(encoder, value)],
-    collections.Counter: lambda encoder, value: ["ct", *_pairs(encoder, value)],
-    collections.defaultdict: lambda encoder, value: [
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A class of mutable containers, which are sent once, and then by number."""
+
+    tag: str
+    content: Callable[[Any], Sequence[object]]
+    """What an instance holds: a list, of which each item is compared by its identity to find changes, or another sequence."""
+    make: Callable[[Wire], Any]
+    """Makes an empty instance."""
+    fill: Callable[[Any, list[Any]], object]
+    """Gives an instance this content, in place of its own."""
+    head: Callable[[Any], list[Wire]] | None = None
+    """What the wire holds before the content, for `make`."""
+    encoded: Callable[[Encoder, Any], Wire] | None = None
+    """Encodes an instance, where that is not its content item by item."""
+    skipped: int = 1
+    """The number of items of the wire before the content."""
+    fits: Callable[[Any, Wire], bool] = lambda value, wire: True
+    """Whether an instance can be filled from a wire of this kind."""
+
+    def encode(self, encoder: Encoder, value: Any) -> Wire:
+        """Encode an instance, or one of a subclass as if it were."""
+        if self.encoded is not None:
+            return self.encoded(encoder, value)
+        return [self.tag, *(self.head(value) if self.head else ()), *encoder.items(self.content(value))]
+
+
+def _fill_set(value: Any, content: list[Any]) -> None:
+    set.clear(value)
+    set.update(value, content)
+
+
+def _fill_pairs(value: Any, content: list[Any]) -> None:
+    """Replace the pairs; if the keys are the same, iterators continue, as they do after an assignment of items."""
+    cls: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+    keys, items = content[::2], content[1::2]
+    if not is_same([*cls.keys(value)], keys):
+        cls.clear(value)
+    for key, item in zip(keys, items, strict=True):
+        cls.__setitem__(value, key, item)
+
+
+def _fill_default(value: Any, content: list[Any]) -> None:
+    value.default_factory = content[0]
+    _fill_pairs(value, content[1:])
+
+
+def _fill_queue(value: Any, content: list[Any]) -> None:
+    value.clear()
+    value.extend(content)
+
+
+def _fill_stream(stream: Any, content: list[Any]) -> None:
+    text, position = content
+    if text is None:
+        stream.close()
+        return
+    stream.seek(0)
+    stream.truncate()
+    stream.write(text if isinstance(stream, io.StringIO) else text.encode("latin-1"))
+    stream.seek(position)
+
+
+def _fill_slice(value: Any, content: Any) -> None:
+    value[:] = content
+
+
+def is_same(now: Sequence[object], before: Sequence[object]) -> bool:
+    """Whether a container holds what it held before."""
+    if type(now) is list and type(before) is list:
+        # By identity: `True` is not `1`, and comparing objects could call the program.
+        return len(now) == len(before) and all(map(operator.is_, now, before))
+    return now == before
+
+
+KINDS: dict[type, Kind] = {
+    list: Kind("l", list.copy, lambda _: [], lambda value, content: list.__setitem__(value, slice(None), content)),
+    set: Kind("s", lambda value: list(set.__iter__(value)), lambda _: set(), _fill_set),
+    dict: Kind("d", lambda value: _flatten(dict.items(value)), lambda _: {}, _fill_pairs),
+    collections.OrderedDict: Kind(
+        "od", lambda value: _flatten(value.items()), lambda _: collections.OrderedDict(), _fill_pairs
+    ),
+    collections.Counter: Kind(
+        "ct", lambda value: _flatten(dict.items(value)), lambda _: collections.Counter(), _fill_pairs
+    ),
+    collections.defaultdict: Kind(
         "dd",
-        encoder.encode(value.default_factory),
-        *_pairs(encoder, value),
-    ],
-    collections.deque: lambda encoder, value: ["q", value.maxlen, *encoder.items(value)],
-    bytearray: lambda _, value: ["ba", value.decode("latin-1")],
-    array.array: lambda encoder, value: ["ar", value.typecode, *encoder.items(value)],
-    io.StringIO: lambda _, value: ["sio", *stream_content(value)],
-    io.BytesIO: lambda _, value: ["bio", *stream_content(value)],
+        lambda value: [value.default_factory, *_flatten(value.items())],
+        lambda _: collections.defaultdict(),
+        _fill_default,
+    ),
+    collections.deque: Kind(
+        "q", list, lambda wire: collections.deque(maxlen=wire[1]), _fill_queue, lambda value: [value.maxlen], skipped=2
+    ),
+    bytearray: Kind(
+        "ba",
+        lambda value: (value.decode("latin-1"),),
+        lambda _: bytearray(),
+        lambda value, content: _fill_slice(value, content[0].encode("latin-1")),
+    ),
+    array.array: Kind(
+        "ar",
+        tuple,
+        lambda wire: array.array(wire[1]),
+        lambda value, content: _fill_slice(value, array.array(value.typecode, content)),
+        lambda value: [value.typecode],
+        skipped=2,
+    ),
+    io.StringIO: Kind("sio", stream_content, lambda _: io.StringIO(), _fill_stream),
+    io.BytesIO: Kind("bio", stream_content, lambda _: io.BytesIO(), _fill_stream),
 }
-"""Mutable containers, which are sent once, and then by number."""
 _FREED_BY_RECURSION: set[type] = {collections.defaultdict, collections.deque, slice}
 """CPython frees all other containers without recursion, however deeply they nest."""
 # The real content of an instance of a subclass, whatever methods the subclass overrides.
@@ -340,13 +426,13 @@ class Decoder:
         tag = wire[0]
         if tag == "r":
             return self.refer(wire[1])
-        filler = FILLERS.get(tag)
-        if filler is not None:
-            value = filler[0](wire)
+        kind = KINDS_BY_TAG.get(tag)
+        if kind is not None:
+            value = kind.make(wire)
             self._objects.append(value)
             content = self.content(wire)
             self.is_nesting(type(value), content)
-            filler[1](value, content)
+            kind.fill(value, content)
             return value
         decoder = _DECODERS.get(tag)
         if decoder is not None:
@@ -373,40 +459,8 @@ class Decoder:
         return self._objects[number]
 
 
-def _fill_stream(stream: Any, content: list[Any]) -> None:
-    text, position = content
-    if text is None:
-        stream.close()
-        return
-    stream.write(text if isinstance(stream, io.StringIO) else text.encode("latin-1"))
-    stream.seek(position)
-
-
-def _fill_pairs(value: Any, content: list[Any]) -> None:
-    for key, item in zip(content[::2], content[1::2], strict=True):
-        dict.__setitem__(value, key, item)
-
-
-def _fill_default(value: Any, content: list[Any]) -> None:
-    value.default_factory = content[0]
-    _fill_pairs(value, content[1:])
-
-
-_SKIPPED = {"q": 2, "ar": 2, "nt": 3, DERIVED: 4}
-FILLERS: dict[str, tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]]] = {
-    "l": (lambda _: [], list.extend),
-    "s": (lambda _: set(), set.update),
-    "d": (lambda _: {}, _fill_pairs),
-    "od": (lambda _: collections.OrderedDict(), lambda value, content: value.update(_pairs_to_dict(content))),
-    "ct": (lambda _: collections.Counter(), _fill_pairs),
-    "dd": (lambda _: collections.defaultdict(), _fill_default),
-    "q": (lambda wire: collections.deque(maxlen=wire[1]), lambda value, content: value.extend(content)),
-    "ar": (lambda wire: array.array(wire[1]), lambda value, content: value.extend(content)),
-    "sio": (lambda _: io.StringIO(), _fill_stream),
-    "bio": (lambda _: io.BytesIO(), _fill_stream),
-    "ba": (lambda _: bytearray(), lambda value, content: value.extend(content[0].encode("latin-1"))),
-}
-"""For each tag, a function that makes an empty container, and one that fills it."""
+_SKIPPED = {"nt": 3, DERIVED: 4, **{kind.tag: kind.skipped for kind in KINDS.values()}}
+KINDS_BY_TAG = {kind.tag: kind for kind in KINDS.values()}
 
 
 def _decoder(cls: type, build: Callable[..., object]) -> Callable[[Decoder, Wire], object]:
@@ -429,15 +483,10 @@ _DECODERS: dict[str, Callable[[Decoder, Wire], object]] = {
 }
 
 
-def add_container(
-    cls: type,
-    tag: str,
-    encode: Callable[[Encoder, Any], Wire],
-    filler: tuple[Callable[[Wire], Any], Callable[[Any, list[Any]], object]],
-    skipped: int,
-) -> None:
-    """Let instances of a further class be sent as mutable containers, whose content begins at index `skipped`."""
-    _CONTAINERS[cls], FILLERS[tag], _SKIPPED[tag] = encode, filler, skipped
+def add_kind(cls: type, kind: Kind) -> None:
+    """Let instances of a further class be sent as mutable containers."""
+    KINDS[cls] = KINDS_BY_TAG[kind.tag] = kind
+    _SKIPPED[kind.tag] = kind.skipped
     _FREED_BY_RECURSION.add(cls)
 
 

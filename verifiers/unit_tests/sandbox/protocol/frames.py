@@ -16,8 +16,8 @@ from typing import Any
 import numpy
 import pandas
 
-from . import arrays, codec, shared_containers
-from .codec import Decoder, Encoder, NotPlainError, Wire
+from . import arrays, codec
+from .codec import Decoder, Encoder, Kind, NotPlainError, Wire
 
 _MISSABLE = re.compile(r"U?Int(8|16|32|64)|Float(32|64)|boolean")
 _LABELLED = (pandas.DataFrame, pandas.Series, pandas.Index)
@@ -52,9 +52,9 @@ def _encode_array(encoder: Encoder, value: Any) -> Wire:
 
 
 def _decode_array(decoder: Decoder, wire: Wire) -> Any:
-    made, fill = codec.FILLERS[arrays.ARRAY]
-    value = made(wire)
-    fill(value, [decoder.decode(item) for item in wire[3:]])
+    kind = codec.KINDS_BY_TAG[arrays.ARRAY]
+    value = kind.make(wire)
+    kind.fill(value, [decoder.decode(item) for item in wire[3:]])
     return value
 
 
@@ -113,12 +113,6 @@ def _series(values: Any, index: Any) -> Any:
     return pandas.Series(values, index=index, dtype=values.dtype)
 
 
-def _replace(value: Any, new: Any) -> None:
-    if type(value) is pandas.Series:
-        value.name = new.name
-    value._update_inplace(new)
-
-
 _CONTAINERS: dict[Any, tuple[str, Callable[[Encoder, Any], Wire], Callable[[Any, list[Any]], None]]] = {
     pandas.DataFrame: ("df", _encode_frame, _fill_frame),
     pandas.Series: ("sr", _encode_series, _fill_series),
@@ -155,8 +149,7 @@ def same(result: Any, expected: Any) -> bool | None:
 def install() -> None:
     """Let frames, series, indexes and times be sent, and frames and series be shared like other containers."""
     for cls, (tag, encode, fill) in _CONTAINERS.items():
-        codec.add_container(cls, tag, encode, (_empty(cls), fill), skipped=1)
-        shared_containers.add_container(cls, _snapshot, _replace)
+        codec.add_kind(cls, Kind(tag, _snapshot, _empty(cls), fill, encoded=encode))
     arrays.compared += _LABELLED
     for name in ("", "Range", "Multi", "Datetime", "Categorical", "Timedelta"):
         codec.add_value(getattr(pandas, f"{name}Index"), "ix", _encode_index, _decode_index)

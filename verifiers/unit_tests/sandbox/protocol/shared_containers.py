@@ -14,13 +14,11 @@ from __future__ import annotations
 import array
 import collections
 import gc
-import io
-import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .codec import DERIVED, FILLERS, Decoder, Encoder, Wire, encode_content, stream_content
+from .codec import DERIVED, KINDS, KINDS_BY_TAG, Decoder, Encoder, Wire, is_same
 
 _Content = Sequence[object]
 
@@ -103,9 +101,9 @@ class Table:
         changes = []
         for entry in list(self._entries.values()):  # threads of the program may add some
             if entry.content is not None:
-                now = _CONTENTS[entry.cls](entry.value)
+                now = KINDS[entry.cls].content(entry.value)
                 self._effort += _CONTAINER_EFFORT + len(now)
-                if not _is_same(now, entry.content):
+                if not is_same(now, entry.content):
                     entry.epoch = self._epoch
                     changes.append((entry, now))
         return changes
@@ -134,7 +132,7 @@ class Table:
     def _create(self, number: object, wire: Wire, *derived: Wire) -> object:
         if type(number) is not int or number < 0 or self._is_own(number):
             raise ValueError(f"not a container number of the other side: {number!r}")
-        value = FILLERS[wire[0]][0](wire)
+        value = KINDS_BY_TAG[wire[0]].make(wire)
         cls = type(value)
         if derived:
             value = self._special([DERIVED, None, *derived[1:]])([value])
@@ -152,23 +150,18 @@ class Table:
     def _fill(self, number: int, wire: Wire) -> str | None:
         """Fill a container; return its type's name if it gets shorter while it is being iterated over."""
         entry = self._entries[number]
-        create, fill = FILLERS[wire[0]]
-        if entry.cls is not type(create(wire)):
+        kind = KINDS_BY_TAG[wire[0]]
+        value: Any = entry.value
+        if kind is not KINDS[entry.cls] or not kind.fits(value, wire):
             raise TypeError(f"a {entry.cls.__name__} can't be filled from {wire[0]!r}")
         content = self._reader.content(wire)
         entry.nests = entry.nests or self._reader.is_nesting(entry.cls, content)
-        shortened = None
-        if entry.content is None:
-            fill(entry.value, content)
-        else:
-            value: Any = create(wire)
-            fill(value, content)
-            if entry.cls in _ITERATED_BLINDLY and _may_end_loop(entry.value, value):
-                shortened = entry.cls.__name__
-            _REPLACERS[entry.cls](entry.value, value)
-        entry.content = _CONTENTS[entry.cls](entry.value)
+        size = entry.cls.__len__(value) if entry.cls in _ITERATED_BLINDLY else 0  # type: ignore[attr-defined]  # they have one
+        kind.fill(value, content)
+        shortened = entry.content is not None and entry.cls in _ITERATED_BLINDLY and _may_end_loop(entry, size)
+        entry.content = kind.content(value)
         entry.epoch = self._epoch
-        return shortened
+        return entry.cls.__name__ if shortened else None
 
     def release(self) -> list[int]:
         """Stop sharing containers that the tests can't reach any more, and return their numbers; after `Writer.contents`.
@@ -227,16 +220,13 @@ class Writer(Encoder):
         for entry, now in self._table.changed():
             wires.append(self._content(entry, now))
         for entry in self._new:  # grows meanwhile
-            wires.append(self._content(entry, _CONTENTS[entry.cls](entry.value)))
+            wires.append(self._content(entry, KINDS[entry.cls].content(entry.value)))
         return wires
 
     def _content(self, entry: _Entry, now: _Content) -> Wire:
         self._agreed.append((entry, now))
-        value: Any = entry.value
-        if type(value) is entry.cls:
-            return [entry.number, encode_content(self, value)]
-        derived = self._table.opaque(value) or []
-        return [entry.number, encode_content(self, _FILLED_AS_BASE[entry.cls](value)), *derived[1:]]
+        derived = () if type(entry.value) is entry.cls else self._table.opaque(entry.value) or ()
+        return [entry.number, KINDS[entry.cls].encode(self, entry.value), *derived[1:]]
 
     def commit(self) -> None:
         """Record that the message was sent, so that both sides agree."""
@@ -257,95 +247,8 @@ class _SharedDecoder(Decoder):
         return self._refer(number)
 
 
-def _is_same(now: _Content, before: _Content) -> bool:
-    if type(now) is list and type(before) is list:
-        # By identity: `True` is not `1`, and comparing objects could call the program.
-        return len(now) == len(before) and all(map(operator.is_, now, before))
-    return now == before
-
-
-def _pairs(cls: Any) -> Callable[[Any], _Content]:
-    return lambda value: [*cls.keys(value), *cls.values(value)]
-
-
-_CONTENTS: dict[type, Callable[[Any], _Content]] = {
-    list: list.copy,
-    set: lambda value: list(set.__iter__(value)),
-    dict: _pairs(dict),
-    collections.OrderedDict: _pairs(collections.OrderedDict),
-    collections.Counter: _pairs(dict),
-    collections.defaultdict: lambda value: [value.default_factory, *value.keys(), *value.values()],
-    collections.deque: list,
-    bytearray: bytes,
-    array.array: array.array.tobytes,
-    io.StringIO: stream_content,
-    io.BytesIO: stream_content,
-}
-"""Functions that return a container's content in a form that can be compared."""
-_FILLED_AS_BASE: dict[type, Callable[[Any], object]] = {
-    list: list.copy,
-    set: lambda value: set(set.__iter__(value)),
-    dict: lambda value: dict(dict.items(value)),
-}
-"""Containers whose subclasses can be filled without their own methods, each with a function that returns the content."""
-
-
-def _replace_items(value: Any, new: Any) -> None:
-    value.clear()
-    value.extend(new)
-
-
-def _replace_pairs(value: Any, new: Any) -> None:
-    """Replace the pairs; if the keys are the same, iterators continue, as they do after an assignment of items."""
-    cls: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
-    if not _is_same([*cls.keys(value)], [*cls.keys(new)]):
-        cls.clear(value)
-    for key, item in cls.items(new):
-        cls.__setitem__(value, key, item)
-    if isinstance(value, collections.defaultdict):
-        value.default_factory = new.default_factory
-
-
-def _replace_set(value: Any, new: Any) -> None:
-    set.clear(value)
-    set.update(value, new)
-
-
-def _replace_stream(value: Any, new: Any) -> None:
-    if new.closed:
-        value.close()
-        return
-    value.seek(0)
-    value.truncate()
-    value.write(new.getvalue())
-    value.seek(new.tell())
-
-
-def _replace_slice(value: Any, new: Any) -> None:
-    value[:] = new
-
-
-_REPLACERS: dict[type, Callable[[Any, Any], None]] = {
-    list: lambda value, new: list.__setitem__(value, slice(None), new),
-    set: _replace_set,
-    dict: _replace_pairs,
-    collections.OrderedDict: _replace_pairs,
-    collections.Counter: _replace_pairs,
-    collections.defaultdict: _replace_pairs,
-    collections.deque: _replace_items,
-    bytearray: _replace_slice,
-    array.array: _replace_slice,
-    io.StringIO: _replace_stream,
-    io.BytesIO: _replace_stream,
-}
-"""Functions that give an existing container the content of another."""
-
-
-def add_container(cls: type, content: Callable[[Any], _Content], replace: Callable[[Any, Any], None]) -> None:
-    """Share instances of a further class, by functions as in `_CONTENTS` and `_REPLACERS`."""
-    _CONTENTS[cls], _REPLACERS[cls] = content, replace
-
-
+_FILLED_AS_BASE = frozenset({list, set, dict})
+"""Containers whose subclasses are read and filled without their own methods."""
 _ITERATED_BLINDLY = frozenset({list, bytearray, array.array, set})
 """A loop over one of these ends early when it is shortened, or a set when it changes; iterators over others raise."""
 _ITERATORS = (
@@ -354,10 +257,10 @@ _ITERATORS = (
 )
 
 
-def _may_end_loop(value: Any, new: Any) -> bool:
-    """Whether a container is being iterated over and the loop would miss something with the new content."""
-    cut_short = len(new) < len(value) or isinstance(value, set)
-    return cut_short and any(isinstance(referrer, _ITERATORS) for referrer in gc.get_referrers(value))
+def _may_end_loop(entry: _Entry, size: int) -> bool:
+    """Whether a container that was of this size is being iterated over and the loop would miss something."""
+    cut_short = entry.cls is set or entry.cls.__len__(entry.value) < size  # type: ignore[attr-defined]  # it has one
+    return cut_short and any(isinstance(referrer, _ITERATORS) for referrer in gc.get_referrers(entry.value))
 
 
 def _references_of_one_alone() -> int:

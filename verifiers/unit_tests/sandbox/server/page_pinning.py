@@ -14,7 +14,6 @@ import os
 import signal
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from ..isolation import syscalls
 
@@ -26,47 +25,34 @@ _REGISTER_BUFFERS = 0
 _SIZE_OF_PARAMETERS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What a child does while its page writes are observed."""
-
-    run: Callable[[], object]
-    """The function that the child runs; it may not return."""
-    await_end: Callable[[], object]
-    """Waits, in this process, until the child is done."""
-
-
-def pin_written_in(trial: Trial) -> bool:
-    """Pin this process's pages that a child writes to in a trial; return whether the system permits that."""
+def pin_written_by(run: Callable[[], object]) -> bool:
+    """Pin this process's pages that a child writes to when it runs a function; return whether the system permits that."""
+    # A second child, which does nothing, keeps unwritten pages shared even if this process writes to them.
+    children = _stopped(lambda: None), _stopped(run)
     try:
-        _pin(_written_in(trial))
+        _pin(_own_pages(children[-1]))
     except OSError:
         return False
-    return True
-
-
-def _written_in(trial: Trial) -> list[int]:
-    # A second child, which does nothing, keeps unwritten pages shared even if this process writes to them.
-    children = [_fork(lambda: None), _fork(trial.run)]
-    try:
-        trial.await_end()
-        return list(_own_pages(children[-1]))
     finally:
         for pid in children:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+    return True
 
 
-def _fork(run: Callable[[], object]) -> int:
+def _stopped(run: Callable[[], object]) -> int:
+    """The id of a child that has run a function and stands still; RuntimeError if the function failed."""
     parent = os.getpid()
     pid = syscalls.fork()
     if pid == 0:
         try:
             syscalls.die_with(parent)
             run()
-            signal.pause()
+            os.kill(os.getpid(), signal.SIGSTOP)
         finally:
-            os._exit(0)
+            os._exit(1)
+    if not os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
+        raise RuntimeError("the trial of what a child writes to has failed")
     return pid
 
 

@@ -27,6 +27,7 @@ from ..candidate import candidate
 from ..isolation import devices, probe, syscalls
 from ..isolation.jail import MIB, MOST_DESCRIPTORS, Jail, limit_descriptors, raise_stack_limit
 from ..protocol import packages, unpatched
+from ..protocol.channel import Channel, ChannelClosedError
 from ..protocol.limits import Limits
 from ..tester import tester
 from ..tester.report import MAX_REPORT
@@ -35,8 +36,7 @@ from . import whole_library
 from .child_processes import TESTER_LIFE_S, Child, TesterProcess, kill_strays
 from .cpu_affinity import YOUNG_S, Placement
 from .idle_detector import Idleness
-from .page_pinning import pin_written_in
-from .page_trial import trial
+from .page_pinning import pin_written_by
 
 PRELOADED = """
 abc array bisect collections collections.abc contextlib copy dataclasses datetime decimal enum fractions functools heapq io
@@ -56,6 +56,14 @@ _WAITING_S = 0.5
 """A job that has been idle for this long needs no CPU at the moment: another may run beside it."""
 _START_S = 60
 _TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
+_SAMPLE = """
+from typing import List
+
+
+def call(numbers: List[int]) -> int:
+    return sum(number for number in numbers if number > 1)
+"""
+_SAMPLE_CALL = ["call", ["h", 0], [["r", 0]], [], [[0, ["l", 3, 1, -2, True, 10]]], [0]]
 _MAX_REQUEST = 4096
 _MAX_DESCRIPTORS = 8
 
@@ -275,6 +283,7 @@ def _move_up(control: int) -> int:
     os.closerange(MOST_DESCRIPTORS, control + 1)
     limit_descriptors()
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, devices.NULL, inheritable=False)
     for number in range(_FIRST_OWN):
         if number != null:
             os.dup2(null, number, inheritable=False)
@@ -299,15 +308,29 @@ def _warm_up(wanted: Mapping[str, Any]) -> int:
     gc.collect()
     gc.freeze()
     gc.disable()
-    jail = Jail(frozenset())
-    with trial(functools.partial(_begin_trial, jail, os.getpid())) as watched:
-        pin_written_in(watched)
+    with _sample() as run:
+        pin_written_by(run)
     return taken_mib
 
 
-def _begin_trial(jail: Jail, server: int, descriptors: tuple[int, int, int]) -> None:
-    jail.confine((_NULL, _NULL, _NULL, *descriptors), jail.settings(_TRIAL_LIMITS), server)
-    candidate.answer_calls()
+@contextlib.contextmanager
+def _sample() -> Iterator[Callable[[], None]]:
+    """What every candidate does, by which pages that it writes to are found: it answers a tester's calls of a small program."""
+    (requests, asking), program, jail = os.pipe(), os.memfd_create("sample"), Jail(frozenset())
+    tester = Channel(_NULL, asking)
+    for request in (["resolve", None, ["call"], []], *[_SAMPLE_CALL] * 3):
+        tester.send(request)
+    os.close(asking)
+    os.write(program, json.dumps({"files": {"solution.py": _SAMPLE}, "main": "solution.py", "seed": 1}).encode())
+    settings, server = jail.settings(_TRIAL_LIMITS), os.getpid()
+
+    def run() -> None:
+        jail.confine((_NULL, _NULL, _NULL, requests, _NULL, program), settings, server)
+        with contextlib.suppress(ChannelClosedError):
+            candidate.serve()
+
+    with _closing(requests, program):
+        yield run
 
 
 def _load_library() -> int:

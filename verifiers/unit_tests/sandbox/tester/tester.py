@@ -31,7 +31,6 @@ from ..protocol.codec import Decoder
 from ..protocol.entry_points import SOLUTION_CLASS, entry_point_steps, reach
 from .analysis import name_resolution as resolution
 from .analysis.compilation import compile_prefix, compile_tests, leave_no_trace, tidied
-from .assert_cases import AssertCases, SplitAsserts
 from .comparison import Equality
 from .outcomes import Skipped, UnsupportedTestError
 from .report import (
@@ -240,26 +239,11 @@ class Tester:
         namespace = self._trusted_namespace()
         function = namespace[name] = self._session.value_of(answer)
         self._programs.add(name)
-        if self._everything:
-            self._check_asserts(namespace, lambda: reach(function, steps))
-        else:
-            self._run_test_code(tests.code, namespace)
-            check = _check_in(namespace)
-            self._case(lambda: check(reach(function, steps)), name="check")
-
-    def _check_asserts(self, namespace: dict[str, Any], find: Callable[[], object]) -> None:
-        """Run a check whose asserts are cases; an exception between them fails the rest."""
-        splitter = SplitAsserts()
-        tree = ast.fix_missing_locations(splitter.visit(ast.parse(self._tests["test"])))
-        self.report.write(total=splitter.count)
-        cases = namespace["__case__"] = AssertCases(self._write, self._session, self._failed_case)
-        self._run_test_code(compile(tree, TEST_FILE, "exec", dont_inherit=True), namespace)
-        check = _check_in(namespace)
-        result = self._run_case(lambda: check(find()))
-        if result is not None and not result["passed"]:
-            self._write(result, name="check")
-        else:
-            self.report.write(total=cases.finish())
+        self._run_test_code(tests.code, namespace)
+        check: Callable[[object], object] | None = namespace.get("check")
+        if not callable(check):
+            raise NameError("the tests define no function `check`")
+        self._case(lambda: check(reach(function, steps)), name="check")
 
     def _asserts(self) -> None:
         setup, statements = self._tests["setup"], self._tests["asserts"]
@@ -302,13 +286,6 @@ def _lines_of(error: BaseException) -> list[int]:
     """The test file's lines in an exception's traceback, the outermost first."""
     frames = traceback.walk_tb(error.__traceback__)
     return [line for frame, line in frames if frame.f_code.co_filename == TEST_FILE]
-
-
-def _check_in(namespace: Mapping[str, Any]) -> Callable[[object], object]:
-    check: Callable[[object], object] | None = namespace.get("check")
-    if not callable(check):
-        raise NameError("the tests define no function `check`")
-    return check
 
 
 _FAULTS_OF_TESTS = (NameError, ImportError)

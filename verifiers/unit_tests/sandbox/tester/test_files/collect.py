@@ -22,7 +22,7 @@ from .fixtures import OWN_FIXTURES
 from .pytest_api import Fixture, Mark, Parameters
 
 _BUILTIN_FIXTURES = """
-cache capfd capfdbinary caplog capsysbinary doctest_namespace pytestconfig record_property recwarn testdir
+cache capfd capfdbinary caplog capsysbinary doctest_namespace monkeypatch pytestconfig record_property recwarn testdir
 tmp_path tmp_path_factory tmpdir tmpdir_factory
 """
 _LEFT_OUT = frozenset({"skip", "xfail"})

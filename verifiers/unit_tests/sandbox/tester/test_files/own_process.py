@@ -33,9 +33,8 @@ class OwnProcessTester(Tester):
     _mirror: Mirror
 
     def _begin(self) -> None:
-        sources = list(_sources(self._tests))
-        text = "\n".join(sources)
-        code_guard.begin(code_guard.Watch(sources, lambda: self._session.has_answered, self._refuse_text))
+        text = "\n".join(_sources(self._tests))
+        code_guard.begin(code_guard.Watch(lambda: self._session.has_answered, self._refuse_text))
         self._mirror = Mirror(self._session, text)
         self._session.around_request = self._mirror.held
         if "unittest" in text:

@@ -1,0 +1,131 @@
+"""Trained agents without a language model, as `rlvr eval` and `rlvr play` read them: a table, or a multilayer perceptron."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+from gymnasium.vector import SyncVectorEnv, VectorEnv
+
+from agents.commands.common import DISABLED, make_one, with_options
+from agents.files.integrity import check_checksums
+from agents.registry import VALUE_AGENTS, tabular_classes
+from agents.rollouts.vector_adapter import with_token_info
+from agents.training.run import latest_checkpoint
+from rlvr_envs import StateEnv, TokenEnv, state_environment
+from verifiers import CheckpointError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from agents.policies.mlp import MLPPolicy
+    from agents.tabular import TabularAgent
+
+_TABLE = "state.json"
+_PERCEPTRON = Path("model", "architecture.json")
+
+
+@dataclass(frozen=True)
+class SavedAgent:
+    """The checkpoint of an agent that reads numbers rather than tokens."""
+
+    checkpoint: Path
+
+    @classmethod
+    def find(cls, model: str) -> SavedAgent | None:
+        """The last checkpoint of a run, or a checkpoint itself; None if it is none of such an agent."""
+        checkpoint = latest_checkpoint(Path(model)) or Path(model)
+        found = any((checkpoint / file).is_file() for file in (_TABLE, _PERCEPTRON))
+        return cls(checkpoint) if found else None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the agent learned a table."""
+        return (self.checkpoint / _TABLE).is_file()
+
+    def load_table(self, env: gymnasium.Env[Any, Any]) -> TabularAgent:
+        """Load the agent, for an environment with the same spaces as the one that it learned in.
+
+        Raises:
+            InvalidArgumentError: If the environment has other observations or actions.
+            CheckpointError: If the checkpoint is damaged, or of a version that saved no settings.
+        """
+        check_checksums(self.checkpoint)
+        state = json.loads((self.checkpoint / _TABLE).read_text(encoding="utf-8"))
+        cls, config_cls = tabular_classes(state["agent"])
+        if "config" not in state:
+            raise CheckpointError(
+                f"the checkpoint at {self.checkpoint} was saved by an earlier version, without the agent's settings: make the "
+                "agent in Python with the settings that it had, call its load() and then save(); or train it again"
+            )
+        agent = cls(env, config_cls(**state["config"]))
+        agent.load(self.checkpoint)
+        return agent
+
+    @functools.cached_property
+    def has_values(self) -> bool:
+        """Whether a perceptron has learned action values rather than a policy."""
+        from agents.training.checkpoint import agent_of
+
+        return agent_of(self.checkpoint) in VALUE_AGENTS
+
+    def load_perceptron(self, env: VectorEnv[Any, Any, Any], *, temperature: float, seed: int) -> MLPPolicy:
+        """Load the policy, at a temperature, for an environment with the same spaces as the one that it learned in.
+
+        Raises:
+            InvalidArgumentError: If the environment has other observations or actions, or values are to be sampled from.
+            CheckpointError: If the checkpoint is damaged.
+        """
+        from agents.policies.mlp import MLPPolicy
+
+        if self.has_values and temperature > 0:
+            raise InvalidArgumentError(
+                f"{self.checkpoint} holds action values, which are no log-probabilities to sample from: set --temperature 0"
+            )
+        policy = MLPPolicy.load(self.checkpoint, temperature=temperature, seed=seed)
+        wanted, actions, given = policy.observation_size, policy.vocab_size, MLPPolicy.for_env(env)
+        if (given.observation_size, given.vocab_size) != (wanted, actions):
+            raise InvalidArgumentError(
+                f"the perceptron at {self.checkpoint} reads {wanted} numbers and has {actions} actions, and the environment "
+                f"shows {given.observation_size} and has {given.vocab_size}: choose the environment that it learned in"
+            )
+        return policy
+
+
+def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
+    """Build an environment without tokens; that with numbered states for the name of a token environment.
+
+    Args:
+        name: As for `rlvr_envs.state_environment`.
+        split: Split of the data set, of an environment with numbered states.
+        arguments: Arguments of the environment.
+
+    Raises:
+        InvalidArgumentError: If it has tokens only.
+    """
+    make = state_environment(name)
+    own = {"split": split} if isinstance(make, type) and issubclass(make, StateEnv) else {}
+    env = make_one(name, make, with_options(own, arguments))
+    if isinstance(env.unwrapped, TokenEnv):
+        raise InvalidArgumentError(f"the environment {name!r} has tokens, which only a language model reads")
+    return env
+
+
+def vectorized(makers: Sequence[Callable[[], gymnasium.Env[Any, Any]]]) -> VectorEnv[Any, Any, Any]:
+    """Environments as a vector environment for rollouts of a perceptron."""
+    return with_token_info(SyncVectorEnv(makers, autoreset_mode=DISABLED))
+
+
+def check_table_temperature(temperature: float) -> None:
+    """Refuse a temperature that a table does not have.
+
+    Raises:
+        InvalidArgumentError: If it is neither 0 nor 1.
+    """
+    if temperature not in (0, 1):
+        raise InvalidArgumentError(
+            f"a table has no temperature: 0 plays the best actions, and 1 explores as in training; got {temperature:g}"
+        )

@@ -1,0 +1,148 @@
+"""Dialogues that outgrow what a model can read: the policy sums them up, or the results of earlier calls are dropped.
+
+Both wrap the interaction that answers the policy, which sees the whole dialogue as if nothing had been left out.
+`summarize_after=` and `drop_results_after=` of every environment build them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rlvr_envs.types import Interaction, Reply, Turn
+from verifiers import InvalidArgumentError, Message, Problem
+
+REQUEST = (
+    "\nThe conversation has become too long to go on with. Write a summary of it for yourself: what has been done and found so "
+    "far, and what is to be done next. You will see the problem again and this summary, and nothing else.\n"
+)
+HEADING = "Summary of the work so far:"
+NOTE = "[removed to save space]"
+
+Opening = Callable[[Problem], tuple[Message, ...]]
+"""Gives the messages that put a problem to the policy."""
+
+
+def problem_messages(problem: Problem) -> tuple[Message, ...]:
+    """The problem itself as messages, for an environment whose prompts add nothing to it."""
+    return (Message("user", problem.prompt),) if isinstance(problem.prompt, str) else problem.prompt
+
+
+@dataclass(frozen=True)
+class Summarize:
+    """Asks the policy for a summary once a dialogue is long, and goes on with the problem and the summary alone.
+
+    The request comes with the answer to a turn at whose end more than `after_tokens` are in view, so that there has to be room
+    for both, and for the summary, which is the policy's next turn. A summary is learned like any other turn: it earns what
+    comes of it.
+
+    Raises:
+        InvalidArgumentError: If `after_tokens` is not positive, or there is no request.
+    """
+
+    interaction: Interaction
+    """Answers all other turns; it sees neither requests nor summaries."""
+    after_tokens: int
+    """Number of tokens in view from which on a summary is asked for."""
+    request: str = REQUEST
+    """What the policy is told."""
+    heading: str = HEADING
+    """Text between the problem and the summary."""
+    opening: Opening = field(default=problem_messages, repr=False)
+    """Puts a problem to the policy, whose text ends with the summary."""
+
+    def __post_init__(self) -> None:
+        _check_limit(self.after_tokens)
+        if not self.request:
+            raise InvalidArgumentError("a summary needs a request, which tells the policy to write it; got ''")
+
+    def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
+        """Answer the last turn, ask for a summary with that, or begin anew with the summary that it is."""
+        if len(turns) > 1 and self._asks(turns[-2]):
+            text = f"{self.heading}\n{turns[-1].text.strip()}"
+            return Reply(context=self.opening(dataclasses.replace(problem, prompt=_extended(problem, text))))
+        reply = self.interaction(tuple(self._other(turns)), problem)
+        goes_on = reply is not None and not reply.ends and reply.context is None
+        if reply is None or not goes_on or turns[-1].context_tokens <= self.after_tokens:
+            return reply
+        return dataclasses.replace(reply, messages=(*reply.messages, Message("user", self.request)))
+
+    def _asks(self, turn: Turn) -> bool:
+        return turn.reply[-1:] == (Message("user", self.request),)
+
+    def _other(self, turns: Sequence[Turn]) -> Iterator[Turn]:
+        """The turns that are no summaries, without the requests."""
+        asked = False
+        for turn in turns:
+            if not asked:
+                yield dataclasses.replace(turn, reply=turn.reply[:-1]) if self._asks(turn) else turn
+            asked = self._asks(turn)
+
+
+@dataclass(frozen=True)
+class DropResults:
+    """Leaves a note in place of what tools have answered to earlier turns, once a dialogue is long.
+
+    The policy's turns stay in view as they were sampled.
+
+    Raises:
+        InvalidArgumentError: If `after_tokens` is not positive, or `keep` is negative.
+    """
+
+    interaction: Interaction
+    """Answers turns, with messages of the role `"tool"` among others."""
+    after_tokens: int
+    """Number of tokens in view from which on results are dropped."""
+    keep: int = 1
+    """Number of turns before the last one whose results stay."""
+    note: str = NOTE
+    """What stands in place of a result."""
+    opening: Opening = field(default=problem_messages, repr=False)
+    """Puts a problem to the policy."""
+
+    def __post_init__(self) -> None:
+        _check_limit(self.after_tokens)
+        if type(self.keep) is not int or self.keep < 0:
+            raise InvalidArgumentError(f"keep must be a whole number of at least 0, got {self.keep!r}")
+
+    def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
+        """Answer the last turn, after a shorter dialogue if there is something to drop."""
+        reply = self.interaction(turns, problem)
+        if reply is None or reply.ends or reply.context is not None or not reply.messages:
+            return reply
+        dropped = max(len(turns) - 1 - self.keep, 0)
+        before = max((index - self.keep for index, turn in enumerate(turns) if turn.context is not None), default=0)
+        results = (message for turn in turns[max(before, 0) : dropped] for message in turn.reply)
+        if turns[-1].context_tokens <= self.after_tokens or not any(map(_is_result, results)):
+            return reply
+        context: list[Message | Turn] = [*self.opening(problem)]
+        for index, turn in enumerate(turns):
+            shown = turn.reply if turn.shown is None else turn.shown
+            said = shown if index >= dropped else map(self._shortened, shown)
+            context += [turn, *said]
+        return dataclasses.replace(reply, context=tuple(context))
+
+    def _shortened(self, message: Message) -> Message:
+        return dataclasses.replace(message, content=self.note) if _is_result(message) else message
+
+
+def _is_result(message: Message) -> bool:
+    return message.role == "tool"
+
+
+def _check_limit(after_tokens: object) -> None:
+    if type(after_tokens) is not int or after_tokens < 1:
+        raise InvalidArgumentError(f"after_tokens must be a whole number of at least 1, got {after_tokens!r}")
+
+
+def _extended(problem: Problem, text: str) -> str | tuple[Message, ...]:
+    """A problem's prompt with a text below it: below its last user message, or as one, where it is a chat."""
+    if isinstance(problem.prompt, str):
+        return f"{problem.prompt}\n\n{text}"
+    users = [index for index, message in enumerate(problem.prompt) if message.role == "user"]
+    if not users:
+        return (*problem.prompt, Message("user", text))
+    last = users[-1]
+    asked = Message("user", f"{problem.prompt[last].content}\n\n{text}")
+    return (*problem.prompt[:last], asked, *problem.prompt[last + 1 :])

@@ -1,0 +1,163 @@
+"""The two libraries of games, and asking the program in the sandbox that plays them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.metadata
+import importlib.util
+import json
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from verifiers import InvalidArgumentError, VerifierFailureError, missing_dependency, unknown_name
+from verifiers.unit_tests import ProgramRunner
+
+_TURN_S = 30.0
+"""Processor time, in seconds, that playing a game up to its last turn may take."""
+_MEMORY_MIB = 2048
+_CORPORA = "nltk_data"
+_KEPT = 1024
+"""Number of states that are kept: the verifier asks for the one that the last turn led to, which was answered before."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library of games."""
+
+    name: str
+    """As users write it."""
+    module: str
+    distribution: str
+    version: str
+    """The release that is supported: another plays and pays otherwise."""
+    extra: str
+
+    def require(self, purpose: str) -> None:
+        """Check that the supported release is installed.
+
+        Raises:
+            MissingDependencyError: If the library is not installed.
+            InvalidArgumentError: If another release is.
+        """
+        if importlib.util.find_spec(self.module) is None:
+            raise missing_dependency(self.distribution, self.extra, purpose)
+        found = importlib.metadata.version(self.distribution)
+        if found != self.version:
+            raise InvalidArgumentError(
+                f"{purpose} needs {self.distribution} {self.version}, found {found}, whose games may differ. Install it with: "
+                f"pip install {self.distribution}=={self.version}"
+            )
+
+
+TEXTARENA = Library("TextArena", "textarena", "textarena", "0.7.4", "textarena")
+GEM = Library("GEM", "gem", "gem-llm", "0.1.0", "gem")
+LIBRARIES: Mapping[str, Library] = {library.module: library for library in (TEXTARENA, GEM)}
+
+
+class TextGame(NamedTuple):
+    """One game: all that is needed to play it again."""
+
+    library: str
+    """`"textarena"` or `"gem"`."""
+    game: str
+    """Its id there."""
+    seed: int
+    arguments: str
+    """What its environment is made with beside the id, as the text of a dictionary."""
+    isolation: str
+    """How much isolation the sandbox has to have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What the last of some turns led to."""
+
+    text: str
+    """What the player is told."""
+    reward: float
+    """What the turn earned."""
+    over: bool
+    won: bool
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def replay(game: TextGame, turns: tuple[str, ...]) -> Played:
+    """Play a game again; without turns, say how it begins.
+
+    Raises:
+        UnknownNameError: If the library has no such game.
+        InvalidArgumentError: If the game can't be played here: it takes more players, other arguments, or what can't be had.
+        SandboxUnavailableError: If the system provides less isolation than requested.
+        VerifierFailureError: If the game raises at a turn, or goes past a limit of time and memory.
+    """
+    request = {
+        "library": game.library,
+        "name": game.game,
+        "arguments": game.arguments,
+        "seed": game.seed,
+        "turns": turns,
+    }
+    output = _runner(game.library, game.isolation)(_program(), json.dumps(request), timeout_s=_TURN_S)
+    if not output.stdout.endswith("}\n"):
+        last = (output.stderr.strip().splitlines() or [""])[-1]
+        name = LIBRARIES[game.library].name
+        raise VerifierFailureError(f"{name}'s game {game.game!r} broke ({output.failure}): {last[-300:]}".rstrip(": "))
+    reply = json.loads(output.stdout)
+    if "refused" in reply:
+        raise _refusal(game, *reply["refused"])
+    return Played(**reply)
+
+
+@functools.lru_cache(maxsize=4)
+def _runner(library: str, isolation: str) -> ProgramRunner:
+    """The sandbox with the library loaded, and NLTK's corpora at hand where they are beside the packages."""
+    corpora = [_CORPORA] if importlib.util.find_spec(_CORPORA) else []
+    packages = (library, "numpy", "nltk", *corpora)
+    return ProgramRunner(packages=packages, isolation=isolation, memory_mib=_MEMORY_MIB)
+
+
+@functools.cache
+def _program() -> str:
+    return files(__package__).joinpath("jailed.py").read_text(encoding="utf-8")
+
+
+_REMEDIES = {
+    "make": "Check the arguments; games that need a server or files that are not installed can't be played in the sandbox, "
+    "which has no network",
+    "start": "Only games of one player can be played, without a server or files that are not installed",
+}
+
+
+def _refusal(game: TextGame, kind: str, reason: str, known: Sequence[str]) -> Exception:
+    name = LIBRARIES[game.library].name
+    if kind == "game":
+        return unknown_name(f"game of {name}", reason, list(known))
+    if kind == "corpus":
+        return InvalidArgumentError(
+            f"{name}'s game {game.game!r} needs NLTK's corpus {reason!r}, which the sandbox does not find. Install it with: "
+            f"python -m nltk.downloader -d {Path(sysconfig.get_path('purelib')) / _CORPORA} {reason}"
+        )
+    return InvalidArgumentError(f"{name}'s game {game.game!r} can't be played: {reason}. {_REMEDIES[kind]}")
+
+
+def as_text(arguments: object) -> str:
+    """The arguments of a game as the text of a dictionary, the same for equal ones.
+
+    Raises:
+        InvalidArgumentError: If they are no plain data by name.
+    """
+    if isinstance(arguments, Mapping) and all(isinstance(name, str) for name in arguments):
+        text = repr({name: arguments[name] for name in sorted(arguments)})
+        try:
+            if ast.literal_eval(text) == dict(arguments):
+                return text
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            pass
+    raise InvalidArgumentError(
+        f"arguments must map names to numbers, texts, lists and other plain data, got {arguments!r}"[:300]
+    )

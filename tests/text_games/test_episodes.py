@@ -1,0 +1,232 @@
+"""Games of TextArena and GEM as episodes: what they pay, what follows from the turns alone, and what stays in the sandbox."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import rlvr_envs
+from rlvr_envs.tasks import GEMGames, TextArena
+from rlvr_envs.text_games import TextGame, library, play
+from rlvr_envs.text_games.library import replay
+from tests.games.playing import Player, played
+from verifiers import InvalidArgumentError, Outcome, UnknownNameError, VerifierFailureError
+
+IDS = ("rlvr/TextArena-v0", "rlvr/GEM-v0")
+
+
+def halving(low: int, high: int, written: str) -> Player:
+    """Guesses the middle of what is left."""
+
+    def player(history: list[tuple[str, str]]) -> str:
+        least, most = low, high
+        for move, told in history:
+            guess = int(re.findall(r"\d+", move)[0])
+            least, most = (guess + 1, most) if "higher" in told else (least, guess - 1)
+        return written.format((least + most) // 2)
+
+    return player
+
+
+def hanoi(disks: int, written: str, pegs: str = "ABC") -> list[str]:
+    """The shortest way to move a tower from the first peg to the last."""
+
+    def moved(count: int, source: str, target: str, other: str) -> list[str]:
+        if not count:
+            return []
+        return [
+            *moved(count - 1, source, other, target),
+            written.format(source, target),
+            *moved(count - 1, other, target, source),
+        ]
+
+    return moved(disks, pegs[0], pegs[2], pegs[1])
+
+
+@pytest.mark.parametrize(
+    ("env_id", "arguments", "player"),
+    [
+        (IDS[0], {"game": "GuessTheNumber-v0"}, halving(1, 20, "I say [{}].")),
+        (IDS[1], {"game": "game:GuessTheNumber-v0-easy"}, halving(1, 10, r"I say \boxed{{{}}}.")),
+        (IDS[0], {"game": "TowerOfHanoi-v0"}, lambda history: hanoi(3, "[{} {}]")[len(history)]),
+        (IDS[1], {"game": "game:TowerofHanoi-v0-easy"}, lambda history: hanoi(3, r"\boxed{{{} {}}}")[len(history)]),
+    ],
+)
+def test_who_plays_as_well_as_can_be_wins(env_id: str, arguments: dict[str, Any], player: Player) -> None:
+    env: Any = gymnasium.make(env_id, max_new_tokens=400, **arguments).unwrapped
+    for problem in range(5):
+        earned, terminated, verdict = played(env, problem, player)
+        assert (earned, terminated, verdict.outcome) == (pytest.approx(1.0), True, Outcome.CORRECT)
+
+
+def test_a_game_may_pay_a_share_and_says_what_is_wrong_with_a_move() -> None:
+    env: Any = gymnasium.make(IDS[0]).unwrapped
+    told: list[str] = []
+
+    def player(history: list[tuple[str, str]]) -> str:
+        told[:] = [text for _, text in history]
+        return "seven"
+
+    earned, terminated, verdict = played(env, 0, player)
+    assert "invalid move" in told[0].lower()
+    assert 0 <= earned < 1
+    assert (terminated, verdict.score) == (True, earned)
+    assert verdict.outcome is (Outcome.SCORED if earned else Outcome.INCORRECT)
+
+
+def test_turns_are_paid_as_they_are_played_and_the_last_by_the_verdict() -> None:
+    env: Any = gymnasium.make(IDS[1], game="game:TowerofHanoi-v0-easy", max_new_tokens=400).unwrapped
+    env.reset(options={"problem": 0})
+    paid = []
+    for move in hanoi(3, r"\boxed{{{} {}}}"):
+        _, reward, terminated, _, info = env.step_many([*env.tokenizer.encode(move), env.tokenizer.eos_token])
+        paid.append(reward)
+    assert terminated
+    assert paid[-1] == info["verdict"].score
+    assert sum(paid) == pytest.approx(1.0)
+    env.reset(options={"problem": 0})
+    *_, reward, terminated, truncated, info = env.step_many([*env.tokenizer.encode("no move"), env.tokenizer.eos_token])
+    assert (reward, terminated, truncated, info["verdict"].outcome) == (-0.1, True, False, Outcome.SCORED)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_it_is_an_environment(env_id: str) -> None:
+    check_env(gymnasium.make(env_id).unwrapped, skip_render_check=True)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "moves"), [(IDS[0], ["[3]", "[30]", "[11]"]), (IDS[1], [r"\boxed{3}", r"\boxed{30}", r"\boxed{7}"])]
+)
+def test_a_fork_and_a_restored_state_go_on_alike(env_id: str, moves: list[str]) -> None:
+    env: Any = gymnasium.make_vec(env_id, num_envs=3, copy=True)
+    env.reset(options={"problems": np.zeros(3, dtype=np.int64)})
+    end = env.unwrapped.tokenizer.eos_token
+
+    def say(move: str, rows: list[int]) -> Any:
+        tokens = np.array([*env.unwrapped.tokenizer.encode(move), end])
+        counts = np.array([len(tokens) if row in rows else 0 for row in range(3)])
+        return env.unwrapped.step_many(np.tile(tokens, (3, 1)), counts)
+
+    say(moves[0], [0])
+    state = env.unwrapped.get_state(0)
+    env.unwrapped.fork(0, np.array([1]))
+    env.unwrapped.set_state(2, state)
+    for move in moves[1:]:
+        observation, reward, *_ = say(move, [0, 1, 2])
+        assert len({row.tobytes() for row in observation["tokens"]}) == 1
+        assert len(set(reward.tolist())) == 1
+    replay.cache_clear()  # another process has no memory of the game
+    other: Any = gymnasium.make(env_id).unwrapped
+    other.reset(options={"state": state})
+    for move in moves[1:]:
+        single, *_ = other.step_many([*other.tokenizer.encode(move), end])
+    length = int(single["length"][0])
+    assert single["tokens"][:length].tolist() == observation["tokens"][0][:length].tolist()
+
+
+def test_the_same_seed_makes_the_same_game_in_every_process() -> None:
+    code = (
+        "from rlvr_envs.tasks import TextArena, GEMGames\n"
+        "for game in ('Minesweeper-v0', '2048-v0'): print(repr(TextArena(game=game, seed=5)[3]))\n"
+        "print(repr(GEMGames(game='game:Sudoku-v0-easy', seed=5)[3]))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    here = [TextArena(game=game, seed=5)[3] for game in ("Minesweeper-v0", "2048-v0")]
+    assert run.stdout.splitlines() == [
+        *map(repr, here),
+        repr(GEMGames(game="game:Sudoku-v0-easy", seed=5)[3]),
+    ]
+    assert here[1].prompt != TextArena(game="2048-v0", seed=6)[3].prompt
+    assert here[1].prompt != TextArena("test", game="2048-v0", seed=5)[3].prompt
+
+
+def test_random_numbers_of_the_caller_are_left_alone() -> None:
+    random.seed(1)
+    np.random.seed(1)
+    before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index,union-attr]
+    replay.cache_clear()
+    problem = TextArena(game="2048-v0", seed=9)[0]
+    play(problem.reference, ["[left]", "[up]"])  # type: ignore[arg-type]
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # type: ignore[index,union-attr]
+    assert "textarena" not in {name for name in sys.modules if name == "textarena.envs.Game2048.env"}
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "error", "message"),
+    [
+        (TextArena, {"game": "Mastermynd-v0"}, UnknownNameError, "unknown game of TextArena .*Did you mean 'Mastermind-v0'"),
+        (TextArena, {"game": "TicTacToe-v0"}, InvalidArgumentError, "players has to be 2.*Only games of one player"),
+        (TextArena, {"game": "PublicGoodsGame-v0"}, InvalidArgumentError, "this is a game of several players"),
+        (TextArena, {"game": "TwentyQuestions-v0"}, InvalidArgumentError, "can't be played: .*no network"),
+        (TextArena, {"game": "Hangman-v0"}, InvalidArgumentError, r"NLTK's corpus 'words', .*python -m nltk.downloader -d"),
+        (TextArena, {"arguments": {"max_turn": 3}}, InvalidArgumentError, "unexpected keyword argument 'max_turn'"),
+        (TextArena, {"arguments": {"max_turns": object()}}, InvalidArgumentError, "arguments must map names to numbers"),
+        (TextArena, {"arguments": [3]}, InvalidArgumentError, "arguments must map names"),
+        (TextArena, {"game": 3}, InvalidArgumentError, "game must be the id of a game of TextArena, got 3"),
+        (TextArena, {"split": "dev"}, UnknownNameError, "unknown split 'dev'"),
+        (TextArena, {"seed": -1}, InvalidArgumentError, "seed must be a whole number at least 0, got -1"),
+        (TextArena, {"max_prompt_bytes": 5}, InvalidArgumentError, "begins with more than 5 bytes for each of 50 seeds"),
+        (TextArena, {"isolation": "some"}, InvalidArgumentError, "isolation"),
+        (GEMGames, {"game": "math:GSM8K"}, UnknownNameError, "unknown game of GEM 'math:GSM8K'"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(cls: Any, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        cls(**arguments)
+
+
+def test_arguments_change_the_game() -> None:
+    env: Any = gymnasium.make(IDS[0], arguments={"min_number": 5, "max_number": 5}).unwrapped
+    assert played(env, 0, lambda history: "[5]")[0] == 1.0
+
+
+class TestBrokenGames:
+    """What a game breaks costs its own episode alone."""
+
+    @pytest.mark.parametrize("problem", ["raises", "hangs"])
+    def test_the_episode_is_masked(self, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        body = {"raises": "raise KeyError('board')", "hangs": "while True: pass"}[problem]
+        monkeypatch.setattr(library, "_TURN_S", 1.0)
+        program = library._program().replace("over, _ = self._env.step(action=text)", body)
+        monkeypatch.setattr(library, "_program", lambda: program)
+        replay.cache_clear()
+        env: Any = gymnasium.make_vec(IDS[0], num_envs=2)
+        env.reset(options={"problems": np.array([0, 1])})
+        tokens = np.array([*env.unwrapped.tokenizer.encode("[1]"), env.unwrapped.tokenizer.eos_token])
+        _, reward, terminated, truncated, info = env.unwrapped.step_many(
+            np.tile(tokens, (2, 1)), np.array([len(tokens), 2])
+        )
+        assert np.isnan(reward[0])
+        assert reward[1] == 0.0
+        assert (terminated.tolist(), truncated.tolist()) == ([False, False], [True, False])
+        assert info["verdict"][0].outcome is Outcome.VERIFIER_ERROR
+        assert "TextArena's game 'GuessTheNumber-v0' broke" in str(info["verdict"][0].detail)
+        replay.cache_clear()
+
+    def test_a_game_that_went_on_without_being_asked_is_an_error(self) -> None:
+        game = TextArena(arguments={"min_number": 5, "max_number": 5})[0].reference
+        assert isinstance(game, TextGame)
+        with pytest.raises(VerifierFailureError, match="the game was over before the last turn"):
+            replay(game, ("[5]", "[5]"))
+
+
+def test_what_a_game_says_never_becomes_a_special_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = library._program().replace("told = self._news()", "told = '<|im_end|>' + chr(0) + self._news()")
+    monkeypatch.setattr(library, "_program", lambda: program)
+    replay.cache_clear()
+    env: Any = gymnasium.make(IDS[0]).unwrapped
+    env.reset(options={"problem": 0})
+    end = env.tokenizer.eos_token
+    observation, *_, info = env.step_many([*env.tokenizer.encode("[1]"), end])
+    inserted = observation["tokens"][int(observation["length"][0]) - info["inserted"] : int(observation["length"][0])]
+    assert end not in inserted.tolist()
+    assert "<|im_end|>" in rlvr_envs.decode(env.tokenizer, inserted)
+    replay.cache_clear()
