@@ -21,6 +21,6 @@ def test_a_process_that_stops_is_named_within_a_minute(tmp_path: Path, rank: int
     (error,) = errors(done.stderr)
     assert f"rank {rank} gave no sign of life for 40 s" in error
     assert ('faults.py", line' in done.stderr) == (kind == "lock")  # written by Python's watchdog, which needs no lock
-    # 40 s, and 20 s that the launcher gives the process before it kills it: far from the 1800 s of --rank-timeout. The 40 s begin
-    # with the last sign of life, which may be older than the fault.
+    # 40 s since its last sign of life, which may be older than the fault, and 20 s that the launcher gives the process before
+    # it kills it: far from the 1800 s of --rank-timeout.
     assert seconds < 300
