@@ -24,6 +24,7 @@ from agents.batch import Batch, make_batch, require_equal_groups
 from agents.config import AgentConfig
 from agents.distributed.parts import whole_state
 from agents.distributed.ranks import MOST_GATHERING, Ranks, Sharding, active_ranks
+from agents.distributed.requirements import check_sharding, objection_to_rows
 from agents.distributed.rollouts import play_divided
 from agents.evaluation import Evaluation, evaluate
 from agents.importance import Correction, importance_weights
@@ -33,11 +34,13 @@ from agents.policies.trainable import TokenOutputs, TrainablePolicy, check_membe
 from agents.policies.transformers.lora import has_adapter
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.results.evaluation_record import EvaluationRecord
-from agents.rollouts.loop import Episode, rollout
+from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout
 from agents.rollouts.problem_order import episodes_of_step
+from agents.rollouts.states import require_states
 from agents.seeding import mix
 from agents.training.agent_state import agent_state, components_of, restore
 from agents.training.batch_passes import state_values, token_logprobs
+from agents.training.carried import CarriedGroup, Unfinished, collect_carried, num_policy_tokens
 from agents.training.checkpoint import load_checkpoint, save_checkpoint
 from agents.training.critic import make_critic
 from agents.training.health import Health
@@ -107,6 +110,8 @@ class Agent(abc.ABC):
         """Number of training steps done, each on one batch of episodes."""
         self.rounds = 0
         """Number of rounds of problems drawn; more than `steps` if a step draws several."""
+        self.carried: tuple[CarriedGroup, ...] = ()
+        """The groups that were begun, and that the next step plays on (`carried_groups`)."""
         self.tokens = 0
         """Number of tokens generated so far, including those of completions that were not trained on."""
         self._generated = 0  # in the current step
@@ -142,41 +147,17 @@ class Agent(abc.ABC):
                 "the reference of a model with an adapter is the model without the adapter, which can't be synced: leave "
                 "`reference_sync_every` out"
             )
-        objection = self._objection_to_rows() if self.ranks.gathers == "rows" else None
+        if config.carried_groups and type(self).collect is not Agent.collect:
+            raise InvalidArgumentError(
+                f"carried_groups={config.carried_groups} interrupts the episodes of a step, and {type(self).__name__} plays a "
+                "step in a way of its own: leave `carried_groups` out"
+            )
+        objection = objection_to_rows(self) if self.ranks.gathers == "rows" else None
         if objection is not None:
             raise InvalidArgumentError(
                 f"only the numbers of rows are to be gathered, and {objection}: gather trajectories instead"
             )
-        self._check_sharding(policy, config)
-
-    def _check_sharding(self, policy: TrainablePolicy, config: AgentConfig) -> None:
-        if self.ranks.sharding is None:
-            return
-        if self.ranks.size == 1:
-            raise InvalidArgumentError(
-                "weights can't be divided among a single process: start several, or leave `shard` out"
-            )
-        if not isinstance(policy, CausalLMPolicy):
-            raise InvalidArgumentError(
-                f"weights of a {type(policy).__name__} can't be divided among ranks, only those of a transformers model: "
-                "leave `shard` out"
-            )
-        if self.sampler is not policy:
-            raise InvalidArgumentError(
-                f"a {type(self.sampler).__name__} takes its weights from one process that has all of them, and here they are "
-                "divided among ranks: sample with the policy itself, or leave `shard` out"
-            )
-        if config.lag:
-            raise InvalidArgumentError(
-                f"lag={config.lag} samples with a copy of all weights, which are divided among ranks here: leave one of the "
-                "two out"
-            )
-        if self.needs_whole_weights:
-            raise InvalidArgumentError(
-                f"{type(self).__name__} computes with vectors as long as all weights together, and with derivatives of passes "
-                "at other weights than the model's, so its weights can't be divided among ranks: leave `shard` out, or choose "
-                "an agent that follows the gradient itself, such as ppo"
-            )
+        check_sharding(self)
 
     def _shard(self, sharding: Sharding) -> None:
         """Divide all weights among the ranks: after they were copied, and before the optimiser is made for them."""
@@ -191,20 +172,8 @@ class Agent(abc.ABC):
         """Whether each rank trains on the episodes that it played, and gets only the numbers of the others' rows."""
         wanted = self.ranks.gathers
         if wanted == "auto":
-            return self.ranks.size > MOST_GATHERING and self._objection_to_rows() is None
+            return self.ranks.size > MOST_GATHERING and objection_to_rows(self) is None
         return wanted == "rows" and self.ranks.size > 1
-
-    def _objection_to_rows(self) -> str | None:
-        """Why this agent needs the tokens of all episodes on every rank; None if it does not."""
-        if self.config.critic is not None:
-            return "advantages are whitened over the critic's values of all tokens"
-        if self.config.needs_reference and self.config.kl_placement == "reward":
-            return "with kl_placement='reward' the rewards of all tokens depend on their log-probabilities"
-        if self.config.lag:
-            return f"with lag={self.config.lag} a checkpoint holds the batches that were sampled ahead, with all tokens"
-        if not self.advantages_from_rewards:
-            return f"{type(self).__name__} does not say, by `advantages_from_rewards = True`, that rewards are all it needs"
-        return None
 
     # Defined by each agent
 
@@ -292,6 +261,8 @@ class Agent(abc.ABC):
         """
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
         self.check_env(env)
+        if self.config.carried_groups:
+            require_states(env, f"carried_groups={self.config.carried_groups} interrupts episodes, and ")
         self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
         self.learner.run_steps = steps * self.config.epochs * self.config.minibatches
         self.learner.config.check_schedule(self.learner.run_steps)
@@ -329,6 +300,7 @@ class Agent(abc.ABC):
             metrics = summarize(sampled.trajectories) | dict(sampled.metrics) | self.update(sampled.trajectories)
             if self.lagged is None:
                 self.rounds += sampled.rounds
+                self.carried = sampled.carried
             else:
                 self.lagged.learned()
                 metrics |= arrived.metrics()
@@ -366,7 +338,7 @@ class Agent(abc.ABC):
             arrived = (
                 self.ranks.together(lagged.next)
                 if lagged
-                else Arrived(self.sample(env, self.rounds), age=0, waited_s=0.0)
+                else Arrived(self.sample(env, self.rounds, self.carried), age=0, waited_s=0.0)
             )
             if arrived.sampled.seen is not None:
                 self._verifier_watch.see_all(arrived.sampled.seen)
@@ -380,12 +352,23 @@ class Agent(abc.ABC):
                 self._keep(run)
             raise
 
-    def sample(self, env: VectorEnv[Any, Any, Any], first_round: int) -> Sampled:
-        """Call `collect` with the sampler's current weights, and measure it."""
+    def sample(self, env: VectorEnv[Any, Any, Any], first_round: int, carried: Sequence[CarriedGroup] = ()) -> Sampled:
+        """Sample a batch with the sampler's current weights, and measure it.
+
+        Args:
+            env: The environment.
+            first_round: Number of the first round of problems.
+            carried: The groups that earlier steps have begun.
+        """
         started, verified = time.perf_counter(), _verification_seconds(env)
         self._generated = 0
         with self.sampler.sampling() as metrics:
-            trajectories, rounds = self.collect(env, first_round)
+            if self.config.carried_groups:
+                collected = collect_carried(self, env, first_round, carried)
+                trajectories, rounds, rest = collected.trajectories, 1, collected.carried
+                metrics = {**metrics, **collected.metrics}
+            else:
+                (trajectories, rounds), rest = self.collect(env, first_round), ()
         return Sampled(
             trajectories,
             rounds,
@@ -394,6 +377,7 @@ class Agent(abc.ABC):
             dict(metrics),
             time.perf_counter() - started,
             None if verified is None else (_verification_seconds(env) or 0.0) - verified,
+            rest,
         )
 
     def sampling_copy(self, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks, stopped: threading.Event) -> Self:
@@ -414,22 +398,44 @@ class Agent(abc.ABC):
 
         Each rank plays its own groups, and all return all trajectories, in the order of `episodes`.
         """
-        see = (self._verifier_watch if self._seen is None else self._seen).see
-
-        def ended(trajectory: Trajectory) -> None:
-            see(trajectory)
-            self.check_episode(trajectory)
-
-        acting: Policy = policy or self.sampler
-        if self._stopped is not None:
-            acting = StoppablePolicy(acting, self._stopped)
+        acting = self._stoppable(policy or self.sampler)
 
         def play_own(mine: Sequence[Episode]) -> list[Trajectory]:
-            return rollout(env, acting, mine, on_episode=ended)
+            return rollout(env, acting, mine, on_episode=self._ended)
 
-        played = play_divided(self.ranks, episodes, play_own, seen=see, rows=self._gathers_rows)
-        self._generated += sum(int(trajectory.policy_mask.sum()) for trajectory in played)
+        played = play_divided(self.ranks, episodes, play_own, seen=self._see, rows=self._gathers_rows)
+        self._generated += num_policy_tokens(played)
         return played
+
+    def play_on(
+        self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Unfinished], policy: Policy, tokens: int
+    ) -> list[Trajectory | PartialEpisode]:
+        """Play episodes as `play` does, and interrupt each when it has `tokens` more of the policy."""
+        acting = self._stoppable(policy)
+
+        def play_own(mine: Sequence[Unfinished]) -> list[Trajectory | PartialEpisode]:
+            done: dict[int, Trajectory | PartialEpisode] = {}
+            for index, played in play_on(env, acting, mine, tokens):
+                done[index] = played
+                if isinstance(played, Trajectory):
+                    self._ended(played)
+            return [done[index] for index in range(len(mine))]
+
+        played = play_divided(self.ranks, episodes, play_own, seen=self._see)
+        self._generated += num_policy_tokens(played) - num_policy_tokens(episodes)
+        return played
+
+    def _stoppable(self, policy: Policy) -> Policy:
+        return policy if self._stopped is None else StoppablePolicy(policy, self._stopped)
+
+    def _ended(self, trajectory: Trajectory) -> None:
+        """Count and check an episode that this rank has played."""
+        self._see(trajectory)
+        self.check_episode(trajectory)
+
+    def _see(self, played: Trajectory | PartialEpisode) -> None:
+        if isinstance(played, Trajectory):
+            (self._verifier_watch if self._seen is None else self._seen).see(played)
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
         """Return the episodes of round `number`, a pure function of the number and the seed."""
@@ -522,7 +528,7 @@ class Agent(abc.ABC):
         """The importance correction: samples of another sampler or of older weights are weighted unless the config objects."""
         if self.config.importance_correction is not None:
             return self.config.importance_correction
-        on_policy = self.sampler is self.policy and self.lagged is None
+        on_policy = self.sampler is self.policy and self.config.older_weights is None
         return Correction.NONE if on_policy else Correction.TOKEN_TRUNCATE
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:

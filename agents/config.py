@@ -86,10 +86,18 @@ class AgentConfig:
     lag: int = 0
     """Number of updates between the weights that sample a batch and those that learn from it; above 0, batches are sampled
     while earlier ones are verified and learned from."""
+    carried_groups: int = 0
+    """Number of groups that a step plays beside `problems_per_step`. The step ends as soon as `problems_per_step` groups are
+    done; the others are carried over the update and played on with the new weights (partial rollouts). 0 carries none."""
+    segment_tokens: int = 256
+    """Number of tokens by which unfinished episodes go on before it is looked which groups are done, if `carried_groups` is
+    above 0."""
+    max_carried_steps: int = 4
+    """Largest number of updates that a group is carried over; the step after the last of them waits for it."""
     importance_correction: Correction | None = None
     """How off-policy tokens are weighted, which are those that another engine or older weights sampled; `none` takes the
-    sampler's log-probabilities for the learner's. By default it is `none` if the policy itself samples without a lag, and
-    `token-truncate` if an engine or older weights do."""
+    sampler's log-probabilities for the learner's. By default it is `none` if the policy itself samples with the current weights
+    alone, and `token-truncate` if an engine or older weights do."""
     importance_cap: float = 2.0
     """Largest importance weight."""
     importance_floor: float = 0.0
@@ -128,7 +136,7 @@ class AgentConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name in ("problems_per_step", "group_size", "epochs", "minibatches"):
+        for name in _AT_LEAST_1:
             if getattr(self, name) < 1:
                 raise InvalidArgumentError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name, choices in _CHOICES.items():
@@ -144,6 +152,11 @@ class AgentConfig:
             )
         if not 0 <= self.lag <= _MOST_LAG:
             raise InvalidArgumentError(f"lag must be from 0 to {_MOST_LAG}, got {self.lag}")
+        if not 0 <= self.carried_groups <= self.problems_per_step:
+            raise InvalidArgumentError(
+                f"carried_groups must be from 0 to problems_per_step={self.problems_per_step}, so that the groups carried to a "
+                f"step fit into its batch, got {self.carried_groups}"
+            )
         if not 0 <= self.importance_floor <= 1:
             raise InvalidArgumentError(
                 f"importance_floor must be from 0 to 1, the weight of on-policy samples, got {self.importance_floor}"
@@ -218,6 +231,13 @@ class AgentConfig:
         self.kl_schedule()  # raises if the settings are inconsistent
 
     @property
+    def older_weights(self) -> str | None:
+        """The setting by which older weights than those that learn sample some tokens; None if there is none."""
+        return next(
+            (f"{name}={getattr(self, name)}" for name in ("lag", "carried_groups") if getattr(self, name)), None
+        )
+
+    @property
     def has_kl_term(self) -> bool:
         """Whether the KL term has a positive weight at any step."""
         return self.kl_coefficient > 0 or bool(self.kl_coefficient_end)
@@ -254,5 +274,6 @@ _CHOICES: dict[str, type[enum.StrEnum]] = {
     "kl_estimator": KLEstimator,
     "importance_correction": Correction,
 }
+_AT_LEAST_1 = ("problems_per_step", "group_size", "epochs", "minibatches", "segment_tokens", "max_carried_steps")
 _OPTIONAL = {"importance_correction"}
 """Enum settings that may be None."""

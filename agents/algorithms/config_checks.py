@@ -57,10 +57,10 @@ def require_one_step(config: AgentConfig, reason: str) -> None:
         raise InvalidArgumentError(
             f"{reason}: epochs and minibatches must be 1, got epochs={config.epochs} and minibatches={config.minibatches}"
         )
-    if reason == NO_RATIO and config.lag and config.importance_correction is Correction.NONE:
+    if reason == NO_RATIO and config.older_weights and config.importance_correction is Correction.NONE:
         raise InvalidArgumentError(
-            f"the loss of a {type(config).__name__} has no ratio to the policy that sampled: with lag={config.lag}, leave out "
-            "importance_correction='none'"
+            f"the loss of a {type(config).__name__} has no ratio to the policy that sampled: with {config.older_weights}, "
+            "leave out importance_correction='none'"
         )
 
 
@@ -68,10 +68,11 @@ def require_on_policy(config: AgentConfig, reason: str) -> None:
     """Check that each batch is sampled with the weights that learn from it.
 
     Raises:
-        InvalidArgumentError: If there is a lag.
+        InvalidArgumentError: If there is a lag, or groups are carried over updates.
     """
-    if config.lag:
-        raise InvalidArgumentError(f"{reason}: lag must be 0, got {config.lag}")
+    if config.older_weights:
+        name, _, value = config.older_weights.partition("=")
+        raise InvalidArgumentError(f"{reason}: {name} must be 0, got {value}")
 
 
 def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from agents.distributed.ranks import Ranks
 from agents.distributed.rows import row_of, trajectory_of
-from agents.rollouts.loop import Episode
+from agents.rollouts.loop import Episode, PartialEpisode
 from agents.types import Trajectory
+
+_Unplayed = TypeVar("_Unplayed", Episode, Episode | PartialEpisode)
+_Played = TypeVar("_Played", Trajectory, Trajectory | PartialEpisode)
 
 
 def play_divided(
     ranks: Ranks,
-    episodes: Sequence[Episode],
-    play: Callable[[Sequence[Episode]], list[Trajectory]],
+    episodes: Sequence[_Unplayed],
+    play: Callable[[Sequence[_Unplayed]], list[_Played]],
     *,
-    seen: Callable[[Trajectory], None],
+    seen: Callable[[_Played], None],
     rows: bool = False,
-) -> list[Trajectory]:
-    """Play episodes on all ranks, whole groups on each, and return all trajectories in the order of `episodes`.
+) -> list[_Played]:
+    """Play episodes on all ranks, whole groups on each, and return what was played in the order of `episodes`.
 
     Seeds are those of episodes, so it does not matter which rank plays what, up to rounding.
 
@@ -26,7 +30,7 @@ def play_divided(
         ranks: The ranks.
         episodes: The same on all ranks.
         play: Plays some episodes on this rank, in their order.
-        seen: Called with each trajectory that another rank has played.
+        seen: Called with what another rank has played.
         rows: Whether only the numbers of rows are gathered, so that trajectories of other ranks have no tokens.
 
     Raises:
@@ -36,19 +40,19 @@ def play_divided(
     mine = [episode for episode, owner in zip(episodes, owners, strict=True) if owner == ranks.rank]
     own = ranks.together(lambda: play(mine) if mine else [])
     played = [iter(part) for part in (_gather_rows(ranks, own) if rows else ranks.gather(own))]
-    trajectories = [next(played[owner]) for owner in owners]
-    for trajectory, owner in zip(trajectories, owners, strict=True):
+    gathered = [next(played[owner]) for owner in owners]
+    for one, owner in zip(gathered, owners, strict=True):
         if owner != ranks.rank:
-            seen(trajectory)
-    return trajectories
+            seen(one)
+    return gathered
 
 
-def _gather_rows(ranks: Ranks, own: list[Trajectory]) -> list[list[Trajectory]]:
+def _gather_rows(ranks: Ranks, own: list[Any]) -> list[list[Any]]:
     parts = ranks.gather([row_of(trajectory) for trajectory in own])
     return [own if rank == ranks.rank else list(map(trajectory_of, part)) for rank, part in enumerate(parts)]
 
 
-def owners_of(episodes: Sequence[Episode], size: int) -> list[int]:
+def owners_of(episodes: Sequence[Episode | PartialEpisode], size: int) -> list[int]:
     """The rank that plays each episode: groups are dealt out in turn."""
     numbers: dict[int, int] = {}
     return [numbers.setdefault(episode.group, len(numbers)) % size for episode in episodes]

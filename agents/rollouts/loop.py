@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from agents.rollouts.states import require_states
+from agents.rollouts.states import require_states, states_before
 from agents.rollouts.vector_adapter import with_token_info
 from agents.seeding import mix
 from agents.types import Action, Policy, Trajectory
@@ -55,6 +55,22 @@ class Episode:
             raise InvalidArgumentError(
                 f"an episode's seed must be an integer from 0 to 2**64 - 1, got {self.seed!r}: take it modulo 2**64"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class PartialEpisode:
+    """An episode that was interrupted, to be played on, perhaps with other weights."""
+
+    episode: Episode
+    played: Trajectory
+    """What was played so far: neither terminated nor truncated, and without a verdict."""
+    state: StreamState | None = field(default=None, compare=False)
+    """The environment's state; None if the tokens have to be played again to get there."""
+
+    @property
+    def group(self) -> int:
+        """Number of the episode's group."""
+        return self.episode.group
 
 
 def _is_u64(value: object) -> bool:
@@ -105,7 +121,41 @@ def play(
     """Play episodes as `rollout` does, and yield each trajectory as it ends, with its index in `episodes`."""
     if any(episode.state is not None for episode in episodes):
         require_states(env)
-    return _Recorder(with_token_info(env), policy, episodes).play()
+    for index, played in _Recorder(with_token_info(env), policy, episodes).play():
+        assert isinstance(played, Trajectory)  # nothing interrupts it
+        yield index, played
+
+
+def play_on(
+    env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode | PartialEpisode], tokens: int
+) -> Iterator[tuple[int, Trajectory | PartialEpisode]]:
+    """Play episodes, new ones and those that were interrupted, and interrupt each when it has `tokens` more of the policy.
+
+    An episode is interrupted where the policy acts, so that an action of several tokens may go beyond.
+
+    Args:
+        env: As for `rollout`; a `TokenVectorEnv` below its wrappers.
+        policy: The policy that acts.
+        episodes: The episodes to play.
+        tokens: Number of tokens of the policy, at least 1, after which an episode is interrupted.
+
+    Yields:
+        Each trajectory or interrupted episode with its index in `episodes`, as it ends or is interrupted.
+
+    Raises:
+        InvalidArgumentError: If the environment has no states to go on from, or an interrupted episode goes another way when
+            its tokens are played again.
+    """
+    require_states(env)
+    lost = [episode for episode in episodes if isinstance(episode, PartialEpisode) and episode.state is None]
+    states = iter(states_before(env, [(each.played, [len(each.played.tokens)]) for each in lost]))
+    there = [
+        replace(episode, state=next(states)[0])
+        if isinstance(episode, PartialEpisode) and episode.state is None
+        else episode
+        for episode in episodes
+    ]
+    return _Recorder(with_token_info(env), policy, there, tokens).play()
 
 
 def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
@@ -121,11 +171,21 @@ def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
 class _Recorder:
     """Plays episodes and records the data of each token, by position in the episode."""
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]) -> None:
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        policy: Policy,
+        episodes: Sequence[Episode | PartialEpisode],
+        interrupt_after: int | None = None,
+    ) -> None:
         _check_vocabulary(env, policy)
         self.env = env
         self.policy = policy
-        self.episodes = episodes
+        self.partial = {index: each for index, each in enumerate(episodes) if isinstance(each, PartialEpisode)}
+        self.episodes = [
+            replace(each.episode, state=each.state) if isinstance(each, PartialEpisode) else each for each in episodes
+        ]
+        self.interrupt_after = np.iinfo(np.int64).max if interrupt_after is None else interrupt_after
         self.next = 0
         rows = env.num_envs
         self.playing = np.full(rows, -1)  # index of the row's episode, -1 for none
@@ -133,6 +193,9 @@ class _Recorder:
         self.width = width = env.single_observation_space["tokens"].shape[0]  # type: ignore[index] # a Dict space
         at_once = getattr(policy, "rows_at_once", None)  # of policies whose memory is limited
         self.most = (None if at_once is None else at_once(width)) or rows
+        self.sampled = np.zeros(
+            rows, dtype=np.int64
+        )  # tokens of the policy since the row's episode was begun or resumed
         self.prompt_length = np.zeros(rows, dtype=np.int64)
         self.length = np.zeros(rows, dtype=np.int64)
         self.contexts: list[tuple[int, ...]] = [()] * rows  # where each but the first begins, in the episode's tokens
@@ -148,7 +211,7 @@ class _Recorder:
         self.observations = None if vectors is None else np.zeros((rows, width, *vectors.shape), dtype=np.float32)
         self.starts: dict[tuple[int, int], bytes] = {}  # the prompt of each problem and seed of the environment
 
-    def play(self) -> Iterator[tuple[int, Trajectory]]:
+    def play(self) -> Iterator[tuple[int, Trajectory | PartialEpisode]]:
         observation, mask = self._refill(np.ones(self.env.num_envs, dtype=bool))
         while (self.playing >= 0).any():
             acting = (self.playing >= 0) & ~self.waiting
@@ -166,11 +229,14 @@ class _Recorder:
             mask = info.get("action_mask")
             self.waiting = np.asarray(info.get("pending", np.zeros(self.env.num_envs, dtype=bool)))
             ended = (terminated | truncated) & (self.playing >= 0)
-            if ended.any():
+            interrupted = (self.sampled >= self.interrupt_after) & (self.playing >= 0) & ~self.waiting & ~ended
+            if (ended | interrupted).any():
                 for row in np.flatnonzero(ended).tolist():
                     yield self._finish(row, observation, bool(terminated[row]), bool(truncated[row]), info)
+                for row in np.flatnonzero(interrupted).tolist():
+                    yield self._interrupt(row, observation)
                 if self.next < len(self.episodes):
-                    observation, mask = self._refill(ended)
+                    observation, mask = self._refill(ended | interrupted)
 
     def _refill(self, free: NDArray[np.bool_]) -> tuple[Any, Any]:
         """Start the next episodes in free rows, as many as the policy has memory for."""
@@ -191,10 +257,9 @@ class _Recorder:
             options["reset_mask"] = np.isin(np.arange(self.env.num_envs), rows)
         seeds = self._env_seeds(rows, starting)
         observation, info = self.env.reset(seed=seeds, options=options)  # type: ignore[arg-type] # a list may hold None
-        self.policy.begin(rows, np.array([episode.seed for episode in starting], dtype=np.uint64))
         self.length = observation["length"].reshape(-1).astype(np.int64)
         self.prompt_length[rows] = self.length[rows]
-        self.offset[rows] = 0
+        self.offset[rows] = self.sampled[rows] = 0
         for row in rows.tolist():
             self.contexts[row] = ()
         for buffer in (self.policy_mask, self.logprobs, self.rewards, self.versions):
@@ -202,9 +267,35 @@ class _Recorder:
         self.tokens[rows, : self.width] = observation["tokens"][rows]
         if self.action_masks is not None:
             self.action_masks[rows] = _ALL_LEGAL
+        for row in rows.tolist():
+            if int(self.playing[row]) in self.partial:
+                self._restore(row, self.partial[int(self.playing[row])].played)
+        self.policy.begin(rows, self._context_seeds(rows))
         self._record_observations(observation, np.isin(np.arange(self.env.num_envs), rows))
         self._check_starts(rows, starting, observation)
         return observation, info.get("action_mask")
+
+    def _restore(self, row: int, played: Trajectory) -> None:
+        """Record what was played of an episode before it was interrupted; its row has its last context in view."""
+        length = len(played.tokens)
+        self.contexts[row] = played.contexts
+        self.offset[row] = played.contexts[-1] if played.contexts else 0
+        self.prompt_length[row] = played.prompt_length
+        self._make_room(int(self.offset[row]) + self.width)
+        self.tokens[row, :length] = played.tokens
+        self.policy_mask[row, :length] = played.policy_mask
+        self.logprobs[row, :length] = played.logprobs
+        self.rewards[row, :length] = played.rewards
+        self.versions[row, :length] = played.policy_version
+        if played.action_masks is not None:
+            self._masks(played.action_masks.shape[1])[row, :length] = played.action_masks
+
+    def _context_seeds(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The sampling seeds u64[r] of the contexts that rows have in view: an episode's own seed in its first one."""
+        seeds = np.array([self.episodes[index].seed for index in self.playing[rows]], dtype=np.uint64)
+        # As many numbers were drawn as there are positions before.
+        offset = self.offset[rows]
+        return np.where(offset == 0, seeds, mix(mix(seeds) ^ mix(offset.astype(np.uint64))))
 
     def _env_seeds(self, rows: NDArray[np.int64], starting: Sequence[Episode]) -> list[int | None] | None:
         """A reset seed for each row of the environment, None for rows that are not reset; None if there are no seeds."""
@@ -267,13 +358,18 @@ class _Recorder:
             assert mask is not None
             self._check_width(mask, action, rows)
             packed = np.packbits(mask[rows].astype(bool), axis=1)[:, None]
-        if self.action_masks is None:
-            self.action_masks = np.full((*self.rewards.shape, packed.shape[-1]), _ALL_LEGAL, dtype=np.uint8)
-        width = self.action_masks.shape[1]
+        masks = self._masks(packed.shape[-1])
+        width = masks.shape[1]
         for column in range(packed.shape[1]):
             at = self.offset[rows] + self.length[rows] + column
             fits = (at < width) & (column < action.counts[rows])  # tokens beyond the buffer are never consumed
-            self.action_masks[rows[fits], at[fits]] = packed[fits, column]
+            masks[rows[fits], at[fits]] = packed[fits, column]
+
+    def _masks(self, size: int) -> NDArray[np.uint8]:
+        """The recorded candidates of each token, in `size` bytes each."""
+        if self.action_masks is None:
+            self.action_masks = np.full((*self.rewards.shape, size), _ALL_LEGAL, dtype=np.uint8)
+        return self.action_masks
 
     def _check_width(self, mask: NDArray[np.int8], action: Action, rows: NDArray[np.int64]) -> None:
         """Check that a policy returns one token at a time where tokens are limited: the mask covers only the next token."""
@@ -286,6 +382,7 @@ class _Recorder:
 
     def _record(self, action: Action, info: dict[str, Any]) -> None:
         consumed = info["consumed"]
+        self.sampled += consumed
         for column in range(action.tokens.shape[1]):
             rows = np.flatnonzero((consumed > column) & (self.playing >= 0))
             at = self.offset[rows] + self.length[rows] + column
@@ -326,9 +423,7 @@ class _Recorder:
         """Begin a new context in some rows, whose last one had `before` tokens i64[b]."""
         self.offset[rows] += before[rows]
         self._make_room(int(self.offset[rows].max()) + self.width)
-        seeds = np.array([self.episodes[index].seed for index in self.playing[rows]], dtype=np.uint64)
-        # As many numbers were drawn as there are positions before.
-        self.policy.begin(rows, mix(mix(seeds) ^ mix(self.offset[rows].astype(np.uint64))))
+        self.policy.begin(rows, self._context_seeds(rows))
         for row in rows.tolist():
             self.contexts[row] += (int(self.offset[row]),)
 
@@ -368,29 +463,40 @@ class _Recorder:
         self, row: int, observation: Any, terminated: bool, truncated: bool, info: dict[str, Any]
     ) -> tuple[int, Trajectory]:
         """Free a row, and return the index of its episode and the trajectory."""
+        self._credit(row, int(self.offset[row] + self.length[row]), info)
+        said = {name: info[name][row] for name in ("problem_id", "verdict", "completion")}
+        index, trajectory = self._free(row, observation, terminated=terminated, truncated=truncated, **said)
+        return index, trajectory
+
+    def _interrupt(self, row: int, observation: Any) -> tuple[int, PartialEpisode]:
+        """Free a row whose episode is not over, and return the episode's index, and what was played with the state."""
+        streams = require_states(self.env).streams
+        problem, state = streams.problem(row), streams.get_state(row)
+        assert problem is not None
+        said = {"problem_id": problem.id, "verdict": None, "completion": ""}
+        index, played = self._free(row, observation, terminated=False, truncated=False, **said)
+        before = self.partial.get(index)
+        return index, PartialEpisode(self.episodes[index] if before is None else before.episode, played, state)
+
+    def _free(self, row: int, observation: Any, **said: Any) -> tuple[int, Trajectory]:
+        """Free a row, and return the index of its episode, and what was recorded with what is said of it."""
         length = int(self.offset[row] + self.length[row])
         self.tokens[row, self.offset[row] : length] = observation["tokens"][row, : self.length[row]]
-        self._credit(row, length, info)
-        masks = None if self.action_masks is None else self.action_masks[row, :length].copy()
         index = int(self.playing[row])
         self.playing[row] = -1
         trajectory = Trajectory(
-            problem_id=info["problem_id"][row],
             group=self.episodes[index].group,
             prompt_length=int(self.prompt_length[row]),
-            terminated=terminated,
-            truncated=truncated,
-            verdict=info["verdict"][row],
-            completion=info["completion"][row],
             tokens=self.tokens[row, :length].copy(),
             policy_mask=self.policy_mask[row, :length].copy(),
             logprobs=self.logprobs[row, :length].copy(),
             rewards=self.rewards[row, :length].copy(),
             policy_version=self.versions[row, :length].copy(),
-            action_masks=masks,
+            action_masks=None if self.action_masks is None else self.action_masks[row, :length].copy(),
             observations=None if self.observations is None else self.observations[row, :length].copy(),
             problem=self.episodes[index].problem,
             seed=int(self.episodes[index].seed),
             contexts=self.contexts[row],
+            **said,
         )
         return index, trajectory

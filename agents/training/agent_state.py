@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agents.training.carried import carried_from_state, carried_state
 from agents.training.random_state import random_state, set_random_state
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def agent_state(agent: Agent) -> dict[str, Any]:
         "learner": agent.learner.state_dict(),
         "reference": None if agent.reference is None else agent.reference.state_dict(),
         "kl_coefficient": None if agent.kl_controller is None else agent.kl_controller.coefficient,
+        "carried": carried_state(agent.carried),
         "ahead": [] if agent.lagged is None else agent.lagged.state(),
         "own": agent.own_state(),
         "random": random_state(),
@@ -35,6 +37,7 @@ def restore(agent: Agent, state: dict[str, Any]) -> None:
         agent.reference.load_state_dict(state["reference"])
     if agent.kl_controller is not None:
         agent.kl_controller.coefficient = state["kl_coefficient"]
+    agent.carried = carried_from_state(state.get("carried", ()))
     if agent.lagged is not None:
         agent.lagged.load_state(state["ahead"])
     agent.load_own_state(state["own"])
@@ -44,11 +47,12 @@ def restore(agent: Agent, state: dict[str, Any]) -> None:
 def components_of(agent: Agent) -> dict[str, list[str] | None]:
     """Names of the weights of each component of an agent besides its policy; None for a component it does not have.
 
-    A lag counts as one, since a checkpoint holds what was sampled ahead.
+    A lag counts as one, since a checkpoint holds what was sampled ahead, and so do groups that are carried over updates.
     """
     return {
         "critic": None if agent.critic is None else list(agent.critic.state_dict()),
         "reference": None if agent.reference is None else list(agent.reference.state_dict() or ()),
         "KL controller": None if agent.kl_controller is None else [],
         **({} if agent.lagged is None else {f"lag of {agent.config.lag}": []}),
+        **({f"{agent.config.carried_groups} carried groups": []} if agent.config.carried_groups else {}),
     }

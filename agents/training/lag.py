@@ -31,6 +31,7 @@ from torch import Tensor
 
 from agents.distributed.ranks import using
 from agents.policies.trainable import TrainablePolicy
+from agents.training.carried import CarriedGroup
 from agents.training.sampled import Sampled, sampled_from_state, sampled_state
 from agents.types import Action, Policy
 from verifiers import InvalidArgumentError, RankError
@@ -164,6 +165,7 @@ class LaggedSampling:
             sampled = self._batches.popleft().sampled
             assert sampled is not None
             self._agent.rounds += sampled.rounds
+            self._agent.carried = sampled.carried
 
     def sample_errored_again(self) -> None:
         """Forget the episodes of batches on which a verifier broke, so that they are sampled again by the next run."""
@@ -193,7 +195,7 @@ class LaggedSampling:
             if not going:
                 raise RankError("another rank has stopped sampling")
             with self._sampler_in_use:
-                sampled = self._collector(batch, stopped).sample(env, self._first_round(batch))
+                sampled = self._collector(batch, stopped).sample(env, *self._before(batch))
         except SamplingStopped:
             return False
         except BaseException as error:  # noqa: BLE001 - raised by `next`, where the batch is wanted
@@ -219,11 +221,13 @@ class LaggedSampling:
             self._changed.wait_for(lambda: stopped.is_set() or waiting() is not None)
             return None if stopped.is_set() else waiting()
 
-    def _first_round(self, batch: _Batch) -> int:
-        """The round of problems at which a batch begins: that after the batch before it."""
+    def _before(self, batch: _Batch) -> tuple[int, tuple[CarriedGroup, ...]]:
+        """The round of problems at which a batch begins, that after the batch before it, and the groups carried over to it."""
         with self._changed:
             before = [other.sampled for other in self._batches if other.number < batch.number]
-            return self._agent.rounds + sum(sampled.rounds for sampled in before if sampled is not None)
+            rounds = self._agent.rounds + sum(sampled.rounds for sampled in before if sampled is not None)
+            last = before[-1] if before else None
+            return rounds, self._agent.carried if last is None else last.carried
 
     def _collector(self, batch: _Batch, stopped: threading.Event) -> Agent:
         """The agent as it samples a batch: with a copy of the policy that has the batch's weights, and counts of its own."""

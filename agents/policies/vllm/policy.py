@@ -259,6 +259,16 @@ class VLLMPolicy:
         other._forget_rows()
         return other
 
+    def interrupted_after(self, tokens: int) -> VLLMPolicy:
+        """Return a policy with the same engine that returns completions after at most so many tokens, finished or not.
+
+        A later `act` goes on with those that are not finished.
+        """
+        other = copy.copy(self)
+        other.max_new_tokens = min(tokens, self.max_new_tokens or tokens)
+        other._forget_rows()
+        return other
+
     def with_learner(self, policy: CausalLMPolicy) -> VLLMPolicy:
         """Return a policy with the same engine, whose weights are those of another policy of the same model."""
         other = copy.copy(self)

@@ -1,0 +1,438 @@
+"""Partial rollouts: episodes that are interrupted and go on with other weights, and the groups that make a batch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+
+from agents import GRPO, AgentConfig, Episode, Trajectory, make_batch, rollout
+from agents.registry import agent_classes
+from agents.rollouts.loop import PartialEpisode, play_on
+from agents.training.batch_passes import token_logprobs
+from agents.training.carried import (
+    CarriedGroup,
+    begin_groups,
+    carried_from_state,
+    carried_metrics,
+    carried_state,
+    fill_batch,
+)
+from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env, timeless
+from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
+from tests.agents.test_contexts import EPISODES, Cuts, alone, reader, transformer, world
+from tests.agents.trajectories import trajectory
+from tests.distributed.threads import on_ranks
+from verifiers import CheckpointError, InvalidArgumentError
+
+# Interrupting
+
+Change = Callable[[PartialEpisode], PartialEpisode]
+
+
+def segments(
+    env: Any, policies: Sequence[Any], episodes: Sequence[Episode], tokens: int, change: Change = lambda one: one
+) -> list[Trajectory]:
+    """The trajectories of episodes that are interrupted after so many tokens, and go on with the next policy."""
+    current: dict[int, Any] = dict(enumerate(episodes))
+    for number in range(100):
+        waiting = [index for index, one in current.items() if not isinstance(one, Trajectory)]
+        if not waiting:
+            return list(current.values())
+        before = [current[index] for index in waiting]
+        played = dict(play_on(env, policies[number % len(policies)], before, tokens))
+        assert sorted(played) == list(range(len(waiting)))
+        for index, one in played.items():
+            if isinstance(one, PartialEpisode):
+                assert (one.played.terminated, one.played.truncated, one.played.verdict) == (False, False, None)
+                was = before[index].played.policy_mask.sum() if isinstance(before[index], PartialEpisode) else 0
+                assert one.played.policy_mask.sum() == was + tokens
+                one = change(one)
+            current[waiting[index]] = one
+    raise AssertionError("this does not end")
+
+
+def assert_same(mine: Sequence[Trajectory], others: Sequence[Trajectory], but: Sequence[str] = ("logprobs",)) -> None:
+    """Trajectories are equal but for some fields, and the rounding of log-probabilities."""
+    assert len(mine) == len(others)
+    for one, other in zip(mine, others, strict=True):
+        assert_equal_stored(one.logprobs, other.logprobs, size=10)
+        for field in dataclasses.fields(one):
+            if field.name not in but:
+                expected = getattr(other, field.name)
+                np.testing.assert_equal(getattr(one, field.name), expected, err_msg=field.name)
+
+
+@FLOAT64
+@pytest.mark.parametrize(
+    ("tokens", "rows", "late", "deep"), [(1, 4, False, False), (4, 2, True, False), (2, 6, False, True)]
+)
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_episode_that_is_interrupted_is_the_one_that_is_not(
+    tokens: int, rows: int, late: bool, deep: bool, lost: bool
+) -> None:
+    """Over turns, replies, contexts and verdicts that come late, and also where the environment's states were lost."""
+    check_interrupted(0, tokens, rows, late=late, deep=deep, lost=lost)
+
+
+@pytest.mark.long
+@FLOAT64
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**16),
+    tokens=st.integers(1, 9),
+    rows=st.sampled_from([1, 2, 4, 8]),
+    late=st.booleans(),
+    deep=st.booleans(),
+    lost=st.booleans(),
+)
+def test_so_it_is_with_any_turns(seed: int, tokens: int, rows: int, late: bool, deep: bool, lost: bool) -> None:
+    check_interrupted(seed, tokens, rows, late=late, deep=deep, lost=lost)
+
+
+def check_interrupted(seed: int, tokens: int, rows: int, *, late: bool, deep: bool, lost: bool) -> None:
+    policy: Any = transformer() if deep else reader()
+    change: Change = (lambda one: dataclasses.replace(one, state=None)) if lost else (lambda one: one)
+    env = world(rows, Cuts(seed), verification="deferred" if late else "sync")
+    mine = segments(env, [policy], EPISODES, tokens, change)
+    env.close()
+    assert_same(mine, rollout(world(4, Cuts(seed)), policy, EPISODES))
+
+
+@FLOAT64
+def test_each_token_has_the_version_of_the_weights_that_sampled_it() -> None:
+    policies = [reader(seed) for seed in range(3)]
+    for version, policy in enumerate(policies):
+        policy.version = version
+    played = segments(world(3, Cuts(1)), policies, EPISODES, 4)
+    assert {tuple(np.unique(one.policy_version[one.policy_mask])) for one in played} >= {(0, 1, 2)}
+    for one in played:
+        versions = one.policy_version[one.policy_mask]
+        assert (np.flatnonzero(np.diff(versions)) + 1).tolist() == list(range(4, len(versions), 4))
+        for version, policy in enumerate(policies):
+            sampled = (one.policy_version == version) & one.policy_mask
+            assert_equal_stored(alone(policy, one).detach()[sampled], one.logprobs[sampled], size=10)
+
+
+def test_candidates_are_kept_over_an_interruption() -> None:
+    policy = transformer(top_k=3)
+    env = world(2, Cuts(0))
+    mine, whole = segments(env, [policy], EPISODES, 2), rollout(env, policy, EPISODES)
+    for one, other in zip(mine, whole, strict=True):
+        assert one.action_masks is not None
+        np.testing.assert_equal(one.action_masks, other.action_masks)
+
+
+def test_environments_without_states_are_refused() -> None:
+    env = gymnasium.make_vec("CartPole-v1", num_envs=2)
+    agent = make_agent("grpo", playing_policy(sort_env("grpo")), carried_groups=1)
+    expected = "carried_groups=1 interrupts episodes, and episodes start from captured states in a TokenVectorEnv alone"
+    with pytest.raises(InvalidArgumentError, match=expected):
+        agent.learn(env, steps=1)
+    with pytest.raises(InvalidArgumentError, match="TokenVectorEnv alone"):
+        list(play_on(env, agent.policy, [], 1))
+
+
+# Filling a batch
+
+
+class Lengths:
+    """Plays episodes whose lengths in segments are their seeds, as `PlayOn`."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, unfinished: Sequence[Any]) -> list[Any]:
+        self.calls += 1
+        played = []
+        for one in unfinished:
+            episode = one.episode if isinstance(one, PartialEpisode) else one
+            count = 1 + (int(one.played.policy_mask.sum()) if isinstance(one, PartialEpisode) else 0)
+            sofar = trajectory([False, *[True] * count], group=episode.group)
+            played.append(sofar if count == episode.seed else PartialEpisode(episode, sofar))
+        return played
+
+
+def group_of(number: int, lengths: Sequence[int], begun: int = 0) -> CarriedGroup:
+    return CarriedGroup(begun, tuple(Episode(number, number, length) for length in lengths))
+
+
+def numbers(groups: Sequence[CarriedGroup]) -> list[int]:
+    return [one.group for group in groups for one in group.members[:1]]
+
+
+def test_the_first_groups_that_are_done_make_a_batch() -> None:
+    play = Lengths()
+    groups = [group_of(0, [5, 1]), group_of(1, [1, 2]), group_of(2, [2, 1]), group_of(3, [3, 3]), group_of(4, [1, 1])]
+    done, rest = fill_batch(groups, 2, 0, play)
+    assert (numbers(done), numbers(rest), play.calls) == ([1, 4], [0, 2, 3], 2)
+    assert [len(group.unfinished) for group in rest] == [1, 0, 2]  # group 2 was done too, after group 1
+    done, rest = fill_batch([*rest, group_of(5, [1, 1], begun=1)], 2, 0, play)
+    assert (numbers(done), numbers(rest), play.calls) == ([2, 3], [0, 5], 3)
+    assert carried_metrics(done, 1, 0) == {"sampling/carried_share": 0.0, "sampling/carried_steps": 1.0}
+    done, rest = fill_batch([*rest, group_of(6, [1, 1], begun=2)], 2, 1, play)  # that it has to have the first
+    assert (numbers(done), numbers(rest), play.calls) == ([0, 5], [6], 5)
+    assert all(not group.unfinished for group in rest)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_batches_are_those_of_the_definition(data: st.DataObject) -> None:
+    """Over several steps: what is done first, with what can't be carried on; nothing is lost, doubled or carried too far."""
+    wanted = data.draw(st.integers(1, 4))
+    extra, most, size = data.draw(st.integers(1, wanted)), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    lengths = data.draw(st.lists(st.lists(st.integers(1, 9), min_size=size, max_size=size), min_size=60, max_size=60))
+    carried, left, seen = list[CarriedGroup](), dict[int, int](), Counter[int]()
+    for step in range(8):
+        first, play = step * wanted + len(carried), Lengths()
+        begun = [group_of(number, lengths[number], step) for number in range(first, (step + 1) * wanted + extra)]
+        left |= {number: max(lengths[number]) for number in numbers(begun)}
+        required = [group.members[0].group for group in carried if step - group.begun >= most]
+        done, rest = fill_batch([*carried, *begun], wanted, len(required), play)
+        in_order = sorted(left, key=lambda number: (number not in required, max(left[number], 0), number))
+        expected = sorted(in_order[:wanted])
+        assert numbers(done) == expected
+        assert play.calls == max([0, *(left[number] for number in expected)], default=0)
+        assert all(step - group.begun <= most for group in done)
+        assert len(rest) == extra
+        seen.update(expected)
+        left = {number: segments - play.calls for number, segments in left.items() if number not in expected}
+        carried = rest
+    assert set(seen.values()) == {1}
+    assert sorted([*seen, *left]) == list(range(8 * wanted + extra))
+
+
+def test_groups_begin_in_the_order_of_the_rounds() -> None:
+    def episodes(number: int) -> list[Episode]:
+        return [Episode(10 * number + group, group, 1) for group in range(3) for _ in range(2)]
+
+    first = begin_groups(episodes, 0, 3, 2, 0)
+    second = begin_groups(episodes, 1, 3, 2, 2)
+    assert [[one.problem for one in group.unfinished if isinstance(one, Episode)] for group in [*first, *second]] == [
+        [problem] * 2 for problem in (0, 1, 2, 10, 11, 12, 20, 21)
+    ]
+    assert numbers([*first, *second]) == list(range(8))
+    assert [group.begun for group in [*first, *second]] == [0] * 5 + [1] * 3
+
+
+# Learning
+
+
+def unequal_env(rows: int = 6, **settings: Any) -> Any:
+    """Completions of 1 to 12 tokens, scored by how many different characters they have."""
+    return gymnasium.make_vec(
+        "rlvr/Sort-v0", num_envs=rows, tokenizer="char", max_new_tokens=12, copy=False, stop=tuple("012"),
+        verifier=lambda completion, problem: len(set(completion)) / 12, **settings,
+    )  # fmt: skip
+
+
+class Recorded(GRPO):
+    """GRPO that keeps what it learns from, and its weights before each step."""
+
+    batches: list[list[Trajectory]]
+    weights: list[dict[str, Any]]
+
+    def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
+        self.batches.append(list(trajectories))
+        metrics = super().update(trajectories)
+        self.weights.append({name: weight.clone() for name, weight in self.policy.model.state_dict().items()})
+        return metrics
+
+
+def recorded(
+    env: Any, steps: int = 6, *, policy: Any = None, **changes: Any
+) -> tuple[Recorded, list[dict[str, float]]]:
+    """An agent after some steps with partial rollouts, and the metrics of each."""
+    agent = recorder(env, policy, **changes)
+    rows: list[dict[str, float]] = []
+    agent.learn(env, steps=steps, callbacks=[lambda _, metrics: rows.append(repeatable(metrics))])
+    return agent, rows
+
+
+def recorder(env: Any, policy: Any = None, **changes: Any) -> Recorded:
+    chosen = {"problems_per_step": 3, "carried_groups": 2, "segment_tokens": 2, "max_carried_steps": 2, **changes}
+    template = make_agent("grpo", playing_policy(env) if policy is None else policy, **chosen)
+    agent = Recorded(template.policy, template.config)
+    agent.batches = []
+    agent.weights = [{name: weight.clone() for name, weight in agent.policy.model.state_dict().items()}]
+    return agent
+
+
+def repeatable(metrics: Any) -> dict[str, float]:
+    return {name: value for name, value in timeless(metrics).items() if name != "sampling/hidden"}
+
+
+@FLOAT64
+@pytest.mark.parametrize("lag", [0, 2])
+def test_every_token_was_sampled_with_the_weights_of_its_version(lag: int) -> None:
+    agent, rows = recorded(unequal_env(), lag=lag)
+    mixed = 0
+    for step, batch in enumerate(agent.batches):
+        versions = [np.unique(one.policy_version[one.policy_mask]) for one in batch]
+        assert max(each.max() for each in versions) == max(0, step - lag)
+        assert min(each.min() for each in versions) >= max(0, step - lag - 2)
+        mixed += sum(len(each) > 1 for each in versions)
+        older = np.concatenate([one.policy_version[one.policy_mask] for one in batch]) < max(0, step - lag)
+        assert rows[step]["sampling/carried_share"] == pytest.approx(older.mean())
+        for version in range(step + 1):
+            agent.policy.model.load_state_dict(agent.weights[version])
+            agent.policy.weights_changed()
+            with torch.no_grad():
+                recomputed = token_logprobs(agent.policy, make_batch(batch), 8)
+            for one, expected in zip(batch, recomputed, strict=True):
+                sampled = one.policy_mask & (one.policy_version == version)
+                assert_equal_stored(one.logprobs[sampled], expected[: len(sampled)][sampled], size=10)
+    assert mixed >= 5
+    assert max(row["sampling/carried_steps"] for row in rows) in (1, 2)
+
+
+def test_groups_stay_whole_and_none_is_lost_or_doubled() -> None:
+    env = unequal_env()
+    agent, _ = recorded(env, steps=8)
+    groups = [one.group for batch in agent.batches for one in batch]
+    assert set(Counter(groups).values()) == {agent.config.group_size}
+    assert all(len({one.group for one in batch}) == 3 for batch in agent.batches)
+    rest = [one.group for group in agent.carried for one in group.members]
+    assert sorted({*groups, *rest}) == list(range(8 * 3 + 2))
+    assert not {*groups} & {*rest}
+    begun = [one for number in range(9) for one in agent.episodes(env, number)]
+    by_seed = {one.seed: one.problem for one in begun}
+    assert all(by_seed[one.seed] == one.problem for batch in agent.batches for one in batch)
+    assert agent.tokens == sum(
+        int(one.policy_mask.sum())
+        for one in [
+            *(one for batch in agent.batches for one in batch),
+            *(getattr(one, "played", one) for group in agent.carried for one in group.members),
+        ]
+        if isinstance(one, Trajectory)
+    )
+
+
+@FLOAT64
+def test_tokens_of_older_weights_are_weighted_by_their_importance() -> None:
+    env = unequal_env()
+    agent, _ = recorded(env, steps=3)
+    sampled = agent.sample(env, 3, agent.carried)
+    batch = agent.prepare(make_batch(sampled.trajectories))
+    assert batch.importance is not None
+    now = token_logprobs(agent.policy, batch, 8)
+    expected = torch.exp(now.double() - batch.logprobs.double()).clamp(max=agent.config.importance_cap)
+    mask = batch.loss_mask
+    assert_equal_stored(batch.importance[mask], expected[mask], size=10)
+    older = torch.from_numpy(np.concatenate([one.policy_version[one.policy_mask] < 3 for one in sampled.trajectories]))
+    assert older.any()
+    assert not older.all()
+    on_policy = batch.importance[mask][~older]
+    assert_equal_stored(on_policy, torch.ones_like(on_policy), size=10)
+
+
+@FLOAT64
+def test_a_run_does_not_depend_on_rows_or_ranks() -> None:
+    """Ranks are threads here."""
+
+    def learned(rows: int) -> Callable[[Any], Any]:
+        def run(_: Any) -> Any:
+            agent, metrics = recorded(unequal_env(rows), policy=policies.pop())
+            seeds = [[one.seed for one in batch] for batch in agent.batches]
+            return seeds, [row["reward"] for row in metrics], all_weights(agent)
+
+        return run
+
+    policies = [playing_policy(unequal_env()) for _ in range(7)]
+    (seeds, rewards, weights), *others = [
+        result for ranks, rows in ((1, 6), (1, 1), (2, 3), (3, 20)) for result in on_ranks(ranks, learned(rows))
+    ]
+    assert len(others) == 6
+    for its_seeds, its_rewards, its_weights in others:
+        assert its_seeds == seeds
+        assert_equal(its_rewards, rewards)
+        assert_equal(its_weights, weights)
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_a_run_that_is_resumed_is_the_run_that_never_stopped(lag: int, tmp_path: Path) -> None:
+    """From a checkpoint after the first step that carries an interrupted episode over its update."""
+    whole, rows = recorded(unequal_env(), steps=6, lag=lag)
+    first, saved = recorder(unequal_env(), lag=lag), list[int]()
+
+    def save(step: int, _: object) -> None:
+        partial = any(isinstance(one, PartialEpisode) for group in first.carried for one in group.members)
+        if partial and not saved:
+            saved.append(step)
+            first.save(tmp_path / "saved")
+
+    first.learn(unequal_env(), steps=6, callbacks=[save])
+    assert saved[0] < 6
+    resumed = recorder(unequal_env(), lag=lag)
+    resumed.load(tmp_path / "saved")
+    more: list[dict[str, float]] = []
+    resumed.learn(unequal_env(), steps=6, callbacks=[lambda _, metrics: more.append(repeatable(metrics))])
+    np.testing.assert_equal(more, rows[saved[0] :])
+    assert torch.equal(all_weights(resumed), all_weights(whole))
+    assert (resumed.rounds, resumed.tokens) == (whole.rounds, whole.tokens)
+
+
+def test_groups_are_saved_with_all_they_have(tmp_path: Path) -> None:
+    first, _ = recorded(unequal_env(), steps=2)
+    groups = first.carried
+    unbegun = CarriedGroup(7, tuple(first.episodes(unequal_env(), 9)[:3]))
+    torch.save(carried_state([*groups, unbegun]), tmp_path / "groups")
+    again = carried_from_state(torch.load(tmp_path / "groups", weights_only=True))
+    assert [group.begun for group in again] == [*(group.begun for group in groups), 7]
+    assert again[-1].members == unbegun.members
+    for group, other in zip(groups, again, strict=False):
+        for one, expected in zip(other.members, group.members, strict=True):
+            assert type(one) is type(expected)
+            mine, its = getattr(one, "played", one), getattr(expected, "played", expected)
+            assert_same([mine], [its], but=("verdict",))
+            assert (mine.verdict and mine.verdict.score) == (its.verdict and its.verdict.score)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("grpo", {"carried_groups": 5}, "carried_groups must be from 0 to problems_per_step=4, so that .* got 5"),
+        ("grpo", {"carried_groups": -1}, "carried_groups must be from 0"),
+        ("grpo", {"carried_groups": 1, "segment_tokens": 0}, "segment_tokens must be at least 1, got 0"),
+        ("grpo", {"carried_groups": 1, "max_carried_steps": 0}, "max_carried_steps must be at least 1, got 0"),
+        ("remax", {"carried_groups": 1}, "ReMax plays a step in a way of its own: leave `carried_groups` out"),
+        ("dapo", {"carried_groups": 1}, "DAPO plays a step in a way of its own"),
+        ("trpo", {"carried_groups": 1}, "carried_groups must be 0, got 1"),
+        ("opo", {"carried_groups": 1}, "carried_groups must be 0, got 1"),
+        (
+            "rloo",
+            {"carried_groups": 1, "importance_correction": "none", "epochs": 1},
+            "with carried_groups=1, leave out importance_correction='none'",
+        ),
+    ],
+)
+def test_what_can_not_be_is_refused(name: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        make_agent(name, playing_policy(sort_env("grpo")), **settings)
+
+
+def test_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
+    env = unequal_env()
+    for mine, other in ((2, 0), (0, 2), (1, 2)):
+        recorder(env, carried_groups=mine).save(tmp_path / f"{mine}")
+        with pytest.raises(CheckpointError, match="carried groups"):
+            recorder(env, carried_groups=other).load(tmp_path / f"{mine}")
+
+
+def test_only_importance_is_left_to_defaults() -> None:
+    assert AgentConfig().older_weights is None
+    assert AgentConfig(carried_groups=1).older_weights == "carried_groups=1"
+    assert AgentConfig(carried_groups=1, lag=2).older_weights == "lag=2"
+    assert math.isfinite(agent_classes("grpo")[1]().max_carried_steps)
