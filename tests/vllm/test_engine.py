@@ -32,6 +32,7 @@ from agents.training.run import latest_checkpoint
 from rlvr_envs import TokenVectorEnv
 from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT
 from tests.vllm.doubles import refusal
+from tests.vllm.test_carried import check_versions, learned
 from tests.vllm.test_policy import FEW, MOST, greedy_evaluation, learner_logprobs, only, shift
 from tests.vllm.worlds import PROMPTS, TOKENIZER, learner, world
 from verifiers import EngineError, InvalidArgumentError
@@ -53,6 +54,10 @@ def check_logprobs(trajectories: list[Any], policy: Any, legal: Any = None) -> N
     for trajectory in trajectories:
         own = slice(trajectory.prompt_length, None)
         np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, legal), atol=1e-5)
+
+
+def test_interrupted_completions_go_on_with_new_weights(engine: Any) -> None:
+    check_versions(learned(lambda model: engine, 4), 1e-4)
 
 
 def test_rollouts_through_step_many_carry_the_learners_log_probabilities(engine: Any) -> None:
