@@ -66,6 +66,8 @@ class PartialEpisode:
     """What was played so far: neither terminated nor truncated, and without a verdict."""
     state: StreamState | None = field(default=None, compare=False)
     """The environment's state; None if the tokens have to be played again to get there."""
+    row: int = field(default=-1, compare=False)
+    """The row that played it, in which a policy may still have its keys and values; -1 for none."""
 
     @property
     def group(self) -> int:
@@ -241,10 +243,11 @@ class _Recorder:
     def _refill(self, free: NDArray[np.bool_]) -> tuple[Any, Any]:
         """Start the next episodes in free rows, as many as the policy has memory for."""
         room = self.most - int((self.playing >= 0).sum())
-        rows = np.flatnonzero(free)[: max(min(len(self.episodes) - self.next, room), 0)]
-        starting = self.episodes[self.next : self.next + len(rows)]
-        self.playing[rows] = np.arange(self.next, self.next + len(rows))
-        self.next += len(rows)
+        count = max(min(len(self.episodes) - self.next, room, int(free.sum())), 0)
+        rows = self._rows_for(range(self.next, self.next + count), free)
+        starting = self.episodes[self.next : self.next + count]
+        self.playing[rows] = np.arange(self.next, self.next + count)
+        self.next += count
         problems = np.full(self.env.num_envs, -1, dtype=np.int64)
         problems[rows] = [episode.problem for episode in starting]
         options: dict[str, Any] = {"problems": problems}
@@ -274,6 +277,17 @@ class _Recorder:
         self._record_observations(observation, np.isin(np.arange(self.env.num_envs), rows))
         self._check_starts(rows, starting, observation)
         return observation, info.get("action_mask")
+
+    def _rows_for(self, starting: Sequence[int], free: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """A free row for each of some episodes, its own where it was interrupted in one."""
+        unused = dict.fromkeys(np.flatnonzero(free).tolist())
+        own: dict[int, int] = {}
+        for index in starting:
+            if index in self.partial and self.partial[index].row in unused:
+                own[index] = self.partial[index].row
+                del unused[own[index]]
+        others = iter(unused)
+        return np.array([own[index] if index in own else next(others) for index in starting], dtype=np.int64)
 
     def _restore(self, row: int, played: Trajectory) -> None:
         """Record what was played of an episode before it was interrupted; its row has its last context in view."""
@@ -476,7 +490,8 @@ class _Recorder:
         said = {"problem_id": problem.id, "verdict": None, "completion": ""}
         index, played = self._free(row, observation, terminated=False, truncated=False, **said)
         before = self.partial.get(index)
-        return index, PartialEpisode(self.episodes[index] if before is None else before.episode, played, state)
+        episode = self.episodes[index] if before is None else before.episode
+        return index, PartialEpisode(episode, played, state, row)
 
     def _free(self, row: int, observation: Any, **said: Any) -> tuple[int, Trajectory]:
         """Free a row, and return the index of its episode, and what was recorded with what is said of it."""

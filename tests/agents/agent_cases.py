@@ -66,6 +66,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "rloo/kl": ("rloo", {"kl_coefficient": 0.1}),
     "grpo/kl": ("grpo", {"kl_coefficient": 0.1, "kl_estimator": "k3-ratio", "entropy_coefficient": 0.01}),
     "grpo/masked": ("grpo", {"truncation": "mask", "scale": "batch-std"}),
+    "grpo/carried": ("grpo", {"carried_groups": 2, "segment_tokens": 1}),
     "reinforce++/baseline": ("reinforce++", {"group_baseline": True, "group_size": GROUP}),
     "dapo/overlong": ("dapo", {"truncation": "soft-overlong", "max_tokens": 10, "overlong_margin": 6}),
     "cispo/corrected": ("cispo", {"importance_correction": "token-truncate"}),

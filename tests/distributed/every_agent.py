@@ -31,8 +31,8 @@ from tests.distributed.forks import on_forks
 
 RUNS = [(1, "whole"), (2, "whole"), (3, "whole"), (2, "divided"), (3, "divided"), (3, "rows"), (2, "divided rows")]
 """Numbers of ranks, whether weights are divided, and whether only the numbers of rows are gathered."""
-TOKEN_LEVEL = ("reinforce/value", "rloo/kl")
-"""The beginnings of names of cases whose advantages need the tokens of all episodes, though those of their agents need not."""
+TOKEN_LEVEL = ("reinforce/value", "rloo/kl", "grpo/carried")
+"""The beginnings of names of cases that need the tokens of all episodes, though their agents need not."""
 
 
 def is_refused(case: str, kind: str) -> bool:
@@ -45,8 +45,10 @@ def results_of(case: str) -> dict[str, Any]:
     """Rewards, the first gradient, and weights and metrics after one step. In float64, so that no sample hangs on rounding."""
     env = sort_env(CASES[case][0])
     agent = new_agent(case, env)
-    with agent.policy.sampling():
-        trajectories, _ = agent.collect(env, 0)
+    sampled = agent.sample(env, 0)
+    if sampled.carried:
+        sampled = agent.sample(env, 1, sampled.carried)
+    trajectories = sampled.trajectories
     first = gradient(new_agent(case, env), make_batch(trajectories))
     metrics = agent.update(trajectories)
     return {

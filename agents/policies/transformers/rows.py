@@ -42,11 +42,10 @@ class Rows:
         self._kept = np.pad(self._kept, ((0, missing), (0, 0)))
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes in some rows."""
+        """Announce new episodes in some rows, or that one goes on; what was read of it need not be read again."""
         self.fit(int(rows.max(initial=-1)) + 1, 0)
         self.seeds[rows] = seeds
         self._announced[rows] = True
-        self.length[rows] = 0
         self.current[rows] = False
 
     def seed_unannounced(self, beginning: NDArray[np.bool_]) -> None:
@@ -93,6 +92,7 @@ class Rows:
         self.tokens[rows, : tokens.shape[1]] = tokens[rows]
         self.length[rows] = length[rows]
         self.current[rows] = True
+        self._announced[rows] = False
         self._chosen[rows] = action.tokens[rows, 0]
         self._logprobs[rows] = action.logprobs[rows, 0]
         if action.kept is not None:
