@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import gymnasium
@@ -123,6 +124,20 @@ def test_an_act_asks_once_for_a_completion_and_again_if_the_row_begins_another_e
     sampler.begin(rows[:1], np.array([3], dtype=np.uint64))
     assert first.cancelled()
     assert (sampler.act(observation).counts > 0).all()
+
+
+def test_a_thread_that_waits_learns_that_another_has_stopped_sampling() -> None:
+    policy, env = learner(), world(1)
+    engine = Reluctant(policy.model, others=10**6)
+    sampler = VLLMPolicy.for_env(policy, env, engine=engine)
+    observation, _ = env.reset(options={"problems": np.array([0])})
+    with ThreadPoolExecutor(1) as pool:
+        acting = pool.submit(sampler.act, observation)
+        while not engine.held:
+            time.sleep(0.01)
+        sampler.engines.cancel_all()
+        with pytest.raises(EngineError, match="sampling was stopped elsewhere"):
+            acting.result(60)
 
 
 def test_what_is_under_way_is_stopped_where_a_rollout_breaks_off_and_before_new_weights() -> None:

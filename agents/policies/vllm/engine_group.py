@@ -21,6 +21,8 @@ from verifiers import EngineDiedError, EngineError
 
 _LOGGER = logging.getLogger(__name__)
 _REMEMBERED_PROMPTS = 4
+_LOOK_S = 1.0
+"""Seconds between two looks at whether another thread has stopped sampling, of which a wait for futures does not learn."""
 _Result = TypeVar("_Result")
 
 
@@ -148,6 +150,7 @@ class EngineGroup:
 
         Raises:
             EngineDiedError: If engines died more often than they may be started again.
+            EngineError: If another thread has stopped all sampling meanwhile.
         """
         when = concurrent.futures.ALL_COMPLETED if every else concurrent.futures.FIRST_COMPLETED
         while True:
@@ -155,10 +158,12 @@ class EngineGroup:
                 self._bury_dead()
                 lost = sorted((ticket for ticket in self._under_way if ticket.lost), key=lambda one: one.request.seed)
                 self._assign(lost, load)
+                if any(ticket not in self._under_way for ticket in tickets):
+                    raise EngineError("sampling was stopped elsewhere, and with it the completions that are waited for here")
             waiting = [ticket.future for ticket in tickets if not ticket.arrived]
             if not waiting or (not every and len(waiting) < len(tickets)):
                 return [ticket.arrived for ticket in tickets]
-            concurrent.futures.wait(waiting, return_when=when)
+            concurrent.futures.wait(waiting, _LOOK_S, return_when=when)
 
     def take(self, ticket: Ticket) -> SampledCompletion:
         """The completion of a ticket, which has arrived.
