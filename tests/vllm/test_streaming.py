@@ -133,7 +133,7 @@ def test_a_thread_that_waits_learns_that_another_has_stopped_sampling() -> None:
     observation, _ = env.reset(options={"problems": np.array([0])})
     with ThreadPoolExecutor(1) as pool:
         acting = pool.submit(sampler.act, observation)
-        while not engine.held:
+        while not (engine.held or acting.done()):
             time.sleep(0.01)
         sampler.engines.cancel_all()
         with pytest.raises(EngineError, match="sampling was stopped elsewhere"):
