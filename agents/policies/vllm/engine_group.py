@@ -159,7 +159,9 @@ class EngineGroup:
                 lost = sorted((ticket for ticket in self._under_way if ticket.lost), key=lambda one: one.request.seed)
                 self._assign(lost, load)
                 if any(ticket not in self._under_way for ticket in tickets):
-                    raise EngineError("sampling was stopped elsewhere, and with it the completions that are waited for here")
+                    raise EngineError(
+                        "sampling was stopped elsewhere, and with it the completions that are waited for here"
+                    )
             waiting = [ticket.future for ticket in tickets if not ticket.arrived]
             if not waiting or (not every and len(waiting) < len(tickets)):
                 return [ticket.arrived for ticket in tickets]
