@@ -439,7 +439,7 @@ def test_every_command_and_none_else_is_driven() -> None:
         (("train", "grpo", "--env", "Sort", "--learning-rate", "-1"), 2, "error: learning_rate must be greater than 0"),
         (("train", "gpro", "--env", "Sort"), 2, "unknown agent 'gpro'. Did you mean 'grpo'?"),
         (("train", "q-lerning", "--env", "Sort"), 2, "Did you mean 'q-learning'?"),
-        (("train", "--env", "Sort"), 2, "usage: rlvr train AGENT [options]: expected one of reinforce, "),
+        (("train", "--env", "Sort"), 2, "usage: rlvr train AGENT [options]: expected first one of reinforce, "),
         (("train", "grpo", "--env", "Sort", "--hidden", "8"), 2, "Sort-v0 shows tokens, which a language model reads"),
         (("train", "gdpo", "--env", "CartPole-v1"), 2, "GDPO needs a score of several parts, which only"),
         (("train", "gdpo", "--env", "Sort"), 2, "GDPO needs a score of several parts, the same in every verdict"),
