@@ -392,7 +392,11 @@ def number_of_problems(available: int | None, wanted: int | None, samples: int) 
             "the environment has no num_problems: say how many problems to draw, as in evaluate(env, problems=100)"
         )
     if count < 1 or samples < 1 or (available is not None and count > available):
-        said = "at least 1 of each is needed" if available is None else f"the environment has {available} problems"
+        said = (
+            "at least 1 of each is needed"
+            if available is None
+            else f"the environment has {counted(available, 'problem')}"
+        )
         raise InvalidArgumentError(f"can't evaluate {count} problems x {samples}: {said}")
     if count * samples > MAX_SAMPLES:
         raise InvalidArgumentError(

@@ -127,7 +127,7 @@ def agent_classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
     points = {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
     path = points.get(name, name)
     if ":" not in path:
-        raise unknown_name("agent", name, [*AGENTS, *points])
+        raise unknown_name("agent", name, [*AGENTS, *VALUE_AGENTS, *TABULAR_AGENTS, *points])
     cls = require_agent(import_attribute(path, "agent"), path)
     return cls, config_class(cls)
 

@@ -151,15 +151,20 @@ class Trajectory:
     @property
     def reward_parts(self) -> dict[str, tuple[float, float]]:
         """Score and weight of each part of a weighted-sum score (`verifiers.make("weighted_sum")`); empty for other scores."""
-        parts = {} if self.verdict is None else self.verdict.detail.get("parts", {})
-        if not isinstance(parts, Mapping) or not all(_is_weighted(part) for part in parts.values()):
-            return {}
-        return {name: (_number(part["score"]), part["weight"]) for name, part in parts.items()}
+        return {} if self.verdict is None else reward_parts(self.verdict)
 
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryElsewhere(Trajectory):
     """An episode that another rank played and trains on: its tokens are -1 here, and their log-probabilities NaN."""
+
+
+def reward_parts(verdict: Verdict) -> dict[str, tuple[float, float]]:
+    """Score and weight of each part of a verdict of `verifiers.make("weighted_sum")`; empty for other verdicts."""
+    parts = verdict.detail.get("parts", {})
+    if not isinstance(parts, Mapping) or not all(_is_weighted(part) for part in parts.values()):
+        return {}
+    return {name: (_number(part["score"]), part["weight"]) for name, part in parts.items()}
 
 
 def _is_weighted(part: object) -> bool:

@@ -149,6 +149,17 @@ def environment_class(name: str) -> type[TaskEnv]:
         InvalidArgumentError: If it is not a subclass of `TaskEnv`.
     """
     cls = find_environment(name)
+    if cls in STATE_CLASSES:
+        tokens = cls.__name__.removesuffix("StateEnv")
+        raise InvalidArgumentError(
+            f"the environment {name!r} has numbered states, which a table or a perceptron reads, and here one with tokens is "
+            f"needed, for a language model: name {tokens}"
+        )
+    if isinstance(cls, functools.partial):
+        raise InvalidArgumentError(
+            f"the environment {name!r} is one of Gymnasium's, without a data set and a verifier, which are needed here: name "
+            "one of rlvr_envs, such as Addition"
+        )
     if not (isinstance(cls, type) and issubclass(cls, TaskEnv)):
         raise InvalidArgumentError(
             f"the environment {name!r} is {cls!r}; expected a subclass of rlvr_envs.TaskEnv, which knows its data set"

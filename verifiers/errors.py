@@ -133,7 +133,10 @@ def unknown_argument(function: str, name: str, known: Iterable[str]) -> UnknownA
 def _nearest(name: object, known: Iterable[str]) -> str:
     names = sorted(known)
     folded = {candidate.casefold(): candidate for candidate in names}
-    nearest = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.5)
+    typed = str(name).casefold()
+    # Letters in another order first: difflib finds "gspo" as near to "gpro" as "grpo".
+    swapped = [candidate for candidate in folded if sorted(candidate) == sorted(typed)]
+    nearest = swapped or difflib.get_close_matches(typed, folded, n=1, cutoff=0.5)
     hint = f" Did you mean {folded[nearest[0]]!r}?" if nearest else ""
     shown = ", ".join(names[:_MOST_NAMES]) + (
         f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""

@@ -181,9 +181,9 @@ def _adapted(verifier: object, said: str) -> Verifier:
     """A verifier that returns verdicts: those of this package do by themselves, any other is wrapped."""
     if not callable(verifier) or not _takes_two(verifier):
         raise VerifierContractError(
-            f"{said} {verifier!r}, a {type(verifier).__name__} that cannot be called with (completion, problem). A verifier is "
-            "such a function, an object that can be called so, a class of such objects, or a function that returns one, "
-            "marked with @verifiers.factory"
+            f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called with (completion, problem). A "
+            "verifier is such a function, an object that can be called so, a class of such objects, or a function that "
+            "returns one, marked with @verifiers.factory"
         )
     if inspect.iscoroutinefunction(verifier) or inspect.iscoroutinefunction(type(verifier).__call__):
         raise VerifierContractError(

@@ -8,7 +8,9 @@ weighted sum over the batch. Departures from the paper are those of GRPO.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from agents.advantages import multi_reward
@@ -16,8 +18,10 @@ from agents.algorithms.config_checks import require_plain_scores
 from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig
 from agents.batch import Batch
 from agents.policies.trainable import TrainablePolicy
-from agents.types import Sampler, Trajectory
-from verifiers import InvalidArgumentError
+from agents.rollouts.vector_adapter import with_token_info
+from agents.types import Sampler, Trajectory, reward_parts
+from rlvr_envs import TokenVectorEnv
+from verifiers import InvalidArgumentError, Outcome, verify_batch
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,8 @@ class GDPOConfig(ClippedGroupConfig):
 
 _WITHOUT_PARTS = (
     "GDPO needs a score of several parts, the same in every verdict: give the environment "
-    'verifier=("weighted_sum", {"parts": {...}})'
+    """verifier=("weighted_sum", {"parts": {...}}), on the command line --verifier weighted_sum --verifier-args """
+    "'parts={...}', or choose an agent for a single score, such as grpo"
 )
 
 
@@ -44,6 +49,16 @@ class GDPO(ClippedGroupAgent):
     def __init__(self, policy: TrainablePolicy, config: GDPOConfig, *, sampler: Sampler | None = None) -> None:
         super().__init__(policy, config, sampler=sampler)
         self._weights: dict[str, float] | None = None  # of each part, from the first verdict
+
+    def check_env(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Refuse an environment whose scores have no parts, where an empty completion shows that before one is sampled."""
+        if "observation" in with_token_info(env).single_observation_space.spaces:  # type: ignore[attr-defined] # checked there
+            raise InvalidArgumentError(
+                "GDPO needs a score of several parts, which only the verifier of an environment with tokens gives, and this "
+                "environment shows vectors and pays one number: choose an agent for a single score, such as grpo"
+            )
+        if isinstance(env.unwrapped, TokenVectorEnv) and not _may_have_parts(env.unwrapped):
+            raise InvalidArgumentError(_WITHOUT_PARTS)
 
     def check_episode(self, trajectory: Trajectory) -> None:
         """Reject a score without parts, or with other parts or weights than before."""
@@ -72,3 +87,12 @@ class GDPO(ClippedGroupAgent):
         if batch.components is None or batch.component_weights is None:
             raise InvalidArgumentError(_WITHOUT_PARTS)
         return multi_reward(batch.components, batch.component_weights, batch.groups, batch.valid)
+
+
+def _may_have_parts(env: TokenVectorEnv) -> bool:
+    """Whether the verdict of an empty completion has parts, or says nothing because the verifier broke."""
+    streams = env.streams
+    if streams.rules.verifier is None:
+        return False
+    (verdict,) = verify_batch(streams.rules.verifier, [""], [streams.dataset[0]])
+    return verdict.outcome is Outcome.VERIFIER_ERROR or bool(reward_parts(verdict))

@@ -44,9 +44,10 @@ class MaxRL(ClippedGroupAgent):
     def check_episode(self, trajectory: Trajectory) -> None:
         """Reject a negative score."""
         if trajectory.score < 0:
+            problem = f"problem {trajectory.problem_id!r}" if trajectory.problem_id else "an episode"
             raise InvalidArgumentError(
-                f"MaxRL needs scores of at least 0 (1 for a right completion, 0 for a wrong one), but that of problem "
-                f"{trajectory.problem_id!r} is {trajectory.score}: shift the scores or choose another agent"
+                "MaxRL needs scores of at least 0 (1 for a right completion, 0 for a wrong one), but that of "
+                f"{problem} is {trajectory.score:.6g}: choose rewards that are never negative, or another agent, such as grpo"
             )
 
     def relative_scores(self, batch: Batch) -> Tensor:

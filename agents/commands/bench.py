@@ -94,6 +94,11 @@ class Bench:
         for environment in suite.environments:
             available = _num_problems(environment)
             problems = available if environment.problems is None else environment.problems
+            if problems > available:  # before minutes of training
+                raise InvalidArgumentError(
+                    f"the suite {suite.name!r} asks for problems = {problems} of {environment.column}, which has "
+                    f"{available}: ask for fewer, or leave the key out for all"
+                )
             budget = environment.max_new_tokens or suite.max_new_tokens
             arguments = {**environment.arguments} | ({} if budget is None else {"max_new_tokens": budget})
             for entrant in entrants:

@@ -121,7 +121,9 @@ def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str 
     if reward_model is not None:
         return "reward_model", {"model": reward_model, **arguments}
     if verifier is None and arguments:
-        raise InvalidArgumentError(f"arguments {sorted(arguments)} of a verifier were given, but no verifier")
+        raise InvalidArgumentError(
+            f"arguments {sorted(arguments)} of a verifier were given, but no verifier: name it, too"
+        )
     return None if verifier is None else (verifier, arguments)
 
 

@@ -30,6 +30,7 @@ from agents.results.comparison import (
 from agents.results.evaluation_record import ORACLE_NOTE
 from agents.results.judging import recorded_votes
 from agents.results.reading import RecordedRun
+from verifiers import InvalidArgumentError
 from verifiers.statistics import FEW_PROBLEMS
 
 
@@ -53,6 +54,10 @@ class Compare:
 
     def run(self, console: Console) -> int:
         """Print a table, and a sentence for each run after the first."""
+        if len(self.runs) < 2:
+            raise InvalidArgumentError(
+                f"a comparison takes at least two runs, folders that rlvr eval has written; got {len(self.runs)}"
+            )
         runs = [RecordedRun.read(folder) for folder in self.runs]
         comparisons = compare_measures(runs, self._measures(runs))
         for difference in task_differences(runs):

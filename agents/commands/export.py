@@ -15,6 +15,7 @@ from rich.console import Console
 from agents.adapters import lm_eval, primeintellect, trl, verl
 from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments
+from agents.files.outputs import check_folder
 from rlvr_envs import environment_class
 
 Target = Literal["verl", "trl", "prime-rl", "lm-eval"]
@@ -49,6 +50,7 @@ class Export:
         """Write the files, and print what to do with them."""
         arguments = env_arguments(self.args)
         check_data_arguments(environment_class(self.env).task, arguments)
+        check_folder(self.folder)
         for line in _WRITERS[self.target](self, arguments):
             console.print(line, markup=False, soft_wrap=True)
         return 0

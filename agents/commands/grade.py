@@ -63,8 +63,9 @@ class Grade:
     def run(self, console: Console) -> int:
         """Judge every completion, write the record, and print the score."""
         if not self.file.is_file():
+            said = f"{self.file} is a folder, no file" if self.file.is_dir() else f"there is no file {self.file}"
             raise MissingDataError(
-                f"there is no file {self.file} of completions: name one in a format of docs/results.md (rlvr rescore "
+                f"{said} of completions: name one in a format of docs/results.md (rlvr rescore "
                 "RUN judges a recorded evaluation again)"
             )
         name = environment_id(self.env)

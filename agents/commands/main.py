@@ -203,6 +203,8 @@ def _run(arguments: list[str]) -> int:
             _print_choices(f"{usage}\n\n{entry.summary}", target)
             print(f"\n{prog} {entry.subcommands} --help shows the options.")
             return 0
+        if rest[0].startswith("-"):
+            raise _RefusedError(f"{usage}: expected first one of {', '.join(target)}; got {rest[0]!r}")
         prog = f"{prog} {rest[0]}"
         try:
             target, rest = target.load(*rest), rest[1:]

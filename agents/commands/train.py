@@ -426,13 +426,18 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
 
 
 def _check_for_perceptron(options: TrainOptions, name: str) -> None:
-    """Refuse what only a language model has, where observations are vectors."""
+    """Refuse what only a language model has, where observations are vectors, and what only a perceptron has elsewhere."""
     defaults = {"model": "tiny", "engine": "torch"}
     given = [option for option in _FOR_LANGUAGE if getattr(options, option) != defaults.get(option)]
     if given and _shows_vectors(name, options.env_args):
         flags = " and ".join(f"--{option.replace('_', '-')}" for option in given)
         raise InvalidArgumentError(
             f"{name} shows vectors, which a multilayer perceptron reads and no language model: leave out {flags}"
+        )
+    if options.hidden and not _shows_vectors(name, options.env_args):
+        raise InvalidArgumentError(
+            f"--hidden sets the layers of a multilayer perceptron, and {name} shows tokens, which a language model reads: "
+            "leave it out"
         )
 
 
@@ -481,6 +486,12 @@ def check_same(folder: Path, record: Mapping[str, Any]) -> None:
         InvalidArgumentError: If settings differ; the message names them.
     """
     started = read_config(folder)
+    for name in ("agent", "env"):  # all other settings differ with these
+        if name in started and started[name] != record[name]:
+            raise InvalidArgumentError(
+                f"the run at {folder} was started with {name} {started[name]!r}, and not {record[name]!r}: resume it with that "
+                "one, or start another run"
+            )
     missing = record.keys() - started.keys() - _FREE_TO_CHANGE
     if missing:
         lacks = ", ".join(map(repr, sorted(missing)[:3]))

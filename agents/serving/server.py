@@ -24,7 +24,9 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise InvalidArgumentError(f"can't listen on {host}, port {port}: {error}") from error
+        raise InvalidArgumentError(
+            f"can't listen on {host}, port {port}: {error.strerror or error}; choose another with --port"
+        ) from error
 
 
 def serve(app: FastAPI, listener: socket.socket, ready: Callable[[str], None]) -> None:

@@ -136,19 +136,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     )
     if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
         rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
-    manifest = _manifest(dataset, rules, prompt, verifier_spec)
-    if rules.interaction is not None:
-        manifest["turns"] = {
-            "tools": [_tool_record(tool) for tool in turns.tools],
-            "interaction": _identity(turns.answers),
-            "dialogue": type(turns.dialogue).__name__,
-            "max_turns": rules.max_turns,
-            "max_inserted_tokens": rules.max_inserted_tokens,
-        }
-    names = ("max_context_tokens", "summarize_after", "drop_results_after")
-    limits = {name: value for name in names if (value := getattr(settings, name)) is not None}
-    if limits:
-        manifest["context"] = limits
+    manifest = _manifest(dataset, rules, prompt, verifier_spec) | _turns_manifest(rules, turns, settings)
     return TokenStreams(dataset, rules, num_streams), manifest
 
 
@@ -324,6 +312,22 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
         "max_new_tokens": rules.max_new_tokens,
         "restrict_actions": rules.legal_actions is not None,
     }
+
+
+def _turns_manifest(rules: Rules, turns: _Turns, settings: Settings) -> dict[str, Any]:
+    """What decides episodes of several turns; nothing for those of one."""
+    manifest: dict[str, Any] = {}
+    if rules.interaction is not None:
+        manifest["turns"] = {
+            "tools": [_tool_record(tool) for tool in turns.tools],
+            "interaction": _identity(turns.answers),
+            "dialogue": type(turns.dialogue).__name__,
+            "max_turns": rules.max_turns,
+            "max_inserted_tokens": rules.max_inserted_tokens,
+        }
+    names = ("max_context_tokens", "summarize_after", "drop_results_after")
+    limits = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    return manifest | ({"context": limits} if limits else {})
 
 
 def _tool_record(tool: Tool) -> dict[str, Any]:

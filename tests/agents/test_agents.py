@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
 from agents import (
@@ -48,6 +49,7 @@ from agents import (
     tiny_model,
 )
 from agents.losses import policy_gradient
+from agents.rollouts.vector_adapter import with_token_info
 from agents.training.learner import Loss
 from agents.training.metrics import summarize
 from tests.agents import corridor
@@ -66,7 +68,7 @@ from tests.agents.agent_cases import (
 )
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.trajectories import scored, tiny_policy
-from verifiers import CheckpointError, InvalidArgumentError, Outcome, UnknownNameError, Verdict
+from verifiers import CheckpointError, InvalidArgumentError, Outcome, Problem, UnknownNameError, Verdict
 
 EVERY_CASE = pytest.mark.parametrize("case", CASES)
 ONE_STEP = ("reinforce", "rloo", "remax", "actor-critic", "a2c", "trpo", "npg", "opo")
@@ -798,14 +800,55 @@ class CountsSteps(gymnasium.vector.VectorWrapper):  # type: ignore[type-arg] # w
         return observation, reward, terminated, truncated, info
 
 
-def test_gdpo_finds_out_at_the_first_episode_that_scores_have_no_parts() -> None:
+def without_parts_at_length(completion: str, problem: Problem) -> Verdict:
+    """A score of two parts for an empty completion, and of none for any other."""
+    part = {"score": 0.0, "weight": 1.0}
+    return Verdict(0.0, Outcome.SCORED, detail={} if completion else {"parts": {"a": part, "b": part}})
+
+
+def breaks(completion: str, problem: Problem) -> Verdict:
+    return Verdict(math.nan, Outcome.VERIFIER_ERROR)
+
+
+WITHOUT_PARTS = r'GDPO needs a score of several parts.*"weighted_sum".*--verifier-args.*such as grpo'
+
+
+def test_gdpo_finds_out_before_the_first_episode_that_scores_have_no_parts() -> None:
     env = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1, tokenizer="char", max_new_tokens=4, copy=False)
     counted = CountsSteps(env)
     agent = make_agent("gdpo", playing_policy(env))
-    with pytest.raises(InvalidArgumentError, match=r'GDPO needs a score of several parts.*"weighted_sum"'):
+    with pytest.raises(InvalidArgumentError, match=WITHOUT_PARTS):
         agent.learn(counted, steps=5)
-    assert counted.steps <= 4  # one episode of 4 tokens
+    assert counted.steps == 0
     assert agent.steps == 0
+
+
+@pytest.mark.parametrize("parts", [{"digits": "exact"}, None])
+def test_gdpo_accepts_scores_of_parts_and_waits_where_the_verifier_broke(parts: dict[str, str] | None) -> None:
+    verifier: Any = breaks if parts is None else ("weighted_sum", {"parts": parts})
+    env = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1, tokenizer="char", verifier=verifier, copy=False)
+    make_agent("gdpo", playing_policy(env)).check_env(env)
+
+
+def test_gdpo_finds_out_at_the_first_episode_what_the_empty_completion_does_not_show() -> None:
+    options: dict[str, Any] = {"tokenizer": "char", "max_new_tokens": 4, "verifier": without_parts_at_length}
+    env = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1, copy=False, **options)
+    counted = CountsSteps(env)
+    agent = make_agent("gdpo", playing_policy(env))
+    with pytest.raises(InvalidArgumentError, match=WITHOUT_PARTS):
+        agent.learn(counted, steps=5)
+    assert 0 < counted.steps <= 4 * agent.config.problems_per_step * agent.config.group_size
+    assert agent.steps == 0
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_gdpo_refuses_environments_that_show_vectors(wrap: bool) -> None:
+    env: Any = gymnasium.make_vec(
+        "CartPole-v1", num_envs=1, vectorization_mode="sync", vector_kwargs={"autoreset_mode": AutoresetMode.DISABLED}
+    )
+    env = with_token_info(env) if wrap else env
+    with pytest.raises(InvalidArgumentError, match=r"shows vectors and pays one number: .* such as grpo"):
+        make_agent("gdpo").check_env(env)
 
 
 def test_maxrl_finds_out_at_the_first_episode_that_scores_are_negative() -> None:

@@ -179,6 +179,11 @@ def test_the_suites_that_have_names_name_environments_that_exist() -> None:
             2,
             "environments of the same name need different labels",
         ),
+        (
+            'title = "T"\n[[environments]]\nname = "MazeState"\nproblems = 10\n',
+            2,
+            "the suite 'mine' asks for problems = 10 of MazeState, which has 1: ask for fewer",
+        ),
         (SUITE.replace("agents", "agent", 1), 2, "unknown key in [train] 'agent'"),
         (SUITE.replace('"rloo"', '"rlo"'), 2, "unknown agent 'rlo'"),
         (SUITE.replace("num-envs", "steps"), 2, "'steps' can't be among the options of [train]"),

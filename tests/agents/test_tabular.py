@@ -204,6 +204,13 @@ def test_the_command_trains_and_resumes_without_a_model(
     assert config["environment"]["states"] == 3
     assert run(*line, "--steps", "6", "--resume", "--seed", "3") == 2
     assert "was started with other settings: config.seed was 0 and is now 3" in capsys.readouterr().err
+    other = ["train", "epsilon-greedy", *line[2:], "--steps", "6", "--resume"]
+    assert run(*other) == 2
+    assert "was started with agent 'ucb1', and not 'epsilon-greedy': resume it with that one" in capsys.readouterr().err
+    other[3] = "ContextualBandit"
+    other[1] = "ucb1"
+    assert run(*other) == 2
+    assert "was started with env 'Bandit', and not 'ContextualBandit'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

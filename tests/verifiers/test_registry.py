@@ -99,7 +99,7 @@ def test_make_refuses_arguments_for_what_is_built():
 
 
 def test_make_refuses_what_cannot_be_called():
-    with pytest.raises(VerifierContractError, match="is 3, a int that cannot be called"):
+    with pytest.raises(VerifierContractError, match="is 3, of type int, which cannot be called"):
         verifiers.make(3)
 
 
@@ -120,7 +120,7 @@ def test_make_refuses_what_would_have_to_be_awaited(verifier):
 
 def test_factory_must_build_something_callable(clean_registry):
     verifiers.register("nothing")(verifiers.factory(lambda: 3))
-    with pytest.raises(VerifierContractError, match="'nothing' built 3, a int that cannot be called"):
+    with pytest.raises(VerifierContractError, match="'nothing' built 3, of type int, which cannot be called"):
         verifiers.make("nothing")
 
 
