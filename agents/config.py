@@ -178,7 +178,10 @@ class AgentConfig:
                 f"divided into minibatches={self.minibatches} of equal size"
             )
         if self.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM and self.max_tokens is None:
-            raise InvalidArgumentError(f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length")
+            raise InvalidArgumentError(
+                f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length: set it (--max-tokens) to the most "
+                "tokens of a completion, such as the environment's max_new_tokens"
+            )
         self._check_truncation()
         self._check_kl()
         self.entropy_schedule()  # raises if the settings are inconsistent
