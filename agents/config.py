@@ -179,8 +179,8 @@ class AgentConfig:
             )
         if self.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM and self.max_tokens is None:
             raise InvalidArgumentError(
-                f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length: set it (--max-tokens) to the most "
-                "tokens of a completion, such as the environment's max_new_tokens"
+                f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length: set it (--max-tokens) to the "
+                "most tokens of a completion, such as the environment's max_new_tokens"
             )
         self._check_truncation()
         self._check_kl()
