@@ -1,8 +1,8 @@
 """The tester: runs the tests, calls the candidate, and writes the report; the candidate can reach neither tests nor report.
 
 Test code sees the candidate's functions as proxies. Arguments and results are sent as plain data and compared here, as real
-builtins. One process serves job after job, as long as their tests are calls or code that leaves no trace in it. Any other
-test code runs in a process of its own, served by a subclass of `Tester` that this module does not depend on.
+builtins. One process serves job after job, as long as their tests are calls or code that leaves no trace in it. A job with any
+other test code is its last, run by a subclass of `Tester` that this module does not depend on.
 """
 
 from __future__ import annotations
@@ -50,8 +50,6 @@ from .rpc.session import Assumption, Session
 
 CONTROL = 3
 """Descriptor of the channel to the fork server."""
-DONE, NEEDS_OWN_PROCESS = b".", b"+"
-"""Answers to the fork server about a job."""
 _JOB_DESCRIPTORS = 4
 _GROWTH_KIB = 112 << 10
 """A process that has grown by more than this serves no further job."""
@@ -315,11 +313,11 @@ def _short(value: object) -> str:
         return f"a {type(value).__name__} too long to print"
 
 
-def serve() -> NoReturn:
-    """Serve one job after another as the tester, as long as their tests leave no trace in this process.
+def serve(run_alone: Callable[[int, int, int, int], NoReturn]) -> NoReturn:
+    """Serve one job after another as the tester, up to one whose tests leave a trace, which `run_alone` runs.
 
     Each job arrives as four descriptors, the pipes from and to the candidate and the files of tests and report, and is
-    answered with one byte.
+    answered with one byte or by the end of this process.
     """
     gc.enable()
     control = socket.socket(fileno=CONTROL)
@@ -329,21 +327,16 @@ def serve() -> NoReturn:
         _, descriptors, _, _ = socket.recv_fds(control, 1, _JOB_DESCRIPTORS)
         if len(descriptors) != _JOB_DESCRIPTORS:
             os._exit(0)
-        answer = _serve_job(*descriptors, most_kib=most_kib)
+        replies, requests, tests, report = descriptors
+        content = json.loads(read_all(tests))
+        if not leave_no_trace(content):
+            run_alone(*descriptors)
+        tester = Tester(content, Channel(replies, requests), Report(report, ends_process=False))
+        if not run_job(tester) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > most_kib:
+            os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
-        control.send(answer)
-
-
-def _serve_job(replies: int, requests: int, tests: int, report: int, *, most_kib: int) -> bytes:
-    content = json.loads(read_all(tests))
-    if not leave_no_trace(content):
-        return NEEDS_OWN_PROCESS
-    tester = Tester(content, Channel(replies, requests), Report(report, ends_process=False))
-    stays = run_job(tester)
-    if not stays or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > most_kib:
-        os._exit(0)
-    return DONE
+        control.send(b".")
 
 
 def run_job(tester: Tester) -> bool:

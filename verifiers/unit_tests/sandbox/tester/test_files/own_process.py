@@ -1,4 +1,4 @@
-"""The tester of one job with arbitrary test code: test files, and asserts and checks that leave traces."""
+"""The tester of a job with arbitrary test code: test files, and asserts and checks that leave traces."""
 
 from __future__ import annotations
 
@@ -23,12 +23,9 @@ from .collect import CollectedTest, collect
 from .import_hook import ProgramFinder
 from .patch_mirroring import Mirror
 
-REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
-"""Descriptors: the pipes from and to the candidate, and two files."""
-
 
 class OwnProcessTester(Tester):
-    """Runs one job's tests, including test files, in a process that serves no other job."""
+    """Runs one job's tests, including test files, in a process that serves no job after it."""
 
     _mirror: Mirror
 
@@ -127,8 +124,8 @@ def _sources(tests: Mapping[str, Any]) -> Iterator[str]:
     yield from tests["files"].values() if "test" in tests else ()
 
 
-def run_alone() -> NoReturn:
-    """Serve one job as the tester."""
-    tests, report = json.loads(read_all(TESTS)), Report(REPORT, ends_process=True)
-    run_job(OwnProcessTester(tests, Channel(REPLIES, REQUESTS), report))
+def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
+    """Run one job's tests, and end this process; the descriptors are pipes from and to the candidate, and two files."""
+    content = json.loads(read_all(tests))
+    run_job(OwnProcessTester(content, Channel(replies, requests), Report(report, ends_process=True)))
     raise AssertionError("a report ends the process")
