@@ -31,7 +31,7 @@ class OwnProcessTester(Tester):
 
     def _begin(self) -> None:
         text = "\n".join(_sources(self._tests))
-        code_guard.begin(code_guard.Watch(lambda: self._session.has_answered, self._refuse_text))
+        code_guard.begin(lambda: self._session.has_answered, self._refuse_text)
         self._mirror = Mirror(self._session, text)
         self._session.around_request = self._mirror.held
         if "unittest" in text:
