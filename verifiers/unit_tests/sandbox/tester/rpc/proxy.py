@@ -279,21 +279,14 @@ class _Everything(Proxy):
     def __round__(self, digits: int | None = None) -> object:
         return self._remote_converted("round", digits)
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> bool:
-        return _leave(self, "exit", error_type, error, trace)
+    def __exit__(self, _: object, error: BaseException | None, trace: types.TracebackType | None) -> bool:
+        return _leave(self, "exit", error, trace)
 
     async def __aenter__(self) -> object:
         return self._remote_session.request("aenter", self)
 
-    async def __aexit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> bool:
-        return _leave(self, "aexit", error_type, error, trace)
-
-    def __aiter__(self) -> Self:
-        return self._remote_session.request("aiter", self)  # type: ignore[no-any-return]  # an object of the candidate, or TypeError follows
+    async def __aexit__(self, _: object, error: BaseException | None, trace: types.TracebackType | None) -> bool:
+        return _leave(self, "aexit", error, trace)
 
     async def __anext__(self) -> object:
         return self._remote_session.request("anext", self)
@@ -338,21 +331,14 @@ def _known_size(remote: Proxy) -> int:
     return size if type(size) is int else 0
 
 
-def _leave(
-    remote: Proxy,
-    operation: str,
-    error_type: type[BaseException] | None,
-    error: BaseException | None,
-    trace: types.TracebackType | None,
-) -> bool:
+def _leave(remote: Proxy, operation: str, error: BaseException | None, trace: types.TracebackType | None) -> bool:
     # The program receives the arguments, and may suppress the exception, only if a statement of the test raised it: the
     # message of a failed check reveals the expected value, and a failed check must not be suppressed.
     own = raised_by_statement(error, trace)
     if error is not None and not (own or isinstance(error, AssertionError) or "candidate_error" in error.__dict__):
         unsupported(error)
-    answer = remote._remote_session.request(
-        operation, remote, error_type, error.args if own and error is not None else ()
-    )
+    cls, args = (None, ()) if error is None else (type(error), error.args if own else ())
+    answer = remote._remote_session.request(operation, remote, cls, args)
     if answer is True and error is not None and not (own or isinstance(error, AssertionError)):
         # Raised again, it could be what the test expects of a program that suppresses nothing.
         refusal(error)
