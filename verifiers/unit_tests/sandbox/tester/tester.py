@@ -184,7 +184,7 @@ class Tester:
         # What a program has answered or done may be behind any name; before, its names alone can steer the tests.
         answered = self._session.has_answered and resolution.reads_names(tree, line)
         steered = bool(inner) or resolution.is_conditional(tree, line)
-        unknown = isinstance(error, NameError) and error.name in resolution.free_names([tree])
+        unknown = isinstance(error, NameError) and error.name in resolution.free_names([self._source])
         chosen = steered if answered and unknown else answered or (depends and steered)
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
             self._end_unsupported(error, chosen=chosen)
@@ -245,9 +245,8 @@ class Tester:
 
     def _asserts(self) -> None:
         setup, statements = self._tests["setup"], self._tests["asserts"]
-        texts = [tidied(source) for source in (setup, *statements)]
-        sources = [ast.parse(text) for text in texts]
-        codes = [compile_tests(text, TEST_FILE).code for text in texts]
+        sources = [tidied(source) for source in (setup, *statements)]
+        codes = [compile_tests(source, TEST_FILE).code for source in sources]
         self.report.write(total=len(statements))
         namespace = self._trusted_namespace(drop=self._tests["entry_points"])
         self._provide(namespace, sources)
@@ -256,10 +255,10 @@ class Tester:
         for statement, code in zip(statements, codes[1:], strict=True):
             self._case(functools.partial(exec, code, namespace), name=statement.strip()[:MAX_TEXT])
 
-    def _provide(self, namespace: dict[str, Any], trees: list[ast.Module]) -> None:
+    def _provide(self, namespace: dict[str, Any], sources: list[str]) -> None:
         """Add names that the tests use but don't define to their namespace, from the program or the standard library."""
-        names = resolution.free_names(trees) - namespace.keys()
-        standard = resolution.standard_names(trees, names) - set(self._tests["entry_points"])
+        names = resolution.free_names(sources) - namespace.keys()
+        standard = resolution.standard_names(sources, names) - set(self._tests["entry_points"])
         self._required_names = names - standard
         self._programs |= names - standard
         for name, answer in self._session.resolve(sorted(names - standard)).items():

@@ -85,10 +85,10 @@ class OwnProcessTester(Tester):
         tree = ast.parse(self._tests["test"])
         if self._session.program_modules.isdisjoint(resolution.starred_modules(tree)):
             return
-        names = {name for name in resolution.undefined_globals(self._source) if not name.startswith("_")}
+        names = {name for name in resolution.free_names([self._source]) if not name.startswith("_")}
         own = {name for name in names if hasattr(builtins, name) or packages.judge(name) or name == "isclose"}
-        own |= set(filter(resolution.module_called, resolution.names_with_attributes([tree])))
-        standard = names & own if names - own else resolution.standard_names([tree], names) & own
+        own |= set(filter(resolution.module_called, resolution.names_with_attributes(tree)))
+        standard = names & own if names - own else resolution.standard_names([self._source], names) & own
         self._required_names = names - standard
         self._programs |= names - standard
         provide_standard(namespace, standard - namespace.keys())
