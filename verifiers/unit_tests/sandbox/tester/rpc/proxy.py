@@ -14,7 +14,6 @@ import dataclasses
 import functools
 import opcode
 import types
-import typing
 from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -33,8 +32,12 @@ ONLY_PLAIN = (
 COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "equals"})
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge"})
 _GUARDED = frozenset(f"__{name}__" for name in OPERATORS)
-_UNSUPPORTED = ("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ", "__base", "__mro__")
-"""Prefixes of attributes that are not sent: those by which packages access an object's memory, and the bases of a class."""
+_UNSUPPORTED = (
+    *("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ"),
+    *("__base", "__mro__", "__globals__"),
+)
+"""Prefixes of attributes that are not sent: those by which packages access an object's memory, the bases of a class, and a
+function's globals."""
 _CACHED_CLASSES = 256
 
 # These names hide the object's own attributes, so they are ones that no program uses.
@@ -446,18 +449,9 @@ def _rebuilt_signature(remote: Proxy) -> object:
     return signature_of_parts(*remote._remote_session.request("signature", remote))
 
 
-def _rebuilt_globals(remote: Proxy) -> dict[str, object]:
-    """The names that annotations usually use; the program's own globals stay in the candidate."""
-    cls: type = remote.__class__
-    if not issubclass(cls, types.FunctionType):
-        raise TypeError("only functions have globals")
-    return {name: getattr(typing, name) for name in typing.__all__}
-
-
 _NAMING = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _REBUILT: dict[str, Callable[[Proxy], object]] = {
     "__dataclass_fields__": _rebuilt_fields,
-    "__globals__": _rebuilt_globals,
     "__signature__": _rebuilt_signature,
 }
 """Attributes that the standard library expects to be its own objects."""
