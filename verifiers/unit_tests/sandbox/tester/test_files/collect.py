@@ -21,10 +21,6 @@ from ..outcomes import Skipped, UnsupportedTestError
 from .fixtures import OWN_FIXTURES
 from .pytest_api import Fixture, Mark, Parameters
 
-_BUILTIN_FIXTURES = """
-cache capfd capfdbinary caplog capsysbinary doctest_namespace monkeypatch pytestconfig record_property recwarn testdir
-tmp_path tmp_path_factory tmpdir tmpdir_factory
-"""
 _LEFT_OUT = frozenset({"skip", "xfail"})
 
 
@@ -221,8 +217,7 @@ def _closure(names: Sequence[str], fixtures: Mapping[str, Fixture], known: set[s
         if name in closure or name in known or name == "request":
             continue
         if name not in fixtures:
-            problem = "is not supported" if name in _BUILTIN_FIXTURES.split() else "is not defined in the test file"
-            raise UnsupportedTestError(f"the fixture {name!r} {problem}")
+            raise UnsupportedTestError(f"the fixture {name!r} is neither defined in the test file nor supported")
         closure[name] = fixtures[name]
         wanted = _fixture_parameters(fixtures[name])
         if name in wanted:
