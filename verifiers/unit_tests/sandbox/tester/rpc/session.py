@@ -25,10 +25,10 @@ from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
 from ..analysis.side_effects import PURE_MODULES
 from ..outcomes import raised_by_assertion
-from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, refusal, text_of, unsupported
+from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, refusal, text_of, tidy, unsupported
 from .callbacks import description_of, kind_of, operate
 from .derived import derived_content
-from .exceptions import Exceptions, tidy
+from .exceptions import Exceptions
 from .proxy import Proxy, as_coroutine, make_proxy, proxy_class
 from .turn_lock import Turns
 
