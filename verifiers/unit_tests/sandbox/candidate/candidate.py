@@ -91,12 +91,10 @@ class Candidate:
         self._leave_program()
         try:
             self._namespace = self._run(program.run)
-        except ProgramError as error:
-            self._reply(["unloadable", error.phase, describe(error.error, self._files)])
-            return
         except BaseException as error:  # noqa: BLE001 - recorded: the tester reports what the program raised
             _make_room(error)
-            self._reply(["unloadable", "run", describe(error, self._files)])
+            phase, cause = (error.phase, error.error) if type(error) is ProgramError else ("run", error)
+            self._reply(["unloadable", phase, describe(cause, self._files)])
             return
         self._reply(["loaded"])
         while True:

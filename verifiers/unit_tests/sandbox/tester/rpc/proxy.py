@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import opcode
 import types
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ...protocol.object_types import OPERATORS, PROTOCOLS, STANDARD_CLASSES
@@ -67,8 +67,8 @@ def _operation(name: str, result_type: type | None) -> Callable[..., Any]:
     is_conversion = result_type is not None or name in _SAME_CLASS
 
     def method(self: Proxy, *args: object) -> object:
-        ask = self._remote_converted if is_conversion else functools.partial(_request, self)
-        value = ask(name, *args)
+        session = self._remote_session
+        value = self._remote_converted(name, *args) if is_conversion else session.request(name, self, *args)
         if result_type is not None and type(value) is not result_type:
             raise TypeError(
                 f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {result_type.__name__}"
@@ -76,10 +76,6 @@ def _operation(name: str, result_type: type | None) -> Callable[..., Any]:
         return value
 
     return method
-
-
-def _request(remote: Proxy, operation: str, *args: object) -> object:
-    return remote._remote_session.request(operation, remote, *args)
 
 
 _HASHED = frozenset({str, int, type(None)})
@@ -353,13 +349,8 @@ def _nobody() -> None:
 
 
 async def wait_for(remote: Proxy) -> object:
-    """Await an awaitable of the candidate, which runs it to completion."""
+    """Await an awaitable of the candidate, which runs it to completion; a real coroutine, as `asyncio.run` requires."""
     return remote._remote_session.request("await", remote)
-
-
-def as_coroutine(remote: Proxy) -> Coroutine[Any, Any, object]:
-    """Wrap a coroutine of the candidate in a real one, as `asyncio.run` requires."""
-    return wait_for(remote)
 
 
 def raised_by_statement(error: BaseException | None, trace: types.TracebackType | None) -> bool:

@@ -29,7 +29,7 @@ from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding
 from .callbacks import description_of, kind_of, operate
 from .derived import derived_content
 from .exceptions import Exceptions
-from .proxy import Proxy, as_coroutine, make_proxy, proxy_class
+from .proxy import Proxy, make_proxy, proxy_class, wait_for
 from .turn_lock import Turns
 
 _LOOKS = """
@@ -315,7 +315,7 @@ class Session:
             remote = self._remotes[number] = make_proxy(_class_of(wire), self, number)
         if wire[2] != "coroutine":
             return remote
-        coroutine = as_coroutine(remote)
+        coroutine = wait_for(remote)
         # The coroutine is kept alive, so that its id stays unique.
         self._coroutines[id(coroutine)] = coroutine, remote
         return coroutine
