@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 from ..protocol.signatures import annotations_of_parts, signature_of_parts
@@ -52,16 +52,6 @@ class TesterFunction(TesterProxy):
         return self if instance is None else types.MethodType(self, instance)
 
 
-class TesterIterator(TesterProxy):
-    """An iterator of the tests."""
-
-    def __iter__(self) -> Iterator[object]:
-        return self
-
-    def __next__(self) -> object:
-        return self._caller.call_back("next", self._number, (), {})
-
-
 class TesterObject(TesterProxy):
     """An object of a class that the tests define: its public attributes can be read and set."""
 
@@ -90,7 +80,7 @@ class TesterCallable(TesterFunction, TesterObject):
 
 _KINDS: dict[str, type[TesterProxy]] = {
     "function": TesterFunction,
-    "iterator": TesterIterator,
+    "iterator": TesterProxy,
     "object": TesterObject,
     "callable": TesterCallable,
 }
