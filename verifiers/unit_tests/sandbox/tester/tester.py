@@ -148,7 +148,7 @@ class Tester:
     def _trusted_namespace(self, drop: Collection[str] = ()) -> dict[str, Any]:
         """A namespace for test code, with the tester's own copy of what the prompt defines, except the names in `drop`."""
         namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins, "__file__": f"/{TEST_FILE}"}
-        exec(compile_prefix(self._tests["prefix"]).code, namespace)
+        exec(compile_prefix(self._tests["prefix"]), namespace)
         self._take_classes(namespace)
         for name in drop:
             namespace.pop(name, None)
@@ -233,11 +233,11 @@ class Tester:
         answer = self._session.resolve([name])[name]
         if answer[0] == "missing":
             self._missing(name)
-        tests = compile_tests(self._tests["test"], TEST_FILE)
+        code = compile_tests(self._tests["test"])
         namespace = self._trusted_namespace()
         function = namespace[name] = self._session.value_of(answer)
         self._programs.add(name)
-        self._run_test_code(tests.code, namespace)
+        self._run_test_code(code, namespace)
         check: Callable[[object], object] | None = namespace.get("check")
         if not callable(check):
             raise NameError("the tests define no function `check`")
@@ -246,7 +246,7 @@ class Tester:
     def _asserts(self) -> None:
         setup, statements = self._tests["setup"], self._tests["asserts"]
         sources = [tidied(source) for source in (setup, *statements)]
-        codes = [compile_tests(source, TEST_FILE).code for source in sources]
+        codes = [*map(compile_tests, sources)]
         self.report.write(total=len(statements))
         namespace = self._trusted_namespace(drop=self._tests["entry_points"])
         self._provide(namespace, sources)

@@ -16,7 +16,7 @@ from ...protocol.packages import root_of
 from ...protocol.source_files import SourceFiles, module_name
 from ..analysis import name_resolution as resolution
 from ..analysis.compilation import compile_tests
-from ..report import TEST_FILE, UNSUPPORTED, JobEndedError, Report
+from ..report import UNSUPPORTED, JobEndedError, Report
 from ..tester import Tester, provide_standard, run_job
 from . import code_guard, pytest_api, unittest_api
 from .collect import CollectedTest, collect
@@ -62,14 +62,14 @@ class OwnProcessTester(Tester):
         return {*super()._names_of_program(tree), *resolution.imported_names(tree, modules), *modules}
 
     def _functions(self) -> None:
-        tests = compile_tests(self._tests["test"], TEST_FILE)
+        code = compile_tests(self._tests["test"])
         self._session.program_modules = frozenset(map(root_of, self._tests["modules"]))
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
         self._provide_for_star(namespace)
         tried = resolution.tried_lines(ast.parse(self._source))
         sys.meta_path.append(ProgramFinder(self._session, starred=self._required_names, tried=tried))
         sys.modules["tests"] = types.ModuleType("tests")
-        self._run_test_code(tests.code, namespace)
+        self._run_test_code(code, namespace)
         self._mirror.watch()
         if not self._run_collected(self._collect(namespace)) and (self._session.has_answered or self._uses_program(0)):
             # Otherwise a program could have all its tests skipped, and not be judged.
