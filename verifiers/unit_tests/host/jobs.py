@@ -219,18 +219,13 @@ def _files(*contents: bytes) -> Iterator[list[int]]:
         for content in contents:
             files.append(memory_file("job"))
             if content:
-                _write_all(files[-1], content)
+                with os.fdopen(files[-1], "wb", closefd=False) as file:
+                    file.write(content)
+                os.lseek(files[-1], 0, os.SEEK_SET)
         yield files
     finally:
-        for file in files:
-            os.close(file)
-
-
-def _write_all(file: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(file, view) :]
-    os.lseek(file, 0, os.SEEK_SET)
+        for descriptor in files:
+            os.close(descriptor)
 
 
 def _streams(files: Sequence[int]) -> dict[str, str]:
