@@ -126,12 +126,8 @@ def fenced_blocks(text: str) -> list[Block]:
     """
     blocks = []
     for block in _fenced(text):
-        inner = (
-            [inner for inner in _fenced(block.content) if _filled(inner)]
-            if block.language in ("markdown", "md")
-            else []
-        )
-        blocks += inner or ([block] if _filled(block) else [])
+        inner = _fenced(block.content) if block.language in ("markdown", "md") else []
+        blocks += [*filter(_filled, inner)] or [*filter(_filled, [block])]
     return blocks
 
 

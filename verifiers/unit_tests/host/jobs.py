@@ -258,11 +258,9 @@ def _without_surrogates(value: Any) -> Any:
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
-    return (
-        {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
 
 
 def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> JobResult:

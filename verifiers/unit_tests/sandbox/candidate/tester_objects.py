@@ -95,11 +95,7 @@ def class_of(kind: str) -> type[TesterProxy]:
     """The class for a kind, which consists of a name and the special methods, each after a `+`."""
     name, *protocols = kind.split("+")
     base = _KINDS[name]
-    return (
-        type(base.__name__, (base,), {f"__{protocol}__": _special(protocol) for protocol in protocols})
-        if protocols
-        else base
-    )
+    return type(base.__name__, (base,), {f"__{protocol}__": _special(protocol) for protocol in protocols})
 
 
 def _special(name: str) -> Callable[..., object]:
@@ -121,12 +117,8 @@ def function_of(caller: Caller, number: int, description: Sequence[Any]) -> Call
     def proxy(*args: object, **kwargs: object) -> object:
         return caller.call_back("call", number, args, kwargs)
 
-    proxy.__name__, proxy.__qualname__, proxy.__doc__, proxy.__module__ = (
-        name,
-        qualified_name,
-        documentation,
-        "tests",
-    )
+    proxy.__name__, proxy.__qualname__, proxy.__doc__ = name, qualified_name, documentation
+    proxy.__module__ = "tests"
     if parts is not None:
         proxy.__signature__ = signature_of_parts(*parts)  # type: ignore[attr-defined]  # what `inspect` looks for
         proxy.__annotations__ = annotations_of_parts(*parts)

@@ -41,12 +41,7 @@ function's globals."""
 _CACHED_CLASSES = 256
 
 # These names hide the object's own attributes, so they are ones that no program uses.
-_SLOTS = (
-    "_remote_session",
-    "_remote_number",
-    "_remote_type_name",
-    "_remote_conversions",
-)
+_SLOTS = ("_remote_session", "_remote_number", "_remote_type_name", "_remote_conversions")
 
 
 def _binary_operator(name: str) -> Callable[..., object]:

@@ -260,15 +260,8 @@ class Session:
                 error = UnsupportedUseError(f"a callback of the tests returned what can't be sent: {error}")
             writer.abandon()
             writer = self._shared.writer()
-            answer, contents = (
-                [
-                    "error",
-                    *_name_and_bases(type(error)),
-                    self._text_for_program(error),
-                    self._exceptions.number_of(error),
-                ],
-                writer.contents(),
-            )
+            text, number = self._text_for_program(error), self._exceptions.number_of(error)
+            answer, contents = ["error", *_name_and_bases(type(error)), text, number], writer.contents()
         finally:
             self._depth -= 1
         self._send([*answer, contents, self._shared.release()])

@@ -134,12 +134,9 @@ class _Set:
 def _parameter_sets(mark: Mark) -> list[_Set]:
     names, values, ids = _parametrize_arguments(*mark.args, **mark.kwargs)
     sets = []
-    for number, value in enumerate(values):
-        given = (
-            value
-            if isinstance(value, Parameters)
-            else Parameters(tuple(value) if len(names) > 1 else (value,), (), None)
-        )
+    for number, given in enumerate(values):
+        if not isinstance(given, Parameters):
+            given = Parameters(tuple(given) if len(names) > 1 else (given,), (), None)
         if len(given.values) != len(names):
             raise ValueError(f"parametrize: {len(given.values)} values for the names {', '.join(names)}")
         label = given.id or _label(ids, number, given.values)
