@@ -11,7 +11,7 @@ from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTes
 DATA = load("unit_tests/foreign_code")
 pytestmark = pytest.mark.sandbox(timeout_s=5)
 REPORT = '{"total":1}\n{"passed":true,"name":"x"}\n{"done":true}\n'
-FORGERY = f"__import__('os').write(6, {REPORT.encode()!r}) and __import__('os')._exit(0)"
+FORGERY = f"__import__('os').write(7, {REPORT.encode()!r}) and __import__('os')._exit(0)"
 ANNOTATED = f"def f(x): return 0\nf.__annotations__ = {{'x': {FORGERY!r}}}"
 
 

@@ -249,7 +249,7 @@ def test_monkeypatch_is_not_supported(verifier: UnitTestVerifier) -> None:
     test = "import solution\ndef test_it(monkeypatch): monkeypatch.setattr(solution, 'RATE', 2)"
     verdict = judge(verifier, PROGRAM, FunctionTests(test))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
-    assert verdict.detail["reason"] == "the fixture 'monkeypatch' is not supported"
+    assert verdict.detail["reason"] == "the fixture 'monkeypatch' is neither defined in the test file nor supported"
 
 
 CAPSYS = """

@@ -134,12 +134,23 @@ def test_one_process_serves_job_after_job(verifier: UnitTestVerifier) -> None:
     assert verifier(RIGHT, CALLS).score == 1
     first = children(verifier)
     assert len(first) == 1
-    for problem in (CALLS, CHECKED, ASSERTS, POISONING, FILE, CALLS):
+    for problem in (CALLS, CHECKED, ASSERTS, CALLS):
         assert verifier(RIGHT, problem).score == 1
         assert verifier(WRONG, problem).score == 0
     for program in ("import os; os._exit(0)", "def f(x):\n    while True: pass", "def f(x):", "raise SystemExit"):
         assert verifier(program, CHECKED).score == 0
     assert children(verifier) == first
+
+
+@pytest.mark.parametrize("last", [POISONING, FILE])
+def test_a_job_that_leaves_a_trace_is_the_last_of_its_process(verifier: UnitTestVerifier, last: Problem) -> None:
+    assert verifier(RIGHT, CALLS).score == 1
+    assert len(children(verifier)) == 1
+    assert verifier(RIGHT, last).score == 1
+    assert children(verifier) == []
+    assert verifier(WRONG, last).score == 0
+    assert children(verifier) == []
+    assert verifier(RIGHT, CALLS).score == 1
 
 
 def test_verdicts_do_not_depend_on_what_ran_before(verifier: UnitTestVerifier) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from verifiers.errors import VerifierFailureError
 from verifiers.unit_tests.host.jobs import encode_script, run_script, script_failure
-from verifiers.unit_tests.host.pool import WorkerDiedError, check_platform
-from verifiers.unit_tests.sandbox.protocol.limits import Limits
+from verifiers.unit_tests.host.pool import Pool, WorkerDiedError
 from verifiers.unit_tests.verifier import UnitTestVerifier
-
-_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +53,18 @@ class ProgramRunner:
             SandboxUnavailableError: If the system provides less isolation than requested.
             VerifierFailureError: If the sandbox itself fails.
         """
-        check_platform(self._sandbox._isolation_asked)
-        limits = self._sandbox._limits
-        if timeout_s is not None:
-            limits = replace(limits, cpu_s=timeout_s, idle_s=timeout_s + 1, wall_s=10 * timeout_s + 30)
-        problem = ""
-        for _ in range(_ATTEMPTS):
-            try:
-                return self._run(encode_script(program, seed), stdin, limits)
-            except WorkerDiedError as error:
-                problem = str(error)
-        raise VerifierFailureError(f"the fork server died {_ATTEMPTS} times: {problem}")
+        limits = self._sandbox._limits_within(timeout_s)
 
-    def _run(self, program: bytes, stdin: str, limits: Limits) -> ProgramOutput:
-        output, streams, answer = run_script(self._sandbox._pool.worker, limits, program, stdin)
-        return ProgramOutput(
-            output.decode(errors="replace"),
-            streams.get("stderr", ""),
-            script_failure(answer, len(output) >= limits.output_mib << 20),
-            float(answer["candidate"]["cpu_s"]),
-        )
+        def run(pool: Pool) -> ProgramOutput:
+            output, streams, answer = run_script(pool, limits, encode_script(program, seed), stdin)
+            failure = script_failure(answer, len(output) >= limits.output_mib << 20)
+            cpu_s = float(answer["candidate"]["cpu_s"])
+            return ProgramOutput(output.decode(errors="replace"), streams.get("stderr", ""), failure, cpu_s)
+
+        try:
+            return self._sandbox._pool.attempt(run)
+        except WorkerDiedError as error:
+            raise VerifierFailureError(str(error)) from error
 
     def close(self) -> None:
         """End the fork servers. A runner that is used again starts new ones."""

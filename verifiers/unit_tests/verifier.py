@@ -16,7 +16,7 @@ from verifiers.unit_tests.datasets import from_json
 from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path
 from verifiers.unit_tests.host.jobs import Job, JobResult
 from verifiers.unit_tests.host.packages import Packages, find_packages
-from verifiers.unit_tests.host.pool import MOST_WAITING, Pool, WorkerDiedError, available_cpus, check_platform
+from verifiers.unit_tests.host.pool import MOST_WAITING, Pool, WorkerDiedError, available_cpus
 from verifiers.unit_tests.host.stdio import COMPARISONS
 from verifiers.unit_tests.sandbox.protocol.entry_points import entry_point_steps
 from verifiers.unit_tests.sandbox.protocol.limits import ISOLATIONS, Limits
@@ -30,7 +30,6 @@ from verifiers.unit_tests.tests import (
     Tests,
 )
 
-_ATTEMPTS = 2
 _IDLE_S = 1
 """Seconds that a program may be idle beyond its CPU seconds."""
 
@@ -116,7 +115,6 @@ class UnitTestVerifier:
         installed = find_packages(packages) if packages else Packages()
         self._packages = installed.versions()
         self._modules = installed.modules
-        self._isolation_asked = isolation
         self._pool = Pool(workers, isolation, installed)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -141,26 +139,20 @@ class UnitTestVerifier:
         if program is None:
             detail = {"failure": "no_program", "isolation": self._isolation()}
             return Verdict.of(Outcome.NO_ANSWER, detail=detail)
-        job = Job(program, tests, problem.id, self._limits_of(tests), self._partial_credit, self._modules)
-        return self._run(job)
+        limits = self._limits_within(tests.timeout_s if isinstance(tests, StdioTests) else None)
+        job = Job(program, tests, problem.id, limits, self._partial_credit, self._modules)
+        try:
+            return self._verdict(job, self._pool.attempt(job.run))
+        except WorkerDiedError as error:
+            detail = {"error": str(error), "isolation": self._isolation()}
+            return Verdict.of(Outcome.VERIFIER_ERROR, str(program), detail=detail)
 
-    def _limits_of(self, tests: Tests) -> Limits:
-        own = tests.timeout_s if isinstance(tests, StdioTests) else None
-        if own is None:
+    def _limits_within(self, timeout_s: float | None) -> Limits:
+        """The limits of a program, with its own in place of the verifier's `timeout_s` if it has one."""
+        if timeout_s is None:
             return self._limits
-        wall_s = _wall_s(own) if self._wall_s is None else self._wall_s
-        return replace(self._limits, cpu_s=own, idle_s=own + _IDLE_S, wall_s=wall_s)
-
-    def _run(self, job: Job) -> Verdict:
-        check_platform(self._isolation_asked)
-        problem = ""
-        for _ in range(_ATTEMPTS):
-            try:
-                return self._verdict(job, job.run(self._pool.worker))
-            except WorkerDiedError as error:
-                problem = str(error)
-        detail = {"error": f"the fork server died {_ATTEMPTS} times: {problem}", "isolation": self._isolation()}
-        return Verdict.of(Outcome.VERIFIER_ERROR, str(job.program), detail=detail)
+        wall_s = _wall_s(timeout_s) if self._wall_s is None else self._wall_s
+        return replace(self._limits, cpu_s=timeout_s, idle_s=timeout_s + _IDLE_S, wall_s=wall_s)
 
     def _isolation(self) -> str:
         try:

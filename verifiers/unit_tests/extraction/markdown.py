@@ -126,12 +126,8 @@ def fenced_blocks(text: str) -> list[Block]:
     """
     blocks = []
     for block in _fenced(text):
-        inner = (
-            [inner for inner in _fenced(block.content) if _filled(inner)]
-            if block.language in ("markdown", "md")
-            else []
-        )
-        blocks += inner or ([block] if _filled(block) else [])
+        inner = _fenced(block.content) if block.language in ("markdown", "md") else []
+        blocks += [*filter(_filled, inner)] or [*filter(_filled, [block])]
     return blocks
 
 
@@ -224,7 +220,7 @@ def _fenced(text: str) -> list[Block]:
                 number += 1
             blocks += _fenced("\n".join(quoted))
         elif opening := _opening(line, before, item):
-            block, number = _BlockReader(opening, lines, number + 1).read()
+            block, number = _read_block(opening, lines, number + 1)
             blocks.append(block)
             before = ""
         else:
@@ -286,46 +282,31 @@ class _Strings:
         return 0, len(self._lines)
 
 
-class _BlockReader:
-    """Reads a block's lines."""
+def _read_block(opening: _Opening, lines: Sequence[str], start: int) -> tuple[Block, int]:
+    """The block that an opening before the line `start` begins, and the number of the line after it."""
 
-    def __init__(self, opening: _Opening, lines: Sequence[str], start: int) -> None:
-        self._opening = opening
-        self._lines = lines
-        self._start = start
-        self._strings = _Strings(lines)
+    def block(end: int, *last: str, closed: bool = True) -> Block:
+        content = _dedented([*lines[start:end], *last], opening.indent)
+        return replace(opening.block, content=content, closed=closed)
 
-    def read(self) -> tuple[Block, int]:
-        """The block, and the number of the line after it."""
-        may_be_python = self._opening.block.is_python or not self._opening.block.info
-        cut = None
-        for number in range(self._start, len(self._lines)):
-            line = self._lines[number]
-            fence = self._fence(number)
-            if fence and not _TAGS.fullmatch(fence[2]):
-                return self._block(number if cut is None else cut, closed=False), number
-            if fence:
-                return self._block(number), number + 1
-            if may_be_python:
-                code = _before_fence(line, self._opening.fence, self._strings.quote)
-                if code is not None:
-                    return self._block(number, code), number + 1
-                if cut is None and not self._strings.quote and _CLOSING_TAGS.fullmatch(line):
-                    cut = number
-                self._strings.read(line)
-        end = len(self._lines)
-        return self._block(end if cut is None else cut, closed=False), end
-
-    def _fence(self, number: int) -> re.Match[str] | None:
-        """The fence on a line, if it is not part of the block."""
-        fence = _FENCE.match(self._lines[number])
-        if not fence or _indent(self._lines[number]) - self._opening.indent > _FENCE_INDENT:
-            return None
-        return fence if fence[1].startswith(self._opening.fence) and not self._strings.holds(number) else None
-
-    def _block(self, end: int, *last: str, closed: bool = True) -> Block:
-        content = _dedented([*self._lines[self._start : end], *last], self._opening.indent)
-        return replace(self._opening.block, content=content, closed=closed)
+    may_be_python = opening.block.is_python or not opening.block.info
+    strings = _Strings(lines)
+    cut = None
+    for number in range(start, len(lines)):
+        line = lines[number]
+        fence = _FENCE.match(line) if _indent(line) - opening.indent <= _FENCE_INDENT else None
+        if fence and fence[1].startswith(opening.fence) and not strings.holds(number):
+            if _TAGS.fullmatch(fence[2]):
+                return block(number), number + 1
+            return block(number if cut is None else cut, closed=False), number
+        if may_be_python:
+            code = _before_fence(line, opening.fence, strings.quote)
+            if code is not None:
+                return block(number, code), number + 1
+            if cut is None and not strings.quote and _CLOSING_TAGS.fullmatch(line):
+                cut = number
+            strings.read(line)
+    return block(len(lines) if cut is None else cut, closed=False), len(lines)
 
 
 def _quote_after(line: str, quote: str) -> str:

@@ -106,21 +106,11 @@ def run_binary(
 def _launch(asked: Mapping[str, object], stdout: int, stderr: int, wall_s: float) -> tuple[int | None, list[str]]:
     """Run to the end; return the exit status, None if the wall-clock time ran out, and the layers of isolation."""
     reader, writer = os.pipe()
+    arguments = [_PACKAGE, str(writer), str(os.getpid()), json.dumps(asked)]
     with os.fdopen(reader, "rb") as report:
         try:
             process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-I",
-                    "-S",
-                    "-B",
-                    "-c",
-                    _BOOT,
-                    _PACKAGE,
-                    str(writer),
-                    str(os.getpid()),
-                    json.dumps(asked),
-                ],
+                [sys.executable, "-I", "-S", "-B", "-c", _BOOT, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,

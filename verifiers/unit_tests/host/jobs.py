@@ -8,14 +8,14 @@ import os
 import re
 import signal
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from verifiers.errors import InvalidArgumentError
 from verifiers.unit_tests.extraction.extraction import ExtractedProgram, announced, continues
-from verifiers.unit_tests.host.pool import AnyWorker, WorkerDiedError
+from verifiers.unit_tests.host.pool import Pool, WorkerDiedError
 from verifiers.unit_tests.host.portable import memory_file
 from verifiers.unit_tests.host.stdio import matches
 from verifiers.unit_tests.sandbox.protocol.codec import Encoder, NotPlainError, Wire
@@ -25,7 +25,6 @@ from verifiers.unit_tests.sandbox.protocol.limits import Limits
 from verifiers.unit_tests.sandbox.tester.report import MAX_REPORT, UNSUPPORTED
 from verifiers.unit_tests.tests import AssertTests, CallTests, CheckTests, FunctionTests, StdioCase, StdioTests, Tests
 
-Lend = Callable[[], AbstractContextManager[AnyWorker]]
 _EXCERPT = 1000
 _LOST = 3
 """Failing cases together may take this many times the limit of one case; after that no further case is run."""
@@ -64,30 +63,30 @@ class Job:
     packages: Collection[str]
     """Modules that can be imported: arrays may be sent if NumPy is one of them, frames if pandas is."""
 
-    def run(self, lend: Lend) -> JobResult:
-        """Run the program on a worker, which `lend` lends only while the program and its tests run.
+    def run(self, pool: Pool) -> JobResult:
+        """Run the program on a worker, which is lent only while the program and its tests run.
 
         Raises:
             WorkerDiedError: If the worker's server ended, or its tester was killed.
             InvalidArgumentError: If the tests contain values that can't be sent to a program.
         """
-        return self._run_script(lend, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(lend)
+        return self._run_script(pool, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(pool)
 
-    def _run_tested(self, lend: Lend) -> JobResult:
+    def _run_tested(self, pool: Pool) -> JobResult:
         program, tests = self._program(), _encoded(self._tests())
         with _files(b"", b"", b"", program, tests, b"") as files:
-            with lend() as worker:
+            with pool.worker() as worker:
                 answer = worker.run(_request(self.limits, tested=True), files, self.limits.wall_s)
             streams = _streams(files)
             report = os.pread(files[5], min(os.fstat(files[5]).st_size, MAX_REPORT), 0)
         return _read_report(_report_lines(report), answer, streams)
 
-    def _run_script(self, lend: Lend, tests: StdioTests) -> JobResult:
+    def _run_script(self, pool: Pool, tests: StdioTests) -> JobResult:
         runs: list[dict[str, Any]] = []
         lost = 0.0
         for number, case in enumerate(tests.cases):
             name = f"case {number}"
-            runs.append(self._run_case(lend, tests, case, name) if lost < _LOST * self.limits.cpu_s else _not_run(name))
+            runs.append(self._run_case(pool, tests, case, name) if lost < _LOST * self.limits.cpu_s else _not_run(name))
             lost += self._lost(runs[-1])
             if runs[-1]["failure"] and not self.every_case:
                 break
@@ -99,8 +98,8 @@ class Job:
             return 0.0
         return self.limits.cpu_s if run["answer"]["stopped"] else float(run["answer"]["candidate"]["cpu_s"])
 
-    def _run_case(self, lend: Lend, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
-        output, streams, answer = run_script(lend, self.limits, self._program(), case.stdin)
+    def _run_case(self, pool: Pool, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
+        output, streams, answer = run_script(pool, self.limits, self._program(), case.stdin)
         failure = script_failure(answer, len(output) >= self.limits.output_mib << 20)
         text = output.decode(errors="replace")
         accepted = (case.expected, *case.alternatives)
@@ -151,27 +150,18 @@ class Job:
 
 
 def run_script(
-    lend: Lend, limits: Limits, program: bytes, stdin: str
+    pool: Pool, limits: Limits, program: bytes, stdin: str
 ) -> tuple[bytes, Mapping[str, str], Mapping[str, Any]]:
     """Run an encoded program by itself; gives its standard output, excerpts of both streams, and the worker's answer."""
     with _files(stdin.encode(), b"", b"", program) as files:
-        with lend() as worker:
+        with pool.worker() as worker:
             answer = worker.run(_request(limits, tested=False), files, limits.wall_s)
         return os.pread(files[1], os.fstat(files[1]).st_size, 0), _streams(files), answer
 
 
 def _script(main: str, files: Mapping[str, str], seed: str) -> dict[str, object]:
     # The seed is a number, since each child would pay for deriving one from a string.
-    number = zlib.crc32(seed.encode("utf-8", "surrogatepass"))
-    return {
-        "files": dict(files),
-        "main": main,
-        "prefix": "",
-        "prelude": "",
-        "entry_point": "",
-        "alias": "",
-        "seed": number,
-    }
+    return {"files": dict(files), "main": main, "seed": zlib.crc32(seed.encode("utf-8", "surrogatepass"))}
 
 
 def encode_script(text: str, seed: str) -> bytes:
@@ -229,18 +219,13 @@ def _files(*contents: bytes) -> Iterator[list[int]]:
         for content in contents:
             files.append(memory_file("job"))
             if content:
-                _write_all(files[-1], content)
+                with os.fdopen(files[-1], "wb", closefd=False) as file:
+                    file.write(content)
+                os.lseek(files[-1], 0, os.SEEK_SET)
         yield files
     finally:
-        for file in files:
-            os.close(file)
-
-
-def _write_all(file: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(file, view) :]
-    os.lseek(file, 0, os.SEEK_SET)
+        for descriptor in files:
+            os.close(descriptor)
 
 
 def _streams(files: Sequence[int]) -> dict[str, str]:
@@ -273,11 +258,9 @@ def _without_surrogates(value: Any) -> Any:
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
-    return (
-        {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
 
 
 def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> JobResult:

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from verifiers.errors import InvalidArgumentError, SandboxUnavailableError
 from verifiers.unit_tests.host.packages import Packages
@@ -40,6 +40,8 @@ _LAST_WORDS = 2000
 _START_S = 60.0
 _END_S = 1.0
 _GRACE_S = 30.0
+_ATTEMPTS = 2
+_Result = TypeVar("_Result")
 MOST_WAITING = 4
 """Maximum number of servers for each program that may run at a time: waiting programs occupy servers too."""
 _ADVICE = (
@@ -191,6 +193,16 @@ class Pool:
         self._finalizer.detach()
         self._reset()
         self._finalizer = weakref.finalize(self, _stop_all, self._idle)
+
+    def attempt(self, job: Callable[[Pool], _Result]) -> _Result:
+        """Do a job that needs workers of this pool, once more if one dies under it; WorkerDiedError if another does."""
+        problem = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                return job(self)
+            except WorkerDiedError as error:
+                problem = str(error)
+        raise WorkerDiedError(f"the fork server died {_ATTEMPTS} times: {problem}")
 
     @contextlib.contextmanager
     def worker(self) -> Iterator[AnyWorker]:

@@ -42,7 +42,8 @@ sys.argv = ["solution.py"]
 for name, value in told["limits"].items():
     try: resource.setrlimit(getattr(resource, name), (value, value + (name == "RLIMIT_CPU")))  # a signal that says why, first
     except (AttributeError, OSError, ValueError): pass
-{"calls": candidate.answer_calls, "script": candidate.run_script, "tests": own_process.run_alone}[role]()
+roles = {"calls": candidate.answer_calls, "script": candidate.run_script, "tests": lambda: own_process.run_alone(3, 4, 5, 6)}
+roles[role]()
 """
 _POLL_S = 0.005
 

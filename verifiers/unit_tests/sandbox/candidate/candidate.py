@@ -91,12 +91,10 @@ class Candidate:
         self._leave_program()
         try:
             self._namespace = self._run(program.run)
-        except ProgramError as error:
-            self._reply(["unloadable", error.phase, describe(error.error, self._files)])
-            return
         except BaseException as error:  # noqa: BLE001 - recorded: the tester reports what the program raised
             _make_room(error)
-            self._reply(["unloadable", "run", describe(error, self._files)])
+            phase, cause = (error.phase, error.error) if type(error) is ProgramError else ("run", error)
+            self._reply(["unloadable", phase, describe(cause, self._files)])
             return
         self._reply(["loaded"])
         while True:
@@ -266,7 +264,7 @@ class Candidate:
             return importlib.import_module(wire[1])
         if wire[0] == "xi":
             return self._exception_class(wire[1], wire[2])(*Decoder(self._decode_special).decode(wire[3]))
-        return _find_global(wire[1], wire[2])
+        return operator.attrgetter(wire[2])(importlib.import_module(wire[1]))
 
     def _tester_object(self, number: int, kind: str, description: Wire = None) -> object:
         """The object of the tests with this number; always the same one."""
@@ -341,10 +339,6 @@ def _unsendable(error: BaseException) -> dict[str, bool]:
 
 def _refuse(wire: Wire) -> NoReturn:
     raise ValueError(f"not plain data: {wire!r}")
-
-
-def _find_global(module: str, qualified_name: str) -> object:
-    return operator.attrgetter(qualified_name)(importlib.import_module(module))
 
 
 _candidate = Candidate(Channel(REQUESTS, REPLIES))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 from ..protocol.signatures import annotations_of_parts, signature_of_parts
@@ -52,16 +52,6 @@ class TesterFunction(TesterProxy):
         return self if instance is None else types.MethodType(self, instance)
 
 
-class TesterIterator(TesterProxy):
-    """An iterator of the tests."""
-
-    def __iter__(self) -> Iterator[object]:
-        return self
-
-    def __next__(self) -> object:
-        return self._caller.call_back("next", self._number, (), {})
-
-
 class TesterObject(TesterProxy):
     """An object of a class that the tests define: its public attributes can be read and set."""
 
@@ -90,7 +80,7 @@ class TesterCallable(TesterFunction, TesterObject):
 
 _KINDS: dict[str, type[TesterProxy]] = {
     "function": TesterFunction,
-    "iterator": TesterIterator,
+    "iterator": TesterProxy,
     "object": TesterObject,
     "callable": TesterCallable,
 }
@@ -105,11 +95,7 @@ def class_of(kind: str) -> type[TesterProxy]:
     """The class for a kind, which consists of a name and the special methods, each after a `+`."""
     name, *protocols = kind.split("+")
     base = _KINDS[name]
-    return (
-        type(base.__name__, (base,), {f"__{protocol}__": _special(protocol) for protocol in protocols})
-        if protocols
-        else base
-    )
+    return type(base.__name__, (base,), {f"__{protocol}__": _special(protocol) for protocol in protocols})
 
 
 def _special(name: str) -> Callable[..., object]:
@@ -131,12 +117,8 @@ def function_of(caller: Caller, number: int, description: Sequence[Any]) -> Call
     def proxy(*args: object, **kwargs: object) -> object:
         return caller.call_back("call", number, args, kwargs)
 
-    proxy.__name__, proxy.__qualname__, proxy.__doc__, proxy.__module__ = (
-        name,
-        qualified_name,
-        documentation,
-        "tests",
-    )
+    proxy.__name__, proxy.__qualname__, proxy.__doc__ = name, qualified_name, documentation
+    proxy.__module__ = "tests"
     if parts is not None:
         proxy.__signature__ = signature_of_parts(*parts)  # type: ignore[attr-defined]  # what `inspect` looks for
         proxy.__annotations__ = annotations_of_parts(*parts)

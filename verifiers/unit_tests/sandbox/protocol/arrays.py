@@ -143,11 +143,6 @@ def _fits(value: _Array, wire: Wire) -> bool:
     return bool(value.dtype.str == dtype_code and list(value.shape) == shape)
 
 
-def seed(number: int) -> None:
-    """Seed the generator that NumPy's functions share."""
-    numpy.random.seed(number & 0xFFFFFFFF)
-
-
 def same(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
     """Whether values that may be or contain arrays are equal; `equal` compares values without arrays.
 

@@ -153,9 +153,9 @@ def any_loaded() -> bool:
 
 
 def seed(number: int) -> None:
-    """Seed the random generators of the loaded packages."""
+    """Seed the generator that NumPy's functions share, by a number of at most 32 bits."""
     if _arrays is not None:
-        _arrays.seed(number)
+        _arrays.numpy.random.seed(number)
 
 
 def same(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:

@@ -57,7 +57,7 @@ class Child:
 
 
 class TesterProcess:
-    """A tester that runs the tests of job after job."""
+    """A tester that runs the tests of job after job, up to one whose tests leave a trace in it."""
 
     def __init__(self, child: Child, control: socket.socket, limits: Limits) -> None:
         """Take charge of a tester; `control` takes the descriptors of jobs, and returns a byte after each."""
@@ -74,13 +74,13 @@ class TesterProcess:
             return False
         return True
 
-    def answer(self) -> bytes:
-        """Its answer to a job whose candidate has ended; empty if the tester has ended too, or does not answer."""
+    def answers(self) -> bool:
+        """Whether it is ready for another job; False if it has ended, or does not notice in time that its candidate has."""
         self.control.settimeout(_LAST_WORD_S)
         try:
-            return self.control.recv(1)
+            return bool(self.control.recv(1))
         except (TimeoutError, ConnectionError):
-            return b""
+            return False
 
     def is_worn(self) -> bool:
         """Whether to replace the tester, since its own limit has no room for another job."""

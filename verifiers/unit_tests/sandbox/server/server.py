@@ -124,14 +124,13 @@ class Server:
                 child = self._fork(running, limits, candidate.answer_calls)
             try:
                 try:
-                    stopped, judge = self._await_tests(child, shared, judging, limits, start)
+                    stopped = self._supervise([child, shared.child], limits, start, shared.control.fileno())
                 finally:
                     child.reap()
-                if stopped is not None and judge is shared.child:
-                    self._settle(shared)
+                self._settle(shared, stopped)
             finally:
                 self._clean_up()
-        return self._answer(stopped, start, child) | {"tester_exit": judge.exit_code()}
+        return self._answer(stopped, start, child) | {"tester_exit": shared.child.exit_code()}
 
     def _begin_tests(self, judging: tuple[int, ...], limits: Limits) -> TesterProcess:
         """Give the job to the present tester, or to a new one."""
@@ -144,27 +143,10 @@ class Server:
         self._tester.begin(judging)
         return self._tester
 
-    def _await_tests(
-        self, program: Child, shared: TesterProcess, judging: tuple[int, ...], limits: Limits, start: float
-    ) -> tuple[str | None, Child]:
-        """Wait for the end of the tests; return the limit that was exceeded, if any, and the process that ran the tests."""
-        stopped = self._supervise([program, shared.child], limits, start, shared.control.fileno())
-        if stopped is not None:
-            return stopped, shared.child
-        said = shared.answer()
-        if said == tester.NEEDS_OWN_PROCESS:
-            judge = self._fork((_NULL, _NULL, _NULL, *judging), _room_for_report(limits), own_process.run_alone)
-            try:
-                return self._supervise([program, judge], limits, start), judge
-            finally:
-                judge.reap()
-        if said != tester.DONE or shared.is_worn():
-            self._end_tester()
-        return None, shared.child
-
-    def _settle(self, shared: TesterProcess) -> None:
-        """Let a tester whose candidate was stopped finish; end it if it used up the CPU time itself, or does not answer."""
-        if shared.child.clock() >= shared.limits.cpu_s or not shared.answer():
+    def _settle(self, shared: TesterProcess, stopped: str | None) -> None:
+        """Let a tester whose candidate was stopped finish; end it unless it can serve another job."""
+        used_up = stopped is not None and shared.child.clock() >= shared.limits.cpu_s
+        if used_up or not shared.answers() or shared.is_worn():
             self._end_tester()
 
     def _run_script(self, descriptors: Sequence[int], limits: Limits) -> dict[str, Any]:
@@ -196,8 +178,11 @@ class Server:
         mine, theirs = socket.socketpair()
         with theirs:
             descriptors = (_NULL, _NULL, _NULL, theirs.fileno())
-            lasting = replace(_room_for_report(limits), cpu_s=limits.cpu_s + TESTER_LIFE_S)
-            child = self._fork(descriptors, lasting, tester.serve, receives_descriptors=True)
+            # A report has room whatever the limit on the program's output.
+            output_mib = max(limits.output_mib, MAX_REPORT // MIB)
+            lasting = replace(limits, cpu_s=limits.cpu_s + TESTER_LIFE_S, output_mib=output_mib)
+            serve = functools.partial(tester.serve, own_process.run_alone)
+            child = self._fork(descriptors, lasting, serve, receives_descriptors=True)
         return TesterProcess(child, mine, limits)
 
     def _fork(
@@ -249,12 +234,6 @@ class Server:
                 return "idle"
             if now - start >= limits.wall_s:
                 return "wall"
-
-
-@functools.lru_cache(8)
-def _room_for_report(limits: Limits) -> Limits:
-    """The limits of a tester, with room for a report whatever the limit on the program's output."""
-    return replace(limits, output_mib=max(limits.output_mib, MAX_REPORT // MIB))
 
 
 @functools.lru_cache(8)

@@ -60,6 +60,28 @@ def _line(fields: Mapping[str, object]) -> bytes:
     return (json.dumps(fields) + "\n").encode()
 
 
+def tidy(error: Any) -> dict[str, Any]:
+    """Reduce the candidate's description of an exception to the expected fields and types."""
+    line, code, file = error.get("line"), error.get("errno"), error.get("file")
+    return {
+        "type": str(error["type"])[:MAX_TEXT],
+        "bases": [str(name) for name in error["bases"]][:20],
+        "message": str(error["message"])[:MAX_TEXT],
+        "file": file[:MAX_TEXT] if type(file) is str else None,
+        "line": line if type(line) is int else None,
+        "forbidden": error.get("forbidden") is True,
+        "errno": code if type(code) is int else None,
+        "unsendable": error.get("unsendable") is True,
+        "unsupported": error.get("unsupported") is True,
+        "class": error["class"],
+        "args": error.get("args"),
+        "attributes": error.get("attributes"),
+        "links": error.get("links"),
+        **{key: n if type(n := error.get(key)) is int else None for key in ("number", "class_number")},
+        "made": error.get("made") is True,
+    }
+
+
 def classify(error: Mapping[str, Any]) -> str:
     """Return the class of failure of an exception that the program raised."""
     bases = error["bases"]
@@ -138,10 +160,9 @@ def text_of(error: BaseException) -> str:
 def absent(cls: type[BaseException], message: str) -> BaseException:
     """An exception for a name or attribute that the program fails to define; it counts as raised by the program."""
     error = cls(message)
-    error.__dict__["candidate_error"] = {
-        **{"type": cls.__name__, "message": message, "file": None, "line": None},
-        **{"bases": [], "errno": None, "unsendable": False, "forbidden": False, "unsupported": False},
-    }
+    error.__dict__["candidate_error"] = tidy(
+        {"type": cls.__name__, "class": cls.__name__, "bases": [], "message": message}
+    )
     return error
 
 

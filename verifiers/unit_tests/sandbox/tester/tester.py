@@ -1,8 +1,8 @@
 """The tester: runs the tests, calls the candidate, and writes the report; the candidate can reach neither tests nor report.
 
 Test code sees the candidate's functions as proxies. Arguments and results are sent as plain data and compared here, as real
-builtins. One process serves job after job, as long as their tests are calls or code that leaves no trace in it. Any other
-test code runs in a process of its own, served by a subclass of `Tester` that this module does not depend on.
+builtins. One process serves job after job, as long as their tests are calls or code that leaves no trace in it. A job with any
+other test code is its last, run by a subclass of `Tester` that this module does not depend on.
 """
 
 from __future__ import annotations
@@ -50,8 +50,6 @@ from .rpc.session import Assumption, Session
 
 CONTROL = 3
 """Descriptor of the channel to the fork server."""
-DONE, NEEDS_OWN_PROCESS = b".", b"+"
-"""Answers to the fork server about a job."""
 _JOB_DESCRIPTORS = 4
 _GROWTH_KIB = 112 << 10
 """A process that has grown by more than this serves no further job."""
@@ -150,7 +148,7 @@ class Tester:
     def _trusted_namespace(self, drop: Collection[str] = ()) -> dict[str, Any]:
         """A namespace for test code, with the tester's own copy of what the prompt defines, except the names in `drop`."""
         namespace: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins, "__file__": f"/{TEST_FILE}"}
-        exec(compile_prefix(self._tests["prefix"]).code, namespace)
+        exec(compile_prefix(self._tests["prefix"]), namespace)
         self._take_classes(namespace)
         for name in drop:
             namespace.pop(name, None)
@@ -186,7 +184,7 @@ class Tester:
         # What a program has answered or done may be behind any name; before, its names alone can steer the tests.
         answered = self._session.has_answered and resolution.reads_names(tree, line)
         steered = bool(inner) or resolution.is_conditional(tree, line)
-        unknown = isinstance(error, NameError) and error.name in resolution.free_names([tree])
+        unknown = isinstance(error, NameError) and error.name in resolution.free_names([self._source])
         chosen = steered if answered and unknown else answered or (depends and steered)
         if isinstance(error, ModuleNotFoundError | UnsupportedTestError):
             self._end_unsupported(error, chosen=chosen)
@@ -235,11 +233,11 @@ class Tester:
         answer = self._session.resolve([name])[name]
         if answer[0] == "missing":
             self._missing(name)
-        tests = compile_tests(self._tests["test"], TEST_FILE)
+        code = compile_tests(self._tests["test"])
         namespace = self._trusted_namespace()
         function = namespace[name] = self._session.value_of(answer)
         self._programs.add(name)
-        self._run_test_code(tests.code, namespace)
+        self._run_test_code(code, namespace)
         check: Callable[[object], object] | None = namespace.get("check")
         if not callable(check):
             raise NameError("the tests define no function `check`")
@@ -247,9 +245,8 @@ class Tester:
 
     def _asserts(self) -> None:
         setup, statements = self._tests["setup"], self._tests["asserts"]
-        texts = [tidied(source) for source in (setup, *statements)]
-        sources = [ast.parse(text) for text in texts]
-        codes = [compile_tests(text, TEST_FILE).code for text in texts]
+        sources = [tidied(source) for source in (setup, *statements)]
+        codes = [*map(compile_tests, sources)]
         self.report.write(total=len(statements))
         namespace = self._trusted_namespace(drop=self._tests["entry_points"])
         self._provide(namespace, sources)
@@ -258,10 +255,10 @@ class Tester:
         for statement, code in zip(statements, codes[1:], strict=True):
             self._case(functools.partial(exec, code, namespace), name=statement.strip()[:MAX_TEXT])
 
-    def _provide(self, namespace: dict[str, Any], trees: list[ast.Module]) -> None:
+    def _provide(self, namespace: dict[str, Any], sources: list[str]) -> None:
         """Add names that the tests use but don't define to their namespace, from the program or the standard library."""
-        names = resolution.free_names(trees) - namespace.keys()
-        standard = resolution.standard_names(trees, names) - set(self._tests["entry_points"])
+        names = resolution.free_names(sources) - namespace.keys()
+        standard = resolution.standard_names(sources, names) - set(self._tests["entry_points"])
         self._required_names = names - standard
         self._programs |= names - standard
         for name, answer in self._session.resolve(sorted(names - standard)).items():
@@ -315,11 +312,11 @@ def _short(value: object) -> str:
         return f"a {type(value).__name__} too long to print"
 
 
-def serve() -> NoReturn:
-    """Serve one job after another as the tester, as long as their tests leave no trace in this process.
+def serve(run_alone: Callable[[int, int, int, int], NoReturn]) -> NoReturn:
+    """Serve one job after another as the tester, up to one whose tests leave a trace, which `run_alone` runs.
 
     Each job arrives as four descriptors, the pipes from and to the candidate and the files of tests and report, and is
-    answered with one byte.
+    answered with one byte or by the end of this process.
     """
     gc.enable()
     control = socket.socket(fileno=CONTROL)
@@ -329,21 +326,16 @@ def serve() -> NoReturn:
         _, descriptors, _, _ = socket.recv_fds(control, 1, _JOB_DESCRIPTORS)
         if len(descriptors) != _JOB_DESCRIPTORS:
             os._exit(0)
-        answer = _serve_job(*descriptors, most_kib=most_kib)
+        replies, requests, tests, report = descriptors
+        content = json.loads(read_all(tests))
+        if not leave_no_trace(content):
+            run_alone(*descriptors)
+        tester = Tester(content, Channel(replies, requests), Report(report, ends_process=False))
+        if not run_job(tester) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > most_kib:
+            os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
-        control.send(answer)
-
-
-def _serve_job(replies: int, requests: int, tests: int, report: int, *, most_kib: int) -> bytes:
-    content = json.loads(read_all(tests))
-    if not leave_no_trace(content):
-        return NEEDS_OWN_PROCESS
-    tester = Tester(content, Channel(replies, requests), Report(report, ends_process=False))
-    stays = run_job(tester)
-    if not stays or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > most_kib:
-        os._exit(0)
-    return DONE
+        control.send(b".")
 
 
 def run_job(tester: Tester) -> bool:

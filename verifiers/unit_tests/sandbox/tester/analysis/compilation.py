@@ -1,30 +1,19 @@
-"""Compiled test code, with the results of static analysis."""
+"""Compiled test code, and whether it leaves a trace in the process that runs it."""
 
 from __future__ import annotations
 
 import functools
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ...protocol import packages
 from ...protocol.source_files import compile_whole
 from ..report import TEST_FILE
-from . import side_effects
+from .side_effects import leaves_no_trace
 
-PREFIX_FILE = "prefix.py"
 _CODE = frozenset({"check", "asserts"})
 _CACHED = 64
-
-
-@dataclass(frozen=True, slots=True)
-class TestCode:
-    """Compiled test code."""
-
-    code: types.CodeType
-    leaves_no_trace: bool
-    """Whether the process can run other tests afterwards as if it had not run this code."""
 
 
 def tidied(statement: str) -> str:
@@ -34,17 +23,15 @@ def tidied(statement: str) -> str:
 
 # Cached because programs come in groups that answer the same problem.
 @functools.lru_cache(_CACHED)
-def compile_tests(source: str, filename: str) -> TestCode:
+def compile_tests(source: str) -> types.CodeType:
     """Compile test code; SyntaxError if it is not valid Python."""
-    code = compile(source, filename, "exec", dont_inherit=True)
-    return TestCode(code, side_effects.leaves_no_trace(code))
+    return compile(source, TEST_FILE, "exec", dont_inherit=True)
 
 
 @functools.lru_cache(_CACHED)
-def compile_prefix(source: str) -> TestCode:
+def compile_prefix(source: str) -> types.CodeType:
     """Compile a prompt's code, without a last statement that is incomplete."""
-    code = compile_whole(source, PREFIX_FILE)
-    return TestCode(code, side_effects.leaves_no_trace(code))
+    return compile_whole(source, "prefix.py")
 
 
 def leave_no_trace(tests: Mapping[str, Any]) -> bool:
@@ -54,8 +41,8 @@ def leave_no_trace(tests: Mapping[str, Any]) -> bool:
     if tests["kind"] not in _CODE or tests["files"] or packages.any_loaded():
         return False  # packages have state of their own, such as numpy.seterr
     try:
-        harmless_prefix = not tests["prefix"] or compile_prefix(tests["prefix"]).leaves_no_trace
-        return harmless_prefix and all(compile_tests(source, TEST_FILE).leaves_no_trace for source in _own(tests))
+        harmless_prefix = leaves_no_trace(compile_prefix(tests["prefix"]))
+        return harmless_prefix and all(map(leaves_no_trace, map(compile_tests, _own(tests))))
     except SyntaxError:
         return False
 

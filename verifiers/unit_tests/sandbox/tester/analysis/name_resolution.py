@@ -8,7 +8,7 @@ import functools
 import importlib
 import symtable
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from ...protocol import packages
 from ...protocol.packages import root_of
@@ -35,27 +35,11 @@ def module_called(name: str) -> str | None:
     return name if name in sys.stdlib_module_names else packages.named(name)
 
 
-def free_names(trees: Sequence[ast.Module]) -> set[str]:
-    """Names that the trees load but never bind."""
+def free_names(sources: Sequence[str]) -> set[str]:
+    """Names that test code reads as globals, in whatever scope, and never binds as such."""
     loaded: set[str] = set()
     bound: set[str] = set()
-    for node in _nodes(trees):
-        if isinstance(node, ast.Name):
-            (loaded if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
-            bound.add(node.name or "")
-    return loaded - bound
-
-
-def undefined_globals(source: str) -> set[str]:
-    """Names that a test file reads as globals, in whatever scope, and never binds as such."""
-    loaded: set[str] = set()
-    bound: set[str] = set()
-    tables = [symtable.symtable(source, TEST_FILE, "exec")]
+    tables = [symtable.symtable(source, TEST_FILE, "exec") for source in sources]
     for table in tables:  # grows meanwhile
         tables += table.get_children()
         symbols = [symbol for symbol in table.get_symbols() if symbol.is_global() or table.get_type() == "module"]
@@ -144,23 +128,26 @@ def _names_in(tree: ast.AST) -> set[str]:
     return names
 
 
-def _nodes(trees: Sequence[ast.Module]) -> Iterator[ast.AST]:
-    return (node for tree in trees for node in ast.walk(tree))
-
-
-def standard_names(trees: Sequence[ast.Module], names: set[str]) -> set[str]:
+def standard_names(sources: Sequence[str], names: set[str]) -> set[str]:
     """The free names that refer to the standard library, whatever the program defines under them.
 
     Tests wrap the call in builtins and in functions that programs usually import (`set(f(x)) == ...`,
     `math.isclose(f(x), ...)`), which a program must not replace. Such a name is the program's only if no other name can be
     under test: if the tests, or a single assert, which is a test by itself, use no other name.
     """
-    modules = set(filter(module_called, names & names_with_attributes(trees)))
+    trees = {source: ast.parse(source) for source in sources}
+    modules = set(filter(module_called, names & names_with_attributes(*trees.values())))
     ambiguous = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
     own = names - modules - ambiguous
-    alone = [tree for tree in trees if not own or (_is_assert(tree) and free_names([tree]) <= modules | ambiguous)]
-    around = free_names([tree for tree in trees if tree not in alone])
-    return modules | (ambiguous & around) | ambiguous.difference(*(_tested(tree, ambiguous) for tree in alone))
+
+    def stands_alone(source: str) -> bool:
+        return not own or (_is_assert(trees[source]) and free_names([source]) <= modules | ambiguous)
+
+    alone = [source for source in sources if stands_alone(source)]
+    around = free_names([source for source in sources if source not in alone])
+    return (
+        modules | (ambiguous & around) | ambiguous.difference(*(_tested(trees[source], ambiguous) for source in alone))
+    )
 
 
 def _is_assert(tree: ast.Module) -> bool:
@@ -173,11 +160,10 @@ def _tested(tree: ast.Module, names: set[str]) -> set[str]:
     return {name for name in called if not hasattr(builtins, name)} or called
 
 
-def names_with_attributes(trees: Sequence[ast.Module]) -> set[str]:
+def names_with_attributes(*trees: ast.Module) -> set[str]:
     """Names on which the trees access an attribute."""
-    return {
-        node.value.id for node in _nodes(trees) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    }
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    return {node.value.id for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
 
 
 def _innermost_calls(tree: ast.Module) -> set[str]:

@@ -12,6 +12,7 @@ import datetime
 import decimal
 import dis
 import fractions
+import functools
 import importlib
 import re
 import sys
@@ -74,6 +75,7 @@ _INSTRUCTIONS = frozenset(
 """Attribute assignment; classes, which their bases remember; handlers, which could suppress the end of the job."""
 
 
+@functools.lru_cache(64)
 def leaves_no_trace(code: types.CodeType) -> bool:
     """Whether code, and the functions defined in it, can run without changing what later code in the process sees."""
     return (

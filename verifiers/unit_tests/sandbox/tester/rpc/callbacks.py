@@ -32,7 +32,7 @@ def kind_of(value: object) -> str | None:
             protocols += [name for name in OWN_PROTOCOLS if _has_own(type(value), f"__{name}__")]
         return "+".join(("callable" if callable(value) else "object", *protocols))
     if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
-        return "iterator"
+        return "iterator+iter+next"
     return "function" if callable(value) else None
 
 
@@ -74,8 +74,6 @@ def operate(operation: str, value: object, args: list[Any], kwargs: dict[str, An
         return getattr(value, f"__{operation}__")(*args)
     if operation == "call" and kind in ("function", "callable"):
         return value(*args, **kwargs)  # type: ignore[operator]  # its kind says so
-    if operation == "next" and kind == "iterator":
-        return next(value)  # type: ignore[call-overload]  # its kind says so
     if operation == "getattr" and kind in ("object", "callable"):
         return getattr(value, _public(value, args[0]))
     if operation in ("setattr", "delattr") and kind in ("object", "callable"):

@@ -16,7 +16,7 @@ from typing import Any
 from ...protocol.codec import Wire
 from ...protocol.packages import is_package
 from ...protocol.source_files import is_in_memory
-from ..report import MAX_TEXT
+from ..report import tidy
 
 _STOPPING = frozenset(("StopIteration", "StopAsyncIteration", "GeneratorExit", "CancelledError"))
 """If these were raised as they are, they could end a loop or a task of the test early and so pass it."""
@@ -212,25 +212,3 @@ def _text(error: BaseException) -> str:
 _CONTENT = {"__init__": _construct, "__getattr__": _attribute, "__str__": _text}
 _NUMBER, _MADE = "candidate_number", "candidate_made"
 """Attributes that hold an exception's handle, and the description of one that a test has made."""
-
-
-def tidy(error: Any) -> dict[str, Any]:
-    """Reduce the candidate's description of an exception to the expected fields and types."""
-    line, code, file = error.get("line"), error.get("errno"), error.get("file")
-    return {
-        "type": str(error["type"])[:MAX_TEXT],
-        "bases": [str(name) for name in error["bases"]][:20],
-        "message": str(error["message"])[:MAX_TEXT],
-        "file": file[:MAX_TEXT] if type(file) is str else None,
-        "line": line if type(line) is int else None,
-        "forbidden": error.get("forbidden") is True,
-        "errno": code if type(code) is int else None,
-        "unsendable": error.get("unsendable") is True,
-        "unsupported": error.get("unsupported") is True,
-        "class": error["class"],
-        "args": error.get("args"),
-        "attributes": error.get("attributes"),
-        "links": error.get("links"),
-        **{key: n if type(n := error.get(key)) is int else None for key in ("number", "class_number")},
-        "made": error.get("made") is True,
-    }

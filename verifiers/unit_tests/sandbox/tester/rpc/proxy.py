@@ -14,8 +14,7 @@ import dataclasses
 import functools
 import opcode
 import types
-import typing
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ...protocol.object_types import OPERATORS, PROTOCOLS, STANDARD_CLASSES
@@ -33,17 +32,16 @@ ONLY_PLAIN = (
 COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset", "isdisjoint", "equals"})
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge"})
 _GUARDED = frozenset(f"__{name}__" for name in OPERATORS)
-_UNSUPPORTED = ("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ", "__base", "__mro__")
-"""Prefixes of attributes that are not sent: those by which packages access an object's memory, and the bases of a class."""
+_UNSUPPORTED = (
+    *("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ"),
+    *("__base", "__mro__", "__globals__"),
+)
+"""Prefixes of attributes that are not sent: those by which packages access an object's memory, the bases of a class, and a
+function's globals."""
 _CACHED_CLASSES = 256
 
 # These names hide the object's own attributes, so they are ones that no program uses.
-_SLOTS = (
-    "_remote_session",
-    "_remote_number",
-    "_remote_type_name",
-    "_remote_conversions",
-)
+_SLOTS = ("_remote_session", "_remote_number", "_remote_type_name", "_remote_conversions")
 
 
 def _binary_operator(name: str) -> Callable[..., object]:
@@ -64,8 +62,8 @@ def _operation(name: str, result_type: type | None) -> Callable[..., Any]:
     is_conversion = result_type is not None or name in _SAME_CLASS
 
     def method(self: Proxy, *args: object) -> object:
-        ask = self._remote_converted if is_conversion else functools.partial(_request, self)
-        value = ask(name, *args)
+        session = self._remote_session
+        value = self._remote_converted(name, *args) if is_conversion else session.request(name, self, *args)
         if result_type is not None and type(value) is not result_type:
             raise TypeError(
                 f"{name} of a {self._remote_type_name} is a {type(value).__name__}, not a {result_type.__name__}"
@@ -73,10 +71,6 @@ def _operation(name: str, result_type: type | None) -> Callable[..., Any]:
         return value
 
     return method
-
-
-def _request(remote: Proxy, operation: str, *args: object) -> object:
-    return remote._remote_session.request(operation, remote, *args)
 
 
 _HASHED = frozenset({str, int, type(None)})
@@ -279,21 +273,14 @@ class _Everything(Proxy):
     def __round__(self, digits: int | None = None) -> object:
         return self._remote_converted("round", digits)
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> bool:
-        return _leave(self, "exit", error_type, error, trace)
+    def __exit__(self, _: object, error: BaseException | None, trace: types.TracebackType | None) -> bool:
+        return _leave(self, "exit", error, trace)
 
     async def __aenter__(self) -> object:
         return self._remote_session.request("aenter", self)
 
-    async def __aexit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> bool:
-        return _leave(self, "aexit", error_type, error, trace)
-
-    def __aiter__(self) -> Self:
-        return self._remote_session.request("aiter", self)  # type: ignore[no-any-return]  # an object of the candidate, or TypeError follows
+    async def __aexit__(self, _: object, error: BaseException | None, trace: types.TracebackType | None) -> bool:
+        return _leave(self, "aexit", error, trace)
 
     async def __anext__(self) -> object:
         return self._remote_session.request("anext", self)
@@ -338,21 +325,14 @@ def _known_size(remote: Proxy) -> int:
     return size if type(size) is int else 0
 
 
-def _leave(
-    remote: Proxy,
-    operation: str,
-    error_type: type[BaseException] | None,
-    error: BaseException | None,
-    trace: types.TracebackType | None,
-) -> bool:
+def _leave(remote: Proxy, operation: str, error: BaseException | None, trace: types.TracebackType | None) -> bool:
     # The program receives the arguments, and may suppress the exception, only if a statement of the test raised it: the
     # message of a failed check reveals the expected value, and a failed check must not be suppressed.
     own = raised_by_statement(error, trace)
     if error is not None and not (own or isinstance(error, AssertionError) or "candidate_error" in error.__dict__):
         unsupported(error)
-    answer = remote._remote_session.request(
-        operation, remote, error_type, error.args if own and error is not None else ()
-    )
+    cls, args = (None, ()) if error is None else (type(error), error.args if own else ())
+    answer = remote._remote_session.request(operation, remote, cls, args)
     if answer is True and error is not None and not (own or isinstance(error, AssertionError)):
         # Raised again, it could be what the test expects of a program that suppresses nothing.
         refusal(error)
@@ -364,13 +344,8 @@ def _nobody() -> None:
 
 
 async def wait_for(remote: Proxy) -> object:
-    """Await an awaitable of the candidate, which runs it to completion."""
+    """Await an awaitable of the candidate, which runs it to completion; a real coroutine, as `asyncio.run` requires."""
     return remote._remote_session.request("await", remote)
-
-
-def as_coroutine(remote: Proxy) -> Coroutine[Any, Any, object]:
-    """Wrap a coroutine of the candidate in a real one, as `asyncio.run` requires."""
-    return wait_for(remote)
 
 
 def raised_by_statement(error: BaseException | None, trace: types.TracebackType | None) -> bool:
@@ -460,18 +435,9 @@ def _rebuilt_signature(remote: Proxy) -> object:
     return signature_of_parts(*remote._remote_session.request("signature", remote))
 
 
-def _rebuilt_globals(remote: Proxy) -> dict[str, object]:
-    """The names that annotations usually use; the program's own globals stay in the candidate."""
-    cls: type = remote.__class__
-    if not issubclass(cls, types.FunctionType):
-        raise TypeError("only functions have globals")
-    return {name: getattr(typing, name) for name in typing.__all__}
-
-
 _NAMING = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 _REBUILT: dict[str, Callable[[Proxy], object]] = {
     "__dataclass_fields__": _rebuilt_fields,
-    "__globals__": _rebuilt_globals,
     "__signature__": _rebuilt_signature,
 }
 """Attributes that the standard library expects to be its own objects."""

@@ -25,11 +25,11 @@ from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
 from ..analysis.side_effects import PURE_MODULES
 from ..outcomes import raised_by_assertion
-from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, refusal, text_of, unsupported
+from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, refusal, text_of, tidy, unsupported
 from .callbacks import description_of, kind_of, operate
 from .derived import derived_content
-from .exceptions import Exceptions, tidy
-from .proxy import Proxy, as_coroutine, make_proxy, proxy_class
+from .exceptions import Exceptions
+from .proxy import Proxy, make_proxy, proxy_class, wait_for
 from .turn_lock import Turns
 
 _LOOKS = """
@@ -260,15 +260,8 @@ class Session:
                 error = UnsupportedUseError(f"a callback of the tests returned what can't be sent: {error}")
             writer.abandon()
             writer = self._shared.writer()
-            answer, contents = (
-                [
-                    "error",
-                    *_name_and_bases(type(error)),
-                    self._text_for_program(error),
-                    self._exceptions.number_of(error),
-                ],
-                writer.contents(),
-            )
+            text, number = self._text_for_program(error), self._exceptions.number_of(error)
+            answer, contents = ["error", *_name_and_bases(type(error)), text, number], writer.contents()
         finally:
             self._depth -= 1
         self._send([*answer, contents, self._shared.release()])
@@ -315,7 +308,7 @@ class Session:
             remote = self._remotes[number] = make_proxy(_class_of(wire), self, number)
         if wire[2] != "coroutine":
             return remote
-        coroutine = as_coroutine(remote)
+        coroutine = wait_for(remote)
         # The coroutine is kept alive, so that its id stays unique.
         self._coroutines[id(coroutine)] = coroutine, remote
         return coroutine

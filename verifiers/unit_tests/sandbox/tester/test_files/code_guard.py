@@ -31,22 +31,20 @@ _COMPUTING = (
 """No names: one could be that of the expected value."""
 
 
-class Watch:
-    """Audits the code that one job runs."""
+def begin(has_answered: Callable[[], bool], refuse: Callable[[str], NoReturn]) -> None:
+    """Audit this process from now on; `refuse` ends the job with a reason, past any handler of the tests."""
 
-    def __init__(self, has_answered: Callable[[], bool], refuse: Callable[[str], NoReturn]) -> None:
-        """Start to audit; `refuse` ends the job with a reason, past any handler of the tests."""
-        self._has_answered = has_answered
-        self._refuse = refuse
-
-    def judge(self, event: str, arguments: tuple[object, ...]) -> None:
-        """Refuse code that may come from the program."""
-        if not self._has_answered() or (event == "compile" and _only_computes(arguments[0])):
+    def hear(event: str, arguments: tuple[object, ...]) -> None:
+        if event not in _EVENTS or _is_compiler(sys._getframe(1)) or not has_answered():
+            return
+        if event == "compile" and _only_computes(arguments[0]):
             return
         what = (
             f"a pickle that names {'.'.join(map(str, arguments))[:80]}" if "pickle" in event else "text or data as code"
         )
-        self._refuse(f"a test runs {what}: what may be the program's may not run in the process that judges it")
+        refuse(f"a test runs {what}: what may be the program's may not run in the process that judges it")
+
+    sys.addaudithook(hear)
 
 
 def _only_computes(source: object) -> bool:
@@ -64,22 +62,6 @@ def _computes(source: str | bytes) -> bool:
     except (RecursionError, MemoryError):
         return False
     return all(isinstance(node, _COMPUTING) for node in ast.walk(tree))
-
-
-_watch: Watch | None = None
-
-
-def begin(watch: Watch) -> None:
-    """Audit a job, in place of the previous one."""
-    global _watch
-    if _watch is None:
-        sys.addaudithook(_hear)
-    _watch = watch
-
-
-def _hear(event: str, arguments: tuple[object, ...]) -> None:
-    if event in _EVENTS and _watch is not None and not _is_compiler(sys._getframe(1)):
-        _watch.judge(event, arguments)
 
 
 _EVENTS = frozenset({"compile", "pickle.find_class", "marshal.loads", "code.__new__"})

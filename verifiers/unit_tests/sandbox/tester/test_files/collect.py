@@ -21,10 +21,6 @@ from ..outcomes import Skipped, UnsupportedTestError
 from .fixtures import OWN_FIXTURES
 from .pytest_api import Fixture, Mark, Parameters
 
-_BUILTIN_FIXTURES = """
-cache capfd capfdbinary caplog capsysbinary doctest_namespace monkeypatch pytestconfig record_property recwarn testdir
-tmp_path tmp_path_factory tmpdir tmpdir_factory
-"""
 _LEFT_OUT = frozenset({"skip", "xfail"})
 
 
@@ -44,25 +40,28 @@ class _Test:
     name: str
     function: Callable[..., Any]
     cls: type[Any] | None
-    arguments: Mapping[str, Any]
-    fixture_parameters: Mapping[str, Any]
-    used_fixtures: tuple[str, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    fixture_parameters: Mapping[str, Any] = field(default_factory=dict)
+    used_fixtures: tuple[str, ...] = ()
+    is_unit: bool = False
+    """Whether it is a test of a `unittest.TestCase`, of which the function runs the whole."""
 
 
 def collect(namespace: Mapping[str, Any]) -> list[CollectedTest]:
     """Find the tests in a test file's globals, in the order of their definition."""
     tests: list[_Test] = []
-    unit_cases: list[CollectedTest] = []
+    unit_tests: list[_Test] = []
     for name, value in namespace.items():
         # By its type: the proxy of an object claims to be an instance of another class.
         cls = type(value)
         if name.startswith("test") and cls is types.FunctionType:
             tests += _expand(name, value, None, namespace)
         elif issubclass(cls, type) and _is_unit_test(value):
-            unit_cases += _unit_cases(value)
+            unit_tests += _unit_tests(value)
         elif issubclass(cls, type) and name.startswith("Test") and value.__module__ == "tests":
             tests += _methods(value, namespace)
-    return _Runner(namespace, tests).cases(unit_cases)
+    runner = _Runner(namespace, [*tests, *unit_tests])
+    return [CollectedTest(test.name, functools.partial(runner.run, number)) for number, test in enumerate(runner.tests)]
 
 
 def _methods(cls: type[Any], namespace: Mapping[str, Any]) -> Iterator[_Test]:
@@ -135,12 +134,9 @@ class _Set:
 def _parameter_sets(mark: Mark) -> list[_Set]:
     names, values, ids = _parametrize_arguments(*mark.args, **mark.kwargs)
     sets = []
-    for number, value in enumerate(values):
-        given = (
-            value
-            if isinstance(value, Parameters)
-            else Parameters(tuple(value) if len(names) > 1 else (value,), (), None)
-        )
+    for number, given in enumerate(values):
+        if not isinstance(given, Parameters):
+            given = Parameters(tuple(given) if len(names) > 1 else (given,), (), None)
         if len(given.values) != len(names):
             raise ValueError(f"parametrize: {len(given.values)} values for the names {', '.join(names)}")
         label = given.id or _label(ids, number, given.values)
@@ -218,8 +214,7 @@ def _closure(names: Sequence[str], fixtures: Mapping[str, Fixture], known: set[s
         if name in closure or name in known or name == "request":
             continue
         if name not in fixtures:
-            problem = "is not supported" if name in _BUILTIN_FIXTURES.split() else "is not defined in the test file"
-            raise UnsupportedTestError(f"the fixture {name!r} {problem}")
+            raise UnsupportedTestError(f"the fixture {name!r} is neither defined in the test file nor supported")
         closure[name] = fixtures[name]
         wanted = _fixture_parameters(fixtures[name])
         if name in wanted:
@@ -232,57 +227,48 @@ class _Runner:
     """Runs tests in order, with fixtures and set-up functions of every scope."""
 
     def __init__(self, namespace: Mapping[str, Any], tests: Sequence[_Test]) -> None:
+        self.tests = tests
         self._namespace = namespace
-        self._tests = tests
-        self._class: type[Any] | None = None
+        self._set_up_for: dict[str, object] = {"module": None, "class": None}
+        """What these scopes are set up for: the namespace, and a class."""
         self._stacks = {scope: contextlib.ExitStack() for scope in ("function", "class", "module")}
         self._values: dict[str, dict[tuple[str, int, int], Any]] = {scope: {} for scope in self._stacks}
 
-    def cases(self, unit_cases: Sequence[CollectedTest]) -> list[CollectedTest]:
-        """The tests, and those of unittest after them, between the module's set-up and clean-up."""
-        cases = [
-            *(CollectedTest(test.name, functools.partial(self._run, n, test)) for n, test in enumerate(self._tests)),
-            *unit_cases,
-        ]
-        return [
-            CollectedTest(case.name, functools.partial(self._in_module, case.run, case is cases[0], case is cases[-1]))
-            for case in cases
-        ]
-
-    def _in_module(self, run: Callable[[], None], first: bool, last: bool) -> None:
+    def run(self, number: int) -> None:
+        """Run a test, with the set-up of the scopes that begin with it and the clean-up of those that end with it."""
+        test, following = self.tests[number], self.tests[number + 1] if number + 1 < len(self.tests) else None
         try:
-            if first:
-                self._set_up("module", self._of_module, "module", None)
-            run()
-        finally:
-            if last:
-                self._leave("module")
-
-    def _of_module(self, name: str) -> Any:
-        unittests = {"setup_module": "setUpModule", "teardown_module": "tearDownModule"}
-        return self._namespace.get(unittests[name]) or self._namespace.get(name)
-
-    def _run(self, number: int, test: _Test) -> None:
-        following = self._tests[number + 1] if number + 1 < len(self._tests) else None
-        try:
-            self._enter(test)
-            self._run_one(test)
+            self._enter("module", self._namespace, self._namespace.get)
+            self._enter("class", test.cls, lambda name: getattr(test.cls, name, None))
+            if test.is_unit:
+                test.function()
+            else:
+                self._run_one(test)
         finally:
             self._leave("function")
             if following is None or following.cls is not test.cls:
                 self._leave("class")
+            if following is None:
+                self._leave("module")
 
-    def _enter(self, test: _Test) -> None:
-        if test.cls is not None and test.cls is not self._class:
-            self._set_up("class", lambda name: getattr(test.cls, name, None), "class", test.cls)
-        self._class = test.cls
+    def _enter(self, scope: str, owner: object, find: Callable[[str], Any]) -> None:
+        """Set up a scope for an owner, unless it is already."""
+        if owner is not None and self._set_up_for[scope] is not owner:
+            self._set_up(scope, find, scope, owner)
+        self._set_up_for[scope] = owner
 
     def _set_up(self, scope: str, find: Callable[[str], Any], suffix: str, argument: object) -> None:
-        teardown, setup = find(f"teardown_{suffix}"), find(f"setup_{suffix}")
-        if teardown is not None:
-            self._stacks[scope].callback(_call_with, teardown, argument)
+        """Call the set-up function of unittest's or pytest's name, if there is one, and plan what ends the scope."""
+        name = suffix.title()
+        setup = find(f"setUp{name}") or find(f"setup_{suffix}")
+        teardown = find(f"tearDown{name}") or find(f"teardown_{suffix}")
+        cleanups = find(f"do{name}Cleanups")
+        if cleanups is not None:
+            self._stacks[scope].callback(cleanups)
         if setup is not None:
             _call_with(setup, argument)
+        if teardown is not None:
+            self._stacks[scope].callback(_call_with, teardown, argument)
 
     def _leave(self, scope: str) -> None:
         stack, self._stacks[scope] = self._stacks[scope], contextlib.ExitStack()
@@ -359,30 +345,15 @@ def _is_unit_test(value: type[Any]) -> bool:
     return unittest is not None and issubclass(value, unittest.TestCase) and value.__module__ == "tests"
 
 
-def _unit_cases(cls: type[Any]) -> list[CollectedTest]:
-    unittest = importlib.import_module("unittest")
-    names = list(unittest.TestLoader().getTestCaseNames(cls))
-    return [
-        CollectedTest(f"{cls.__name__}::{name}", _unit_run(cls, name, first=name == names[0], last=name == names[-1]))
+def _unit_tests(cls: type[Any]) -> Iterator[_Test]:
+    names = importlib.import_module("unittest").TestLoader().getTestCaseNames(cls)
+    return (
+        _Test(f"{cls.__name__}::{name}", functools.partial(_run_unit_test, cls, name), cls, is_unit=True)
         for name in names
-    ]
+    )
 
 
-def _unit_run(cls: type[Any], name: str, *, first: bool, last: bool) -> Callable[[], None]:
-    def run() -> None:
-        if first:
-            cls.setUpClass()
-        try:
-            _run_unit_test(cls(name))
-        finally:
-            if last:
-                cls.tearDownClass()
-                cls.doClassCleanups()
-
-    return run
-
-
-def _run_unit_test(test: Any) -> None:
+def _run_unit_test(cls: type[Any], name: str) -> None:
     """Run one test of a `TestCase` with its set-up and clean-up, and raise its first error."""
     unittest = importlib.import_module("unittest")
     problems: list[BaseException] = []
@@ -393,7 +364,7 @@ def _run_unit_test(test: Any) -> None:
     result.addUnexpectedSuccess = lambda _: problems.append(AssertionError("an expected failure did not happen"))
     result.addSkip = lambda _, reason: skipped.append(reason)
     result.addExpectedFailure = lambda *_: skipped.append("an expected failure")
-    test.run(result)
+    cls(name).run(result)
     if problems:
         raise problems[0]
     if skipped:

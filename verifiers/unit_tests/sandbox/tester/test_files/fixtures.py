@@ -21,15 +21,8 @@ class CaptureResult(NamedTuple):
 class CaptureFixture:
     """The value of the fixture `capsys`."""
 
-    def __init__(self) -> None:
-        self._streams = io.StringIO(), io.StringIO()
-
-    @contextlib.contextmanager
-    def capturing(self) -> Iterator[None]:
-        """Capture output in the block."""
-        out, err = self._streams
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            yield
+    def __init__(self, out: io.StringIO, err: io.StringIO) -> None:
+        self._streams = out, err
 
     @contextlib.contextmanager
     def disabled(self) -> Iterator[None]:
@@ -47,9 +40,8 @@ class CaptureFixture:
 
 
 def _capsys() -> Iterator[CaptureFixture]:
-    made = CaptureFixture()
-    with made.capturing():
-        yield made
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        yield CaptureFixture(out, err)
 
 
 OWN_FIXTURES = {"capsys": Fixture(_capsys)}

@@ -1,4 +1,4 @@
-"""The tester of one job with arbitrary test code: test files, and asserts and checks that leave traces."""
+"""The tester of a job with arbitrary test code: test files, and asserts and checks that leave traces."""
 
 from __future__ import annotations
 
@@ -16,25 +16,22 @@ from ...protocol.packages import root_of
 from ...protocol.source_files import SourceFiles, module_name
 from ..analysis import name_resolution as resolution
 from ..analysis.compilation import compile_tests
-from ..report import TEST_FILE, UNSUPPORTED, JobEndedError, Report
+from ..report import UNSUPPORTED, JobEndedError, Report
 from ..tester import Tester, provide_standard, run_job
 from . import code_guard, pytest_api, unittest_api
 from .collect import CollectedTest, collect
 from .import_hook import ProgramFinder
 from .patch_mirroring import Mirror
 
-REPLIES, REQUESTS, TESTS, REPORT = 3, 4, 5, 6
-"""Descriptors: the pipes from and to the candidate, and two files."""
-
 
 class OwnProcessTester(Tester):
-    """Runs one job's tests, including test files, in a process that serves no other job."""
+    """Runs one job's tests, including test files, in a process that serves no job after it."""
 
     _mirror: Mirror
 
     def _begin(self) -> None:
         text = "\n".join(_sources(self._tests))
-        code_guard.begin(code_guard.Watch(lambda: self._session.has_answered, self._refuse_text))
+        code_guard.begin(lambda: self._session.has_answered, self._refuse_text)
         self._mirror = Mirror(self._session, text)
         self._session.around_request = self._mirror.held
         if "unittest" in text:
@@ -65,14 +62,14 @@ class OwnProcessTester(Tester):
         return {*super()._names_of_program(tree), *resolution.imported_names(tree, modules), *modules}
 
     def _functions(self) -> None:
-        tests = compile_tests(self._tests["test"], TEST_FILE)
+        code = compile_tests(self._tests["test"])
         self._session.program_modules = frozenset(map(root_of, self._tests["modules"]))
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
         self._provide_for_star(namespace)
         tried = resolution.tried_lines(ast.parse(self._source))
         sys.meta_path.append(ProgramFinder(self._session, starred=self._required_names, tried=tried))
         sys.modules["tests"] = types.ModuleType("tests")
-        self._run_test_code(tests.code, namespace)
+        self._run_test_code(code, namespace)
         self._mirror.watch()
         if not self._run_collected(self._collect(namespace)) and (self._session.has_answered or self._uses_program(0)):
             # Otherwise a program could have all its tests skipped, and not be judged.
@@ -88,10 +85,10 @@ class OwnProcessTester(Tester):
         tree = ast.parse(self._tests["test"])
         if self._session.program_modules.isdisjoint(resolution.starred_modules(tree)):
             return
-        names = {name for name in resolution.undefined_globals(self._source) if not name.startswith("_")}
+        names = {name for name in resolution.free_names([self._source]) if not name.startswith("_")}
         own = {name for name in names if hasattr(builtins, name) or packages.judge(name) or name == "isclose"}
-        own |= set(filter(resolution.module_called, resolution.names_with_attributes([tree])))
-        standard = names & own if names - own else resolution.standard_names([tree], names) & own
+        own |= set(filter(resolution.module_called, resolution.names_with_attributes(tree)))
+        standard = names & own if names - own else resolution.standard_names([self._source], names) & own
         self._required_names = names - standard
         self._programs |= names - standard
         provide_standard(namespace, standard - namespace.keys())
@@ -127,8 +124,8 @@ def _sources(tests: Mapping[str, Any]) -> Iterator[str]:
     yield from tests["files"].values() if "test" in tests else ()
 
 
-def run_alone() -> NoReturn:
-    """Serve one job as the tester."""
-    tests, report = json.loads(read_all(TESTS)), Report(REPORT, ends_process=True)
-    run_job(OwnProcessTester(tests, Channel(REPLIES, REQUESTS), report))
+def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
+    """Run one job's tests, and end this process; the descriptors are pipes from and to the candidate, and two files."""
+    content = json.loads(read_all(tests))
+    run_job(OwnProcessTester(content, Channel(replies, requests), Report(report, ends_process=True)))
     raise AssertionError("a report ends the process")

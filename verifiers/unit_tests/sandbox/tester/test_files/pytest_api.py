@@ -124,14 +124,10 @@ class Mark:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the mark to a function or class, or add arguments to it."""
         if len(args) == 1 and not kwargs and isinstance(args[0], types.FunctionType | type):
-            return mark_with(args[0], self)
+            target: Any = args[0]
+            target.pytestmark = [*target.__dict__.get("pytestmark", ()), self]
+            return target
         return Mark(self.name, self.args + args, {**self.kwargs, **kwargs})
-
-
-def mark_with(target: Any, mark: Mark) -> Any:
-    """Add a mark to a function or class."""
-    target.pytestmark = [*target.__dict__.get("pytestmark", ()), mark]
-    return target
 
 
 class _Marks:
