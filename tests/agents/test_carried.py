@@ -473,6 +473,9 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
         recorder(env, carried_groups=mine).save(tmp_path / f"{mine}")
         with pytest.raises(CheckpointError, match="carried groups"):
             recorder(env, carried_groups=other).load(tmp_path / f"{mine}")
+    for changed in ({"problems_per_step": 2}, {"group_size": 2}):
+        with pytest.raises(CheckpointError, match="carried groups of"):
+            recorder(env, **changed).load(tmp_path / "2")
 
 
 def test_only_importance_is_left_to_defaults() -> None:
