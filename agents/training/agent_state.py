@@ -9,6 +9,7 @@ from agents.training.random_state import random_state, set_random_state
 
 if TYPE_CHECKING:
     from agents.agent import Agent
+    from agents.config import AgentConfig
 
 
 def agent_state(agent: Agent) -> dict[str, Any]:
@@ -54,5 +55,10 @@ def components_of(agent: Agent) -> dict[str, list[str] | None]:
         "reference": None if agent.reference is None else list(agent.reference.state_dict() or ()),
         "KL controller": None if agent.kl_controller is None else [],
         **({} if agent.lagged is None else {f"lag of {agent.config.lag}": []}),
-        **({f"{agent.config.carried_groups} carried groups": []} if agent.config.carried_groups else {}),
+        **({_carried(agent.config): []} if agent.config.carried_groups else {}),
     }
+
+
+def _carried(config: AgentConfig) -> str:
+    """The settings that number the groups which are carried over updates, and say how large they are."""
+    return f"{config.carried_groups} carried groups of {config.group_size}, beside {config.problems_per_step} a step"

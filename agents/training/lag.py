@@ -206,10 +206,19 @@ class LaggedSampling:
             return False
         with self._changed:
             batch.sampled = sampled
-            if sampled.seen is None or not sampled.seen.errored:
+            if not self._sampled_again(batch):
                 batch.weights = None
             self._changed.notify_all()
         return True
+
+    def _sampled_again(self, batch: _Batch) -> bool:
+        """Whether a sampled batch has to be sampled again if the run stops: for its errors, or those before."""
+        if batch.sampled is None:
+            return False
+        if batch.sampled.seen is not None and batch.sampled.seen.errored:
+            return True
+        before = [other for other in self._batches if other.number == batch.number - 1 and other.weights is not None]
+        return bool(self._agent.config.carried_groups and before)
 
     def _await_batch(self, steps: int, stopped: threading.Event) -> _Batch | None:
         """The next batch to sample; None if the thread is to end."""

@@ -50,6 +50,6 @@ def sampled_from_state(state: Mapping[str, Any]) -> Sampled:
     fields = dict(state)
     errored = [trajectory_from_state(each) for each in fields.pop("errored")]
     trajectories = [trajectory_from_state(each) for each in fields.pop("trajectories")]
-    carried = carried_from_state(fields.pop("carried"))
+    carried = carried_from_state(fields.pop("carried", ()))  # checkpoints of earlier versions have none
     seen = SeenEpisodes(fields.pop("episodes"), errored)
     return Sampled(seen=seen, carried=carried, **{**fields, "trajectories": trajectories})

@@ -27,12 +27,14 @@ from agents.training.carried import (
     carried_state,
     fill_batch,
 )
+from agents.training.sampled import sampled_from_state, sampled_state
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env, timeless
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_contexts import EPISODES, Cuts, alone, reader, transformer, world
+from tests.agents.test_lag import wait_until_sampled
 from tests.agents.trajectories import trajectory
 from tests.distributed.threads import on_ranks
-from verifiers import CheckpointError, InvalidArgumentError
+from verifiers import CheckpointError, InvalidArgumentError, VerifierFailureError
 
 # Interrupting
 
@@ -231,7 +233,7 @@ def unequal_env(rows: int = 6, **settings: Any) -> Any:
     """Completions of 1 to 12 tokens, scored by how many different characters they have."""
     return gymnasium.make_vec(
         "rlvr/Sort-v0", num_envs=rows, tokenizer="char", max_new_tokens=12, copy=False, stop=tuple("012"),
-        verifier=lambda completion, problem: len(set(completion)) / 12, **settings,
+        **{"verifier": lambda completion, problem: len(set(completion)) / 12, **settings},
     )  # fmt: skip
 
 
@@ -397,6 +399,48 @@ def test_groups_are_saved_with_all_they_have(tmp_path: Path) -> None:
             assert (mine.verdict and mine.verdict.score) == (its.verdict and its.verdict.score)
 
 
+@pytest.mark.filterwarnings("ignore:the verifier broke")
+def test_a_verifier_that_is_mended_judges_again_also_what_was_carried() -> None:
+    """A batch sampled ahead after one on which the verifier broke has some of its episodes."""
+    broken = [False]
+
+    def flaky(completion: str, problem: Any) -> float:
+        if broken[0]:
+            raise ConnectionError("the judge is away")
+        return len(set(completion)) / 12
+
+    changes: dict[str, Any] = {"problems_per_step": 6, "carried_groups": 3, "lag": 2, "max_error_share": 0.1}
+    whole, _ = recorded(unequal_env(verifier=flaky), steps=5, **changes)
+    env = unequal_env(verifier=flaky)
+    agent = recorder(env, **changes)
+    assert agent.lagged is not None
+    sample_next = agent.lagged._sample_next
+
+    def away(batch: Any, *rest: Any) -> bool:
+        broken[0] = batch is not None and batch.number == 2
+        return sample_next(batch, *rest)
+
+    agent.lagged._sample_next = away  # type: ignore[method-assign]
+    with pytest.raises(VerifierFailureError, match="the judge is away"):
+        agent.learn(env, steps=5, callbacks=[lambda *_: wait_until_sampled(agent)])
+    assert agent.steps == 2
+    agent.lagged._sample_next = sample_next  # type: ignore[method-assign]
+    broken[0] = False
+    agent.learn(env, steps=5)
+    assert not any(one.errored for batch in agent.batches for one in batch)
+    assert torch.equal(all_weights(agent), all_weights(whole))
+
+
+def test_what_was_sampled_ahead_before_groups_were_carried_is_read() -> None:
+    """Checkpoints of earlier versions have no carried groups."""
+    agent, _ = recorded(unequal_env(), steps=1, carried_groups=0)
+    state = sampled_state(agent.sample(unequal_env(), 1))
+    del state["carried"]
+    again = sampled_from_state(state)
+    assert again.carried == ()
+    assert len(again.trajectories) == 9
+
+
 # What is refused
 
 
@@ -429,6 +473,9 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
         recorder(env, carried_groups=mine).save(tmp_path / f"{mine}")
         with pytest.raises(CheckpointError, match="carried groups"):
             recorder(env, carried_groups=other).load(tmp_path / f"{mine}")
+    for changed in ({"problems_per_step": 2}, {"group_size": 2}):
+        with pytest.raises(CheckpointError, match="carried groups of"):
+            recorder(env, **changed).load(tmp_path / "2")
 
 
 def test_only_importance_is_left_to_defaults() -> None:
