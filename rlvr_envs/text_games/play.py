@@ -1,27 +1,69 @@
-"""A game of another library by the rules of `rlvr_envs.games`: a function of what the player has said."""
+"""A game of another library by the rules of `rlvr_envs.games`: a function of what was said."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rlvr_envs.games import GameVerifier, Move
-from rlvr_envs.text_games.library import TextGame, replay
+from rlvr_envs.games import Move
+from rlvr_envs.games.game import verdict_of
+from rlvr_envs.text_games.library import Played, Said, TextGame, replay
+from verifiers import Message, Problem, Verdict, dialogue_of
+
+
+@dataclass(frozen=True, slots=True)
+class GameMessage(Message):
+    """What a game of two players tells the policy after its turn."""
+
+    turns: tuple[str, ...] = ()
+    """What the opponent said in between, whether or not the game told the policy of it."""
+
+
+def turns_of(dialogue: Sequence[Message]) -> tuple[Said, ...]:
+    """Give the turns of all players in a dialogue."""
+    turns: list[Said] = []
+    for message in dialogue:
+        if message.role == "assistant":
+            turns.append(Said(message.content))
+        elif isinstance(message, GameMessage):
+            turns += (Said(text, own=False) for text in message.turns)
+    return tuple(turns)
 
 
 def play(reference: TextGame, moves: Sequence[str]) -> Move:
-    """Say what the last of the player's turns leads to.
+    """Say what the last of the turns of a game's only player leads to.
 
     Raises:
         VerifierFailureError: If the game raises, or goes past a limit of time and memory.
     """
-    played = replay(TextGame(*reference), tuple(moves))
+    return _move(replay(TextGame(*reference), tuple(map(Said, moves))))
+
+
+class TextGameVerifier:
+    """Pays what the game gives the policy at its end: `CORRECT` where that is won, `SCORED` or `INCORRECT` otherwise."""
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge the dialogue that a completion ends.
+
+        Raises:
+            VerifierFailureError: If the game raises, goes past a limit of time and memory, or the turns of another player are
+                not in the dialogue.
+        """
+        dialogue = dialogue_of(completion)
+        played = replay(game_of(problem), turns_of(dialogue))
+        own = [message.content for message in dialogue if message.role == "assistant"]
+        verdict = verdict_of(_move(played), own)
+        return dataclasses.replace(verdict, detail={**verdict.detail, "forfeit": True}) if played.forfeit else verdict
+
+
+def game_of(problem: Problem) -> TextGame:
+    """The game of a problem."""
+    reference: object = problem.reference
+    return TextGame(*reference)  # type: ignore[misc]
+
+
+def _move(played: Played) -> Move:
     if played.over:
         return Move(played.text, over=True, score=played.reward, won=played.won)
     return Move(played.text, reward=played.reward)
-
-
-class TextGameVerifier(GameVerifier):
-    """Pays what the game gives the turn that ends it: `CORRECT` where it is won, `SCORED` or `INCORRECT` otherwise."""
-
-    def __init__(self) -> None:
-        super().__init__(play)
