@@ -128,29 +128,31 @@ class TextGameInteraction:
         """Answer the last turn."""
         game = game_of(problem)
         said = [part for turn in turns for part in (Message("assistant", turn.text), *turn.reply)]
-        played, made = let_play(game, turns_of(said), self.opponent)
-        if played.forfeit and self.forfeits == "excluded":
-            raise VerifierFailureError(
-                f"the opponent lost {_name(game)} by a wrong move, {made[-1][:100]!r}, which says nothing of the policy. "
-                "TextGameInteraction(opponent, forfeits='scored') scores such games"
-            )
+        played, made = let_play(game, turns_of(said), self.opponent, forfeits=self.forfeits)
         return Reply((GameMessage("user", told(played.text), made),), ends=played.over)
 
 
-def let_play(game: TextGame, turns: tuple[Said, ...], opponent: TextOpponent) -> tuple[Played, tuple[str, ...]]:
-    """Let an opponent say what it says until the policy is to move, or the game is over.
+def let_play(
+    game: TextGame, turns: tuple[Said, ...], opponent: TextOpponent, *, forfeits: Forfeits = "excluded"
+) -> tuple[Played, tuple[str, ...]]:
+    """Let an opponent take its turns until the policy is to move, or the game is over.
 
     Returns:
         What that led to, and the opponent's turns.
 
     Raises:
-        VerifierFailureError: If the opponent takes turns without end.
+        VerifierFailureError: If the opponent loses by a wrong move, which is excluded, or takes turns without end.
     """
     made: tuple[str, ...] = ()
     while True:
         so_far = (*turns, *(Said(text, own=False) for text in made))
         played = replay(game, so_far)
-        if played.view is None or played.forfeit:
+        if made and played.forfeit and forfeits == "excluded":
+            raise VerifierFailureError(
+                f"the opponent lost {_name(game)} by a wrong move, {made[-1][:100]!r}, which says nothing of the policy; "
+                "TextGameInteraction(opponent, forfeits='scored') scores such games"
+            )
+        if played.view is None:
             return played, made
         if len(made) == _IN_A_ROW:
             raise VerifierFailureError(
