@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 
-_BRACKETED = re.compile(r"(\[[^\[\]\n]{1,60}\])( \$?[A-Z\d]+(?:\.[A-Z\d]+)?(?!\w))?")
+_BRACKETED = re.compile(r"(\[(?:[^\[\]\n]|\[[^\[\]\n]*\]){1,80}\])( \$?[A-Z\d]+(?:\.[A-Z\d]+)?(?!\w))?")
 _TAG = re.compile(r"\[(?:Player \d+|GAME)\]")
 _ANY = ("[0]", "[0 0]", "[0, 0]", "[0 0 0 0]", "[a1]", "[a1 a1]")
 """Patterns of moves in many games."""

@@ -19,7 +19,7 @@ from rlvr_envs.text_games.play import GameMessage, game_of, turns_of
 from rlvr_envs.types import Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, VerifierFailureError, unknown_name
 
-_MOVES = 2000
+_MOVES = 4000
 """Number of moves that are tried for one that is legal."""
 _IN_A_ROW = 100
 """The most turns of an opponent between two of the policy."""
