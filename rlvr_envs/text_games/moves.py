@@ -18,7 +18,7 @@ _ANY = ("[0]", "[0 0]", "[0, 0]", "[0 0 0 0]", "[a1]", "[a1 a1]")
 _SQUARE = re.compile(r"(?<![A-Za-z])([A-Za-z])(\d)(?!\d)")
 _NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"<[^<>]*>|[A-Za-z_]+")
-_KEEP = 0.3
+_KEEP = 0.2
 """How likely a square stays."""
 _LARGEST = 12
 """Numbers are drawn up to here, or up to twice the one in whose place they stand."""
@@ -36,10 +36,14 @@ def draw_moves(view: Sequence[str], rng: random.Random, count: int) -> list[str]
     """
     latest = _patterns(view[-1:])
     patterns = list(dict.fromkeys((*_patterns(view[::2]), *_ANY)))
+    shown = rng.sample(latest, len(latest)) + rng.sample(patterns, len(patterns))
     moves: dict[str, None] = {}
     for _ in range(count * _DRAWS):
-        pattern = rng.choice(latest if latest and rng.random() < 0.5 else patterns)
-        moves[pattern if rng.random() < 0.5 else _changed(pattern, rng)] = None
+        if shown and rng.random() < 0.5:
+            move = shown.pop(0)
+        else:
+            move = _changed(rng.choice(latest if latest and rng.random() < 0.5 else patterns), rng)
+        moves[move] = None
         if len(moves) == count:
             break
     return list(moves)

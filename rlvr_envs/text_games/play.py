@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rlvr_envs.games import Move
 from rlvr_envs.games.game import verdict_of
 from rlvr_envs.text_games.library import Played, Said, TextGame, replay
-from verifiers import Message, Problem, Verdict, dialogue_of
+from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,11 @@ def play(reference: TextGame, moves: Sequence[str]) -> Move:
 
 
 class TextGameVerifier:
-    """Pays what the game gives the policy at its end: `CORRECT` where that is won, `SCORED` or `INCORRECT` otherwise."""
+    """Pays what the game gives the policy at its end.
+
+    `CORRECT` is a game that is won. Any other is `SCORED`, or `INCORRECT` where it earns nothing; of two players, where it is
+    lost with less than nothing or never ends.
+    """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge the dialogue that a completion ends.
@@ -54,7 +58,11 @@ class TextGameVerifier:
         played = replay(game_of(problem), turns_of(dialogue))
         own = [message.content for message in dialogue if message.role == "assistant"]
         verdict = verdict_of(_move(played), own)
-        return dataclasses.replace(verdict, detail={**verdict.detail, "forfeit": True}) if played.forfeit else verdict
+        if played.players == 1 or not played.over:
+            return verdict
+        outcome = verdict.outcome if played.won else Outcome.INCORRECT if played.reward < 0 else Outcome.SCORED
+        forfeit = {"forfeit": True} if played.forfeit else {}
+        return dataclasses.replace(verdict, outcome=outcome, detail={**verdict.detail, **forfeit})
 
 
 def game_of(problem: Problem) -> TextGame:

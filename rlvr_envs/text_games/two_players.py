@@ -19,8 +19,8 @@ from rlvr_envs.text_games.play import GameMessage, game_of, turns_of
 from rlvr_envs.types import Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, VerifierFailureError, unknown_name
 
-_MOVES = 4000
-"""Number of moves that are tried for one that is legal."""
+_MOVES = (300, 6000)
+"""Number of moves that are tried for one that is legal, and where none of them is."""
 _IN_A_ROW = 100
 """The most turns of an opponent between two of the policy."""
 
@@ -75,14 +75,14 @@ class RandomMoves:
         Raises:
             InvalidArgumentError: If none is legal of those that are tried.
         """
-        rng = random.Random(repr(seat.chance))
-        move = first_legal(seat.game, seat.turns, tuple(draw_moves(seat.view, rng, _MOVES)))
-        if move is None:
-            raise InvalidArgumentError(
-                f"opponent='random' finds no legal move in {_name(seat.game)}, of {_MOVES} that it tries: give another one, "
-                "with interaction=TextGameInteraction(...), and where that one would have to begin, seat=0"
-            )
-        return move
+        for count in _MOVES:
+            drawn = draw_moves(seat.view, random.Random(repr((seat.chance, count))), count)
+            if (move := first_legal(seat.game, seat.turns, drawn)) is not None:
+                return move
+        raise InvalidArgumentError(
+            f"opponent='random' finds no legal move in {_name(seat.game)}, of {_MOVES[-1]} that it tries: give another one, "
+            "with interaction=TextGameInteraction(...), and where that one would have to begin, seat=0"
+        )
 
 
 OPPONENTS: Mapping[str, TextOpponent] = MappingProxyType({"random": RandomMoves()})
