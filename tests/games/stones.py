@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 
-from rlvr_envs.text_games import TextGame
+import pytest
+
+from rlvr_envs.text_games import Library, TextGame
 from rlvr_envs.text_games.library import Played, Said
 from verifiers import VerifierFailureError
 
 STONES = 5
+_TAKEN = {"1": 1, "2": 2, "[1]": 1, "[2]": 2}
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> Stones:
+    """Put the game in the place of the sandbox and the library."""
+    stones = Stones()
+    for module in ("dataset", "play", "two_players"):
+        monkeypatch.setattr(importlib.import_module(f"rlvr_envs.text_games.{module}"), "replay", stones)
+    monkeypatch.setattr("rlvr_envs.text_games.two_players.first_legal", lambda game, turns, moves: "[1]")
+    monkeypatch.setattr(Library, "require", lambda library, purpose: None)
+    return stones
 
 
 def game(seat: int = 0, opening: tuple[str, ...] = ()) -> TextGame:
@@ -30,7 +44,7 @@ class Stones:
             if said.own != (player == game.seat) or winner is not None:
                 raise VerifierFailureError("a turn was that of the other player")
             views[player] += [said.text, ""]
-            taken = int(said.text) if said.text in ("1", "2") else 0
+            taken = _TAKEN.get(said.text, 0)
             if not taken and warned:
                 winner, forfeits = 1 - player, player
             elif not taken:

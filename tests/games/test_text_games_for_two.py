@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import pickle
 import random
@@ -10,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -17,7 +17,7 @@ import rlvr_envs
 from rlvr_envs import ByteTokenizer, Rules, TokenEnv, TokenStreams, TokenVectorEnv
 from rlvr_envs.text_games import GameMessage, RandomMoves, TextGameInteraction, TextGameVerifier, TextSeat, moves
 from tests.games.playing import played
-from tests.games.stones import Stones, game
+from tests.games.stones import Stones, game, install
 from verifiers import (
     Completion,
     InvalidArgumentError,
@@ -34,10 +34,7 @@ TEXT = "You are player {}, 5 stones:"
 @pytest.fixture
 def stones(monkeypatch: pytest.MonkeyPatch) -> Stones:
     """The game, in the place of the sandbox."""
-    replay = Stones()
-    for module in ("play", "two_players"):
-        monkeypatch.setattr(importlib.import_module(f"rlvr_envs.text_games.{module}"), "replay", replay)
-    return replay
+    return install(monkeypatch)
 
 
 class Says:
@@ -198,6 +195,20 @@ def test_the_manifest_names_the_opponent() -> None:
         TextGameInteraction(Says(), forfeits="lost")  # type: ignore[arg-type]
 
 
+def test_an_environment_of_an_id_draws_the_seat_and_lets_the_other_player_begin(stones: Stones) -> None:
+    env: Any = gymnasium.make("rlvr/TextArena-v0", game="Stones-v0").unwrapped
+    problems = [env.streams.dataset[index] for index in range(10)]
+    assert {problem.metadata["seat"] for problem in problems} == {0, 1}
+    for problem in problems:
+        seat = problem.metadata["seat"]
+        assert problem.reference.opening == ("[1]",) * seat
+        assert problem.prompt == TEXT.format(seat) + " 1 taken, 4 left" * seat
+    assert env.manifest["turns"]["interaction"] == "rlvr_envs.text_games.two_players:RandomMoves"
+    second = next(index for index in range(10) if problems[index].metadata["seat"])
+    assert played(env, second, lambda history: "1")[0] == -1.0
+    assert played(env, second, lambda history: "1" if history else "2")[0] == 1.0
+
+
 class TestRandomMoves:
     """What is tried, in the order in which it is."""
 
@@ -228,4 +239,4 @@ class TestRandomMoves:
             with pytest.raises(InvalidArgumentError, match="finds no legal move in TextArena's game 'Stones-v0'"):
                 RandomMoves()(seat)
         assert tried[:2] == tried[2:]
-        assert [len(moves) for moves in tried[:2]] == [300, 6000]
+        assert len(tried[0]) == 300 < len(tried[1])
