@@ -71,6 +71,8 @@ class TextGameDataset(SeededDataset):
                 raise InvalidArgumentError(
                     f"{self.library.name}'s game {self.game!r} is for one player: leave seat out, got {self.seat}"
                 )
+        elif self.players == 2:  # where no opponent can begin, this should be said before the first such problem
+            self._begun(self._game(0, 0)[0], 1)
         self._made(0)
 
     @functools.cached_property
@@ -88,6 +90,11 @@ class TextGameDataset(SeededDataset):
         drawn = int.from_bytes(blake2b(origin.encode(), digest_size=8).digest(), "little")
         return TextGame(self.library.module, self.game, drawn % _SEEDS, arguments, self.isolation), drawn // _SEEDS % 2
 
+    def _begun(self, game: TextGame, seat: int) -> TextGame:
+        """A game in which the opponent has taken its first turns, where it begins."""
+        game = game._replace(seat=seat)
+        return game._replace(opening=let_play(game, (), OPPONENTS[self.opponent])[1])
+
     def _id(self, index: int) -> str:
         return f"{self.library.module}/{self.game}/{self.split}/{self.seed}/{index}"
 
@@ -102,8 +109,7 @@ class TextGameDataset(SeededDataset):
             about: dict[str, object] = {"game": self.game}
             if self.players > 1:
                 about["seat"] = seat = drawn if self.seat is None else self.seat
-                game = game._replace(seat=seat)
-                game = game._replace(opening=let_play(game, (), OPPONENTS[self.opponent])[1])
+                game = self._begun(game, seat)
             beginning = replay(game, ())
             if not beginning.over and len(beginning.text.encode()) <= self.max_prompt_bytes:
                 return Problem(self._id(index), beginning.text, game, about)
