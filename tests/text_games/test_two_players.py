@@ -214,7 +214,7 @@ def test_a_turn_of_the_wrong_player_is_no_turn() -> None:
         ({"game": "2048-v0", "seat": 0}, InvalidArgumentError, "'2048-v0' is for one player: leave seat out, got 0"),
         ({"game": "TicTacToe-v0", "opponent": "greedy"}, UnknownNameError, "unknown opponent 'greedy'"),
         ({"game": "NewRecruit-v0", "opponent": ["random"]}, UnknownNameError, "unknown opponent"),
-        ({"game": "Tak-v0"}, InvalidArgumentError, "'random' finds no legal move in TextArena's game 'Tak-v0'.*seat=0"),
+        ({"game": "ColonelBlotto-v0-extreme"}, InvalidArgumentError, "'random' finds no legal move in .*seat=0"),
     ],
 )
 def test_what_is_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
