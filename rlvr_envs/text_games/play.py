@@ -21,14 +21,27 @@ class GameMessage(Message):
 
 
 def turns_of(dialogue: Sequence[Message]) -> tuple[Said, ...]:
-    """Give the turns of all players in a dialogue."""
+    """Give the turns of all players in a dialogue.
+
+    What the policy writes when it is asked for a summary, with which a new context begins, is no turn of the game.
+    """
     turns: list[Said] = []
-    for message in dialogue:
-        if message.role == "assistant":
-            turns.append(Said(message.content))
-        elif isinstance(message, GameMessage):
+    for at, message in enumerate(dialogue):
+        if isinstance(message, GameMessage):
             turns += (Said(text, own=False) for text in message.turns)
+        elif message.role == "assistant" and not _asked_for_more(dialogue[:at]):
+            turns.append(Said(message.content))
     return tuple(turns)
+
+
+def _asked_for_more(before: Sequence[Message]) -> bool:
+    """Whether something was asked of the policy after what a game of two players told it."""
+    return (
+        len(before) > 1
+        and isinstance(before[-2], GameMessage)
+        and type(before[-1]) is Message
+        and before[-1].role == "user"
+    )
 
 
 def play(reference: TextGame, moves: Sequence[str]) -> Move:

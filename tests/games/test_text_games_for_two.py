@@ -181,6 +181,28 @@ def test_a_dialogue_without_the_opponents_turns_is_not_scored(stones: Stones) ->
     assert TextGameVerifier()(Completion("2", recorded), problem).score == 1.0
 
 
+def test_a_summary_is_no_turn_of_the_game(stones: Stones) -> None:
+    env: Any = gymnasium.make(
+        "rlvr/TextArena-v0",
+        game="Stones-v0",
+        seat=0,
+        interaction=TextGameInteraction(Says("1", "1")),
+        summarize_after=60,
+        max_prompt_bytes=200,
+        max_context_tokens=800,
+        max_new_tokens=100,
+    ).unwrapped
+    observation, _ = env.reset(options={"problem": 0})
+    written = []
+    terminated = False
+    while not terminated:
+        written.append("2" if "Write a summary" in shown(env, observation) else "1")
+        observation, reward, terminated, _, info = say(env, written[-1])
+    assert written.count("1") == 3
+    assert len(written) > 3
+    assert (reward, info["verdict"].outcome) == (1.0, Outcome.CORRECT)
+
+
 def test_a_game_that_is_cut_off_earns_nothing(stones: Stones) -> None:
     problem = Problem("p", "", game())
     verdict = TextGameVerifier()(Completion("1", (Message("assistant", "1"),)), problem)
