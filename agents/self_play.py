@@ -6,28 +6,49 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.types import Policy
-from rlvr_envs import Tokenizer, decode
-from rlvr_envs.dialogue import get_dialogue
-from rlvr_envs.games import Seat, told
-from verifiers import InvalidArgumentError, Message
+from rlvr_envs import ChatPrompt, Prompt, PromptRenderer, Tokenizer, decode, get_prompt
+from rlvr_envs.dialogue import PlainDialogue, get_dialogue
+from verifiers import InvalidArgumentError, Message, Problem
+
+
+class SeatOfGame(Protocol):
+    """A game as the side sees it that is to move: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`."""
+
+    @property
+    def prompt(self) -> str:
+        """What this side was asked."""
+        ...
+
+    @property
+    def dialogue(self) -> tuple[Message, ...]:
+        """What this side said since, as messages of the assistant, and what it was told then, as those of a user."""
+        ...
+
+    @property
+    def chance(self) -> object:
+        """What the chance of a policy in this seat follows from."""
+        ...
 
 
 @dataclass(eq=False)
 class _Asked:
     """A move that is asked for."""
 
-    seat: Seat
+    seat: SeatOfGame
     text: str | None = None
     error: BaseException | None = None
 
 
 class PolicyOpponent:
-    """Takes the other side of a game by sampling from a policy, for `rlvr_envs.games.TwoSidedInteraction`.
+    """Takes the other side of a game by sampling from a policy.
+
+    It is an opponent for `rlvr_envs.games.TwoSidedInteraction` and `rlvr_envs.text_games.TextGameInteraction`.
 
     The policy sees the game as it does in an episode of its own that begins after the other side's first move. Its chance
     follows from the problem and the moves. Moves that are asked for at the same time, by different threads, are sampled in
@@ -38,22 +59,27 @@ class PolicyOpponent:
             trained one, which shares the weights but no cache.
         tokenizer: The tokenizer of policy and environment.
         max_move_tokens: The longest move; a longer one is cut there.
+        prompt: The environment's prompt, such as `"chat"`, the default of `rlvr/TextArena-v0`.
 
     Raises:
         InvalidArgumentError: If `max_move_tokens` is less than 1.
+        UnknownNameError: If there is no such prompt.
     """
 
-    def __init__(self, policy: Policy, tokenizer: Tokenizer, *, max_move_tokens: int = 16) -> None:
+    def __init__(
+        self, policy: Policy, tokenizer: Tokenizer, *, max_move_tokens: int = 16, prompt: str | Prompt = "plain"
+    ) -> None:
         if max_move_tokens < 1:
             raise InvalidArgumentError(f"max_move_tokens must be at least 1, got {max_move_tokens}")
         self._policy = policy
         self._tokenizer = tokenizer
         self._dialogue = get_dialogue("auto", tokenizer, ())
+        self._renderer = PromptRenderer(get_prompt(prompt), tokenizer)
         self._max_move_tokens = max_move_tokens
         self._waiting: deque[_Asked] = deque()
         self._acting = threading.Lock()
 
-    def __call__(self, seat: Seat) -> str:
+    def __call__(self, seat: SeatOfGame) -> str:
         """Sample a move."""
         asked = _Asked(seat)
         self._waiting.append(asked)
@@ -71,16 +97,22 @@ class PolicyOpponent:
         assert asked.text is not None
         return asked.text
 
-    def prompt_tokens(self, seat: Seat) -> NDArray[np.int32]:
+    def prompt_tokens(self, seat: SeatOfGame) -> NDArray[np.int32]:
         """What the policy is shown, as tokens i32[l]."""
-        parts = [self._tokenizer.encode(seat.prompt, start=True)]
+        parts = [self._opening(Problem("", seat.prompt, None))]
         end = self._tokenizer.eos_token
-        for at, move in enumerate(seat.moves):
-            if at % 2 == 0:
-                parts += [self._tokenizer.encode(str(move)), np.array([end], dtype=np.int32)]
+        for message in seat.dialogue:
+            if message.role == "assistant":
+                parts += [self._tokenizer.encode(message.content), np.array([end], dtype=np.int32)]
             else:
-                parts.append(self._dialogue.bridge([Message("user", told(str(move)))], end))
+                parts.append(self._dialogue.bridge([message], end))
         return np.concatenate(parts)
+
+    def _opening(self, problem: Problem) -> NDArray[np.int32]:
+        """A prompt as environments encode it: what the first message of a chat says becomes no special token."""
+        if isinstance(self._renderer.prompt, ChatPrompt) and not isinstance(self._dialogue, PlainDialogue):
+            return self._dialogue.open(self._renderer.messages(problem))
+        return self._tokenizer.encode(self._renderer(problem), start=True)
 
     def _sample(self, batch: list[_Asked]) -> None:
         prompts = [self.prompt_tokens(asked.seat) for asked in batch]
@@ -105,7 +137,7 @@ class PolicyOpponent:
             asked.text = decode(self._tokenizer, tokens[row, starts[row] : length[row]])
 
 
-def _seed(seat: Seat) -> int:
+def _seed(seat: SeatOfGame) -> int:
     """The seed u64 of sampling a move."""
-    digest = blake2b(repr((seat.start.seed, seat.played)).encode(), digest_size=8).digest()
+    digest = blake2b(repr(seat.chance).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")

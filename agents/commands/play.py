@@ -27,10 +27,12 @@ from agents.playing.episode import PlayedEpisode, Player, play_episode
 from agents.playing.numbers import Chooser, person, play_numbers, top_values
 from agents.playing.person import TextPlayer, TokenPlayer
 from agents.results.evaluation_record import Sample, sample_line
-from rlvr_envs import Interaction, TaskEnv, environment_class, environment_id, find_environment
+from rlvr_envs import Interaction, PromptRenderer, TaskEnv, environment_class, environment_id, find_environment
 from verifiers import InvalidArgumentError
 
 _ME = "me"
+_WORDS = 256
+"""The most tokens that a model says in a turn of a game in words."""
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,15 @@ class Play:
         from agents.policies.transformers.loading import load_policy
         from agents.self_play import PolicyOpponent
         from rlvr_envs.games import TwoSidedInteraction
+        from rlvr_envs.text_games import TextGameInteraction
 
         config = PolicyConfig(temperature=self.temperature)
         policy, tokenizer = load_policy(opponent, config, tokenizer=env.tokenizer)
+        if isinstance(interaction, TextGameInteraction):
+            render = env.streams.rules.render_prompt
+            assert isinstance(render, PromptRenderer)
+            words = PolicyOpponent(policy, tokenizer, max_move_tokens=_WORDS, prompt=render.prompt)
+            return TextGameInteraction(words, forfeits="scored")
         return TwoSidedInteraction(PolicyOpponent(policy, tokenizer))
 
     def _play(self, env: TaskEnv, policy: Any, console: Console) -> None:

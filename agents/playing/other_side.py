@@ -10,6 +10,7 @@ from rich.console import Console
 from agents.playing.person import read_line
 from rlvr_envs import Interaction, Reply, Turn
 from rlvr_envs.games import Seat, TwoSidedInteraction
+from rlvr_envs.text_games import TextGameInteraction, TextSeat
 from verifiers import InvalidArgumentError, Message, Problem
 
 
@@ -26,6 +27,22 @@ class TypedOpponent:
         self.console.print(
             f"your move as {'XO'[len(seat.played) % 2]}, one of {board.legal(seat.played)}:", markup=False
         )
+        return read_line() or ""
+
+
+@dataclass(frozen=True)
+class TypedTextOpponent:
+    """A person who takes the other side of a game in words and types each turn on a line of standard input.
+
+    What the person loses by a wrong move is scored, as the game warns of one before.
+    """
+
+    console: Console
+
+    def __call__(self, seat: TextSeat) -> str:
+        """Show what this player is told and read a turn; the end of input is a turn without words."""
+        self.console.print(seat.view[-1], highlight=False, markup=False, soft_wrap=True)
+        self.console.print("your turn, as the other player:", highlight=False)
         return read_line() or ""
 
 
@@ -51,6 +68,8 @@ def typed_side(interaction: Interaction | None, console: Console) -> Interaction
     """
     if interaction is None:
         raise InvalidArgumentError("--opponent is for episodes of several turns, and this environment has none")
+    if isinstance(interaction, TextGameInteraction):
+        return TextGameInteraction(TypedTextOpponent(console), forfeits="scored")
     return (
         TwoSidedInteraction(TypedOpponent(console))
         if isinstance(interaction, TwoSidedInteraction)
@@ -64,7 +83,7 @@ def require_two_sides(interaction: Interaction | None) -> None:
     Raises:
         InvalidArgumentError: If it is none.
     """
-    if not isinstance(interaction, TwoSidedInteraction):
+    if not isinstance(interaction, TwoSidedInteraction | TextGameInteraction):
         raise InvalidArgumentError(
             "a model as --opponent is for games of two sides, such as TicTacToe; --opponent me answers turns of any "
             "environment that has several"

@@ -48,6 +48,19 @@ class Seat:
         """All moves of the game."""
         return (*self.start.opening, *self.moves)
 
+    @property
+    def dialogue(self) -> tuple[Message, ...]:
+        """What this side and the other said since, in turn."""
+        return tuple(
+            Message("assistant", str(move)) if at % 2 == 0 else Message("user", told(str(move)))
+            for at, move in enumerate(self.moves)
+        )
+
+    @property
+    def chance(self) -> object:
+        """What the chance of a policy in this seat follows from."""
+        return self.start.seed, self.played
+
 
 class Opponent(Protocol):
     """Takes the other side of a game; a pure function, which may be called from several threads at once."""

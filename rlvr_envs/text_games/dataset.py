@@ -12,7 +12,8 @@ from rlvr_envs.games import GameInteraction
 from rlvr_envs.procedural.base import SeededDataset, require_whole
 from rlvr_envs.text_games.library import Library, TextGame, as_text, replay
 from rlvr_envs.text_games.play import play
-from verifiers import InvalidArgumentError, Problem
+from rlvr_envs.text_games.two_players import OPPONENTS, TextGameInteraction, let_play
+from verifiers import InvalidArgumentError, Problem, unknown_name
 
 _KEPT = 4096
 """Number of problems that a data set keeps once they are made."""
@@ -24,7 +25,7 @@ _INSERTED_TOKENS = 8192
 
 @dataclass(frozen=True)
 class TextGameDataset(SeededDataset):
-    """Beginnings of one game for one player.
+    """Beginnings of one game for one player or two.
 
     Args:
         split: `"train"` or `"test"`: each has seeds of its own. A game with few beginnings has the same ones in both.
@@ -34,10 +35,12 @@ class TextGameDataset(SeededDataset):
         arguments: What the game is made with beside its id, such as `{"max_turns": 5}`.
         max_prompt_bytes: Longest beginning, in UTF-8 bytes; seeds with longer ones are passed over.
         isolation: How much isolation the sandbox has to have, as for the verifier `unit_tests`.
+        seat: Which player of two the policy is, 0 or 1; None draws it for each problem.
+        opponent: Who answers for the other of two players: `"random"`.
 
     Raises:
         MissingDependencyError: If the library is not installed.
-        UnknownNameError: If there is no such split or game.
+        UnknownNameError: If there is no such split, game or opponent.
         InvalidArgumentError: If another argument is out of range, or the game can't be played here.
         SandboxUnavailableError: If the system provides less isolation than requested.
     """
@@ -50,6 +53,8 @@ class TextGameDataset(SeededDataset):
     arguments: Mapping[str, object] = field(default_factory=dict)
     max_prompt_bytes: int = 8192
     isolation: str = "auto"
+    seat: int | None = None
+    opponent: str = "random"
 
     def __post_init__(self) -> None:
         self.library.require(f"a game of {self.library.name}")
@@ -58,10 +63,40 @@ class TextGameDataset(SeededDataset):
         if not isinstance(game, str):
             raise InvalidArgumentError(f"game must be the id of a game of {self.library.name}, got {game!r}"[:300])
         require_whole("max_prompt_bytes", self.max_prompt_bytes, 1)
+        if self.opponent not in list(OPPONENTS):  # equality: what comes may not be hashable
+            raise unknown_name("opponent", self.opponent, list(OPPONENTS))
+        if self.seat is not None:
+            require_whole("seat", self.seat, 0, 1)
+            if self.players == 1:
+                raise InvalidArgumentError(
+                    f"{self.library.name}'s game {self.game!r} is for one player: leave seat out, got {self.seat}"
+                )
+        elif self.players == 2:  # where no opponent can begin, this should be said before the first such problem
+            self._begun(self._game(0, 0)[0], 1)
         self._made(0)
+
+    @functools.cached_property
+    def players(self) -> int:
+        """Number of players, 1 or 2."""
+        return replay(self._game(0, 0)[0], ()).players
 
     def _problem_at(self, index: int) -> Problem:
         return self._made(index)
+
+    def _game(self, index: int, draw: int) -> tuple[TextGame, int]:
+        """A game before its first turn, and the player that is drawn for the policy."""
+        arguments = as_text(self.arguments)
+        origin = repr((self._id(index), arguments, draw))
+        drawn = int.from_bytes(blake2b(origin.encode(), digest_size=8).digest(), "little")
+        return TextGame(self.library.module, self.game, drawn % _SEEDS, arguments, self.isolation), drawn // _SEEDS % 2
+
+    def _begun(self, game: TextGame, seat: int) -> TextGame:
+        """A game in which the opponent has taken its first turns, where it begins."""
+        game = game._replace(seat=seat)
+        return game._replace(opening=let_play(game, (), OPPONENTS[self.opponent])[1])
+
+    def _id(self, index: int) -> str:
+        return f"{self.library.module}/{self.game}/{self.split}/{self.seed}/{index}"
 
     @functools.cached_property
     def _made(self) -> Callable[[int], Problem]:
@@ -69,21 +104,22 @@ class TextGameDataset(SeededDataset):
         return functools.lru_cache(maxsize=_KEPT)(self._make)
 
     def _make(self, index: int) -> Problem:
-        arguments = as_text(self.arguments)
-        problem_id = f"{self.library.module}/{self.game}/{self.split}/{self.seed}/{index}"
         for draw in range(_DRAWS):
-            origin = repr((problem_id, arguments, draw))
-            seed = int.from_bytes(blake2b(origin.encode(), digest_size=8).digest(), "little") % _SEEDS
-            game = TextGame(self.library.module, self.game, seed, arguments, self.isolation)
-            beginning = replay(game, ()).text
-            if len(beginning.encode()) <= self.max_prompt_bytes:
-                return Problem(problem_id, beginning, game, {"game": self.game})
+            game, drawn = self._game(index, draw)
+            about: dict[str, object] = {"game": self.game}
+            if self.players > 1:
+                about["seat"] = seat = drawn if self.seat is None else self.seat
+                game = self._begun(game, seat)
+            beginning = replay(game, ())
+            if not beginning.over and len(beginning.text.encode()) <= self.max_prompt_bytes:
+                return Problem(self._id(index), beginning.text, game, about)
         raise InvalidArgumentError(
             f"{self.library.name}'s game {self.game!r} begins with more than {self.max_prompt_bytes} bytes for each of "
-            f"{_DRAWS} seeds, the last with {len(beginning.encode())}: set max_prompt_bytes"
+            f"{_DRAWS} seeds, the last with {len(beginning.text.encode())}: set max_prompt_bytes"
         )
 
 
 def text_game_rules(dataset: TextGameDataset, tokenizer: object) -> Mapping[str, Any]:
     """The rules of such an environment: the game's answers, and room for them."""
-    return {"interaction": GameInteraction(play), "max_inserted_tokens": _INSERTED_TOKENS}
+    interaction = GameInteraction(play) if dataset.players == 1 else TextGameInteraction(OPPONENTS[dataset.opponent])
+    return {"interaction": interaction, "max_inserted_tokens": _INSERTED_TOKENS}

@@ -1,7 +1,8 @@
-"""The program that runs in the sandbox: it plays a game of TextArena or GEM again, from its seed and all that the player said.
+"""The program that runs in the sandbox: it plays a game of TextArena or GEM again, from its seed and all that was said.
 
 It reads one request as JSON from its standard input, and answers with one line of JSON: what the player is told after the last
-turn, or before the first. It is sent as text, and imports nothing of this distribution.
+turn, or before the first, or what the other player has been told where that one is to move. It is sent as text, and imports
+nothing of this distribution.
 
 These games draw from `random` and `numpy.random` themselves, print, and ask for files and servers. In a process of their
 own, which is seeded before the game is made and has no network, all of that stays there, and what follows from a dialogue is
@@ -12,13 +13,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import io
 import json
 import random
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -27,7 +29,7 @@ class RefusedError(Exception):
 
 
 class TextArenaGame:
-    """A game of TextArena for one player. It pays once, at its end."""
+    """A game of TextArena for one player or two. It pays once, at its end."""
 
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         import textarena
@@ -36,43 +38,139 @@ class TextArenaGame:
         if name not in ENV_REGISTRY:
             # The other names end a game's own, and stand for the wrappers around it.
             raise RefusedError("game", name, [game for game in ENV_REGISTRY if not game.endswith(("-raw", "-train"))])
-        with refused("make"):
-            self._env = textarena.make(name, **arguments)
-        self._state = textarena.SinglePlayerState
-        self._kinds = textarena.ObservationType
-        self._core = self._env
-        while isinstance(self._core, textarena.Wrapper):
-            self._core = self._core.env
+        self._library = textarena
+        self._name = name
+        self._arguments = arguments
+        self._over = False
 
-    def begin(self, seed: int) -> str:
-        """Start; the player is told the rules, and how things stand."""
-        with refused("start"):
-            self._env.reset(num_players=1, seed=seed)
-            if not isinstance(self._core.state, self._state):  # some start with one player, and wait for others
-                raise ValueError("this is a game of several players")
-            self._core.state.set_invalid_move = _in_order(self._core.state.set_invalid_move)
-            return self._news()
+    def begin(self, seed: int) -> None:
+        """Start with as few players as the game takes; who is to move is told the rules, and how things stand."""
+        refusals = []
+        for players in (1, 2):
+            seed_everything(seed)
+            with refused("make"):
+                self._make()
+            try:
+                with refused("start"):
+                    self._start(players, seed)
+                    self.players = players
+                    self._views = [[""] for _ in range(players)]
+                    self._listen()
+                return
+            except RefusedError as error:
+                if error.args[0] != "start":
+                    raise
+                refusals.append(error)
+        # What is wrong with any number of players is the reason, and else what is wrong with two.
+        raise next((error for error in refusals if "player" not in error.args[1].lower()), refusals[-1])
 
-    def take(self, text: str) -> dict[str, Any]:
-        """Take a turn."""
-        over, _ = self._env.step(action=text)
-        told = self._news()
-        if not over:
-            return {"text": told, "reward": 0.0, "over": False, "won": False}
+    def _make(self) -> None:
+        self._env = self._library.make(self._name, **self._arguments)
+        *wrappers, self._core = self._layers(self._env)
+        names = {type(wrapper).__name__ for wrapper in wrappers}
+        # The others show what the game says, and nothing of what the other player does.
+        self._shows_turns = all(name in _SHOW_TURNS for name in names if "Observation" in name)
+
+    def _layers(self, env: Any) -> list[Any]:
+        """The wrappers of a game, and last the game itself."""
+        layers = [env]
+        while isinstance(layers[-1], self._library.Wrapper):
+            layers.append(layers[-1].env)
+        return layers
+
+    def _start(self, players: int, seed: int) -> None:
+        self._env.reset(num_players=players, seed=seed)
+        state = self._core.state
+        # Some start with one player and wait for others; some start with any number, and play with two.
+        if isinstance(state, self._library.SinglePlayerState) != (players == 1) or len(state.observations) != players:
+            raise ValueError("this is a game of several players")
+        if players == 1:
+            state.set_invalid_move = _in_order(state.set_invalid_move)
+        else:
+            type(state).set_invalid_move = _noted(type(state).set_invalid_move)
+
+    @property
+    def player(self) -> int:
+        """Who is to move."""
+        return int(self._core.state.current_player_id)
+
+    def take(self, text: str) -> None:
+        """Take a turn of who is to move."""
+        self._views[self.player] += [text, ""]
+        self._over, _ = self._env.step(action=text)
+        if not self._over:
+            self._listen()
+            return
+        for player in range(self.players):
+            self._tell(player, self._core.state.observations[player])
+
+    def state(self, seat: int) -> dict[str, Any]:
+        """How things stand for a player, or for the other one where that is to move."""
+        told = self._views[seat][-1]
+        forfeits = [player for player, info in self._core.state.game_info.items() if info.get("invalid_move")]
+        forfeit = any(player != seat for player in forfeits)
+        if not self._over:
+            view = None if self.player == seat else self._views[self.player]
+            return {"text": told, "reward": 0.0, "over": False, "won": False, "view": view, "forfeit": forfeit}
         rewards, info = self._env.close()
-        reason = info[0].get("reason") or ""
-        score = float(rewards[0])
-        return {"text": "\n".join(filter(None, (told, reason))), "reward": score, "over": True, "won": score == 1.0}
+        reason = info[seat].get("reason") or ""
+        score = float(rewards[seat])
+        text = "\n".join(filter(None, (told, reason)))
+        return {"text": text, "reward": score, "over": True, "won": score == 1.0, "view": None, "forfeit": forfeit}
 
-    def _news(self) -> str:
-        """What the game has said since; the player's own turns, which it repeats, are in the dialogue already.
+    def first_legal(self, moves: Sequence[str]) -> str | None:
+        """The first of some moves that the game takes, which are tried on copies of it."""
+        chance = random.getstate(), numpy_random().get_state()
+        try:
+            return next((move for move in moves if self._takes(move)), None)
+        finally:
+            random.setstate(chance[0])
+            numpy_random().set_state(chance[1])
+
+    def _takes(self, move: str) -> bool:
+        tried = copy.deepcopy(self._env)
+        state = self._layers(tried)[-1].state
+        setattr(state, _WRONG, False)
+        try:
+            tried.step(action=move)
+        except Exception:  # noqa: BLE001 - a move that breaks the game is none that it takes
+            return False
+        return not getattr(state, _WRONG)
+
+    def _listen(self) -> None:
+        """Tell who is to move what the game has said since.
 
         The wrappers of a game repeat the whole dialogue instead, so the game itself is asked.
         """
-        _, observed = self._core.get_observation()
-        # Three games give a turn in the wrong order, as a message of no kind.
-        shown = set(self._kinds) - {self._kinds.PLAYER_ACTION}
-        return "\n".join(message.strip("\n") for _, message, kind in observed if kind in shown)
+        self._tell(*self._core.get_observation())
+
+    def _tell(self, player: int, observed: Iterable[tuple[int, str, Any]]) -> None:
+        """Add to what a player has been told; its own turns, which the game repeats, are in the dialogue already."""
+        kinds = self._library.ObservationType
+        said = []
+        for speaker, message, kind in observed:
+            if kind not in set(kinds):  # three games give a turn in the wrong order, as a message of no kind
+                continue
+            if kind is not kinds.PLAYER_ACTION:
+                said.append(message.strip("\n"))
+            elif self.players > 1 and speaker != player and self._shows_turns:
+                name = self._core.state.role_mapping.get(speaker, f"Player {speaker}")
+                said.append(f"[{name}] {message}")
+        self._views[player][-1] = "\n".join(said)
+
+
+_SHOW_TURNS = ("LLMObservationWrapper", "SettlersOfCatanObservationWrapper")
+_WRONG = "noted_wrong_move"
+
+
+def _noted(set_invalid_move: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a method leave a mark, also on copies of the game, and pass over an argument that some games of 0.7.4 add."""
+
+    def set_and_note(state: Any, *args: Any, player_id: int | None = None, **kwargs: Any) -> Any:
+        setattr(state, _WRONG, True)
+        return set_invalid_move(state, *args, **kwargs)
+
+    return set_and_note
 
 
 def _in_order(set_invalid_move: Callable[..., None]) -> Callable[..., None]:
@@ -87,6 +185,9 @@ def _in_order(set_invalid_move: Callable[..., None]) -> Callable[..., None]:
 class GEMGame:
     """A game of GEM. It pays in every turn; one whose rewards come to 1 is won."""
 
+    players = 1
+    player = 0
+
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         import gem
         from gem.envs.registration import ENV_REGISTRY
@@ -98,18 +199,28 @@ class GEMGame:
             self._env = gem.make(name, **arguments)
         self._earned = 0.0
 
-    def begin(self, seed: int) -> str:
+    def begin(self, seed: int) -> None:
         """Start; the player is told the rules, and how things stand."""
         with refused("start"):
-            return self._joined(*self._env.reset(seed=seed))
+            self._set(self._joined(*self._env.reset(seed=seed)))
 
-    def take(self, text: str) -> dict[str, Any]:
+    def take(self, text: str) -> None:
         """Take a turn."""
         told, reward, terminated, truncated, info = self._env.step(text)
         over = bool(terminated or truncated)
         self._earned += float(reward)
         won = over and abs(self._earned - 1.0) < 1e-6
-        return {"text": told if over else self._joined(told, info), "reward": float(reward), "over": over, "won": won}
+        self._set(told if over else self._joined(told, info), float(reward), over=over, won=won)
+
+    def state(self, seat: int) -> dict[str, Any]:
+        """How things stand."""
+        return self._state
+
+    def first_legal(self, moves: Sequence[str]) -> None:
+        """Nobody asks for a move of another player."""
+
+    def _set(self, text: str, reward: float = 0.0, *, over: bool = False, won: bool = False) -> None:
+        self._state = {"text": text, "reward": reward, "over": over, "won": won, "view": None, "forfeit": False}
 
     def _joined(self, told: str, info: Mapping[str, Any]) -> str:
         return "\n".join(filter(None, (told.rstrip("\n"), info.get("suffix", ""))))
@@ -156,28 +267,61 @@ def _is_there(name: str) -> bool:
 LIBRARIES: Mapping[str, type[TextArenaGame] | type[GEMGame]] = {"textarena": TextArenaGame, "gem": GEMGame}
 
 
-def play(library: str, name: str, arguments: str, seed: int, turns: Sequence[str]) -> dict[str, Any]:
+def numpy_random() -> Any:
+    """NumPy's shared random numbers."""
+    import numpy
+
+    return numpy.random
+
+
+def seed_everything(seed: int) -> None:
+    """Seed the random numbers that games draw from."""
+    random.seed(seed)
+    numpy_random().seed(seed)
+
+
+def play(
+    library: str,
+    name: str,
+    arguments: str,
+    seed: int,
+    seat: int,
+    turns: Sequence[tuple[bool, str]],
+    moves: Sequence[str],
+) -> dict[str, Any]:
     """Play a game again; give what the last turn led to.
+
+    Args:
+        library: Where the game is from.
+        name: Its id there.
+        arguments: What it is made with beside the id.
+        seed: Seed of its random numbers.
+        seat: Which player is asked for, where there are two.
+        turns: All turns, each with whether it is that player's.
+        moves: Moves of who is to move, of which the first that is legal is given.
 
     Raises:
         RefusedError: If it can't be played here.
         Exception: Whatever the game raises at a turn.
     """
     import nltk
-    import numpy
 
     nltk.download = find_corpora
     if "nltk_data" in sys.modules:  # a folder beside the packages, which the sandbox can read as it does these
         nltk.data.path[:] = list(sys.modules["nltk_data"].__path__)
-    random.seed(seed)
-    numpy.random.seed(seed)
+    seed_everything(seed)
     game = LIBRARIES[library](name, ast.literal_eval(arguments))
-    state = {"text": game.begin(seed), "reward": 0.0, "over": False, "won": False}
-    for turn in turns:
+    game.begin(seed)
+    seat = seat if game.players > 1 else 0
+    state = game.state(seat)
+    for own, text in turns:
         if state["over"]:
             raise RuntimeError("the game was over before the last turn")
-        state = game.take(turn)
-    return state
+        if own != (game.player == seat):
+            raise RuntimeError("a turn was that of the other player")
+        game.take(text)
+        state = game.state(seat)
+    return {**state, "players": game.players, "legal": game.first_legal(moves) if moves else None}
 
 
 def main() -> None:

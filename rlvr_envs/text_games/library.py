@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from verifiers import InvalidArgumentError, VerifierFailureError, missing_dependency, unknown_name
 from verifiers.unit_tests import ProgramRunner
@@ -71,6 +71,18 @@ class TextGame(NamedTuple):
     """What its environment is made with beside the id, as the text of a dictionary."""
     isolation: str
     """How much isolation the sandbox has to have."""
+    seat: int = 0
+    """Which player the policy is, where there are two."""
+    opening: tuple[str, ...] = ()
+    """What the other player said before the policy's first turn."""
+
+
+class Said(NamedTuple):
+    """A turn of one of two players."""
+
+    text: str
+    own: bool = True
+    """Whether it is the policy's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +90,63 @@ class Played:
     """What the last of some turns led to."""
 
     text: str
-    """What the player is told."""
+    """What the policy is told; nothing where the other player is to move."""
     reward: float
     """What the turn earned."""
     over: bool
     won: bool
+    players: int
+    view: tuple[str, ...] | None
+    """What the other player has been told and has said in turn, where it is to move."""
+    forfeit: bool
+    """Whether the other player lost by a wrong move, with which it had been warned before."""
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def replay(game: TextGame, turns: tuple[str, ...]) -> Played:
-    """Play a game again; without turns, say how it begins.
+def replay(game: TextGame, turns: tuple[Said, ...]) -> Played:
+    """Play a game again; without turns, say how it begins after the other player's opening.
 
     Raises:
         UnknownNameError: If the library has no such game.
         InvalidArgumentError: If the game can't be played here: it takes more players, other arguments, or what can't be had.
         SandboxUnavailableError: If the system provides less isolation than requested.
-        VerifierFailureError: If the game raises at a turn, or goes past a limit of time and memory.
+        VerifierFailureError: If the game raises at a turn, a turn is that of the wrong player, or a limit of time and memory is
+            passed.
     """
+    reply = _ask(game, turns, ())
+    view = None if reply["view"] is None else tuple(reply["view"])
+    return Played(
+        reply["text"] if view is None else "",
+        reply["reward"],
+        reply["over"],
+        reply["won"],
+        reply["players"],
+        view,
+        reply["forfeit"],
+    )
+
+
+def first_legal(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> str | None:
+    """The first of some moves that a game takes after some turns; None if it takes none of them.
+
+    Raises:
+        As `replay` does.
+    """
+    legal: str | None = _ask(game, turns, moves)["legal"]
+    return legal
+
+
+def _ask(game: TextGame, turns: Sequence[Said], moves: Sequence[str]) -> dict[str, Any]:
+    """Ask the program in the sandbox."""
+    said = (*(Said(text, own=False) for text in game.opening), *turns)
     request = {
         "library": game.library,
         "name": game.game,
         "arguments": game.arguments,
         "seed": game.seed,
-        "turns": turns,
+        "seat": game.seat,
+        "turns": [(turn.own, turn.text) for turn in said],
+        "moves": moves,
     }
     output = _runner(game.library, game.isolation)(_program(), json.dumps(request), timeout_s=_TURN_S)
     if not output.stdout.endswith("}\n"):
@@ -110,7 +156,8 @@ def replay(game: TextGame, turns: tuple[str, ...]) -> Played:
     reply = json.loads(output.stdout)
     if "refused" in reply:
         raise _refusal(game, *reply["refused"])
-    return Played(**reply)
+    answer: dict[str, Any] = reply
+    return answer
 
 
 @functools.lru_cache(maxsize=4)
@@ -129,7 +176,7 @@ def _program() -> str:
 _REMEDIES = {
     "make": "Check the arguments; games that need a server or files that are not installed can't be played in the sandbox, "
     "which has no network",
-    "start": "Only games of one player can be played, without a server or files that are not installed",
+    "start": "Only games of one player or two can be played, without a server or files that are not installed",
 }
 
 

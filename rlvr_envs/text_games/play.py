@@ -1,27 +1,90 @@
-"""A game of another library by the rules of `rlvr_envs.games`: a function of what the player has said."""
+"""A game of another library by the rules of `rlvr_envs.games`: a function of what was said."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rlvr_envs.games import GameVerifier, Move
-from rlvr_envs.text_games.library import TextGame, replay
+from rlvr_envs.games import Move
+from rlvr_envs.games.game import verdict_of
+from rlvr_envs.text_games.library import Played, Said, TextGame, replay
+from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
+
+
+@dataclass(frozen=True, slots=True)
+class GameMessage(Message):
+    """What a game of two players tells the policy after its turn."""
+
+    turns: tuple[str, ...] = ()
+    """What the opponent said in between, whether or not the game told the policy of it."""
+
+
+def turns_of(dialogue: Sequence[Message]) -> tuple[Said, ...]:
+    """Give the turns of all players in a dialogue.
+
+    What the policy writes when it is asked for a summary, with which a new context begins, is no turn of the game.
+    """
+    turns: list[Said] = []
+    for at, message in enumerate(dialogue):
+        if isinstance(message, GameMessage):
+            turns += (Said(text, own=False) for text in message.turns)
+        elif message.role == "assistant" and not _asked_for_more(dialogue[:at]):
+            turns.append(Said(message.content))
+    return tuple(turns)
+
+
+def _asked_for_more(before: Sequence[Message]) -> bool:
+    """Whether something was asked of the policy after what a game of two players told it."""
+    return (
+        len(before) > 1
+        and isinstance(before[-2], GameMessage)
+        and type(before[-1]) is Message
+        and before[-1].role == "user"
+    )
 
 
 def play(reference: TextGame, moves: Sequence[str]) -> Move:
-    """Say what the last of the player's turns leads to.
+    """Say what the last of the turns of a game's only player leads to.
 
     Raises:
         VerifierFailureError: If the game raises, or goes past a limit of time and memory.
     """
-    played = replay(TextGame(*reference), tuple(moves))
+    return _move(replay(TextGame(*reference), tuple(map(Said, moves))))
+
+
+class TextGameVerifier:
+    """Pays what the game gives the policy at its end.
+
+    `CORRECT` is a game that is won. Any other is `SCORED`, or `INCORRECT` where it earns nothing; of two players, where it is
+    lost with less than nothing or never ends.
+    """
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        """Judge the dialogue that a completion ends.
+
+        Raises:
+            VerifierFailureError: If the game raises, goes past a limit of time and memory, or the turns of another player are
+                not in the dialogue.
+        """
+        dialogue = dialogue_of(completion)
+        played = replay(game_of(problem), turns_of(dialogue))
+        own = [message.content for message in dialogue if message.role == "assistant"]
+        verdict = verdict_of(_move(played), own)
+        if played.players == 1 or not played.over:
+            return verdict
+        outcome = verdict.outcome if played.won else Outcome.INCORRECT if played.reward < 0 else Outcome.SCORED
+        forfeit = {"forfeit": True} if played.forfeit else {}
+        return dataclasses.replace(verdict, outcome=outcome, detail={**verdict.detail, **forfeit})
+
+
+def game_of(problem: Problem) -> TextGame:
+    """The game of a problem."""
+    reference: object = problem.reference
+    return TextGame(*reference)  # type: ignore[misc]
+
+
+def _move(played: Played) -> Move:
     if played.over:
         return Move(played.text, over=True, score=played.reward, won=played.won)
     return Move(played.text, reward=played.reward)
-
-
-class TextGameVerifier(GameVerifier):
-    """Pays what the game gives the turn that ends it: `CORRECT` where it is won, `SCORED` or `INCORRECT` otherwise."""
-
-    def __init__(self) -> None:
-        super().__init__(play)

@@ -23,7 +23,9 @@ from agents.self_play import PolicyOpponent
 from rlvr_envs import ByteTokenizer, decode
 from rlvr_envs.games import Seat, Start, TwoSidedInteraction
 from rlvr_envs.tasks.tic_tac_toe import TicTacToe
+from rlvr_envs.text_games import TextGameInteraction, TextSeat
 from tests.dialogue.templates import tokenizer_of
+from tests.games.stones import install
 from verifiers import InvalidArgumentError
 
 BYTES = ByteTokenizer()
@@ -49,6 +51,16 @@ class LowestFree:
             text = "".join(chr(token) if token < 256 else " " for token in shown)
             taken = {int(part) for part in re.split("[ ,:\n]", text.partition("played")[2]) if part.isdigit()}
             tokens[row] = BYTES.eos_token if text[-1].isdigit() else ord(str(min(set(range(1, 10)) - taken)))
+        return Action(tokens, np.ones(count, dtype=np.int64), np.zeros((count, 1), dtype=np.float32))
+
+
+class TakesOne(LowestFree):
+    """A policy that always says `1`."""
+
+    def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
+        count = len(observation["tokens"])
+        last = observation["tokens"][np.arange(count), observation["length"][:, 0] - 1]
+        tokens = np.where(last == ord("1"), BYTES.eos_token, ord("1"))[:, None].astype(np.int64)
         return Action(tokens, np.ones(count, dtype=np.int64), np.zeros((count, 1), dtype=np.float32))
 
 
@@ -141,16 +153,57 @@ def test_a_policy_plays_against_its_own_weights_and_learns() -> None:
     assert policy.version == 1
 
 
+@pytest.mark.parametrize("tokenizer", ["byte", "chatml"])
+def test_a_policy_sees_a_game_in_words_as_an_episode_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tokenizer: str
+) -> None:
+    install(monkeypatch)
+    chosen = "byte" if tokenizer == "byte" else tokenizer_of(tokenizer).inner
+    seats: list[TextSeat] = []
+
+    def one_by_one(seat: TextSeat) -> str:
+        seats.append(seat)
+        return "1"
+
+    options: dict[str, Any] = {"game": "Stones-v0", "tokenizer": chosen, "interaction": TextGameInteraction(one_by_one)}
+    first: Any = gymnasium.make("rlvr/TextArena-v0", seat=0, **options).unwrapped
+    first.reset(options={"problem": 0})
+    one = [*first.tokenizer.encode("1"), first.tokenizer.eos_token]
+    first.step_many(one)
+    first.step_many(one)
+    second: Any = gymnasium.make("rlvr/TextArena-v0", seat=1, **options).unwrapped
+    observations = [second.reset(options={"problem": 0})[0], second.step_many(one)[0]]
+    opponent = PolicyOpponent(LowestFree(), first.tokenizer, prompt="chat")
+    for seat, observation in zip(seats[:2], observations, strict=True):
+        shown = observation["tokens"][: int(observation["length"][0])]
+        assert opponent.prompt_tokens(seat).tolist() == shown.tolist()
+
+
+def test_a_policy_plays_a_game_in_words_against_itself_and_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+    policy = CausalLMPolicy(tiny_model(BYTES.vocab_size), PolicyConfig(vocab_size=BYTES.vocab_size))
+    opponent = PolicyOpponent(policy.at_temperature(1.0), BYTES, prompt="chat", max_move_tokens=4)
+    options: dict[str, Any] = {"max_new_tokens": 30, "max_inserted_tokens": 200, "max_prompt_bytes": 200}
+    for forfeits, counted in (("excluded", 0), ("scored", 8)):
+        interaction = TextGameInteraction(opponent, forfeits=forfeits)  # type: ignore[arg-type]
+        env: Any = gymnasium.make_vec(
+            "rlvr/TextArena-v0", num_envs=8, game="Stones-v0", seat=0, interaction=interaction, **options
+        )
+        trajectories = rollout(env, TakesOne(), [Episode(problem=at, group=at, seed=at) for at in range(8)])
+        scores = [trajectory.verdict.score for trajectory in trajectories if trajectory.verdict is not None]
+        assert np.isfinite(scores).sum() == counted
+    GRPO(policy, GRPOConfig(problems_per_step=2, group_size=4)).learn(env, steps=1)
+    assert policy.version == 1
+
+
 # In the terminal
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, text: str, env: str, **options: Any) -> str:
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     output = io.StringIO()
-    assert (
-        Play(env, env_args=("opening=0",) if env == "TicTacToe" else (), **options).run(TerminalConsole(file=output))
-        == 0
-    )
+    arguments = {"env_args": ("opening=0",) if env == "TicTacToe" else (), **options}
+    assert Play(env, **arguments).run(TerminalConsole(file=output)) == 0
     return output.getvalue()
 
 
@@ -179,3 +232,14 @@ def test_a_model_takes_the_other_side(monkeypatch: pytest.MonkeyPatch, tmp_path:
         InvalidArgumentError, match="a model as --opponent is for games of two sides, such as TicTacToe"
     ):
         typed(monkeypatch, "5\n\n", "GuessNumber", tokens=True, opponent=str(tmp_path / "m"))
+
+
+def test_both_sides_of_a_game_in_words_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch)
+    game = ("game=Stones-v0", "seat=0")
+    said = typed(monkeypatch, "1\n\n1\n1\n\n1\n1\n\n", "TextArena", env_args=game, tokens=True, opponent="me")
+    assert "You are player 1, 5 stones: 1 taken, 4 left\nyour turn, as the other player:\n" in said
+    assert "correct, score 1\n" in said
+    save_model(tmp_path / "m", tiny_model(BYTES.vocab_size), BYTES)
+    said = typed(monkeypatch, "1\n\n", "TextArena", env_args=game, tokens=True, opponent=str(tmp_path / "m"))
+    assert "correct, score 1\n" in said  # an untrained model makes no move

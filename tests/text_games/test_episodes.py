@@ -16,7 +16,7 @@ from gymnasium.utils.env_checker import check_env
 import rlvr_envs
 from rlvr_envs.tasks import GEMGames, TextArena
 from rlvr_envs.text_games import TextGame, library, play
-from rlvr_envs.text_games.library import replay
+from rlvr_envs.text_games.library import Said, replay
 from tests.games.playing import Player, played
 from verifiers import InvalidArgumentError, Outcome, UnknownNameError, VerifierFailureError
 
@@ -163,8 +163,7 @@ def test_random_numbers_of_the_caller_are_left_alone() -> None:
     ("cls", "arguments", "error", "message"),
     [
         (TextArena, {"game": "Mastermynd-v0"}, UnknownNameError, "unknown game of TextArena .*Did you mean 'Mastermind-v0'"),
-        (TextArena, {"game": "TicTacToe-v0"}, InvalidArgumentError, "players has to be 2.*Only games of one player"),
-        (TextArena, {"game": "PublicGoodsGame-v0"}, InvalidArgumentError, "this is a game of several players"),
+        (TextArena, {"game": "SecretMafia-v0"}, InvalidArgumentError, "between 5 and 15.*Only games of one player or two"),
         (TextArena, {"game": "TwentyQuestions-v0"}, InvalidArgumentError, "can't be played: .*no network"),
         (TextArena, {"game": "Hangman-v0"}, InvalidArgumentError, r"NLTK's corpus 'words', .*python -m nltk.downloader -d"),
         (TextArena, {"arguments": {"max_turn": 3}}, InvalidArgumentError, "unexpected keyword argument 'max_turn'"),
@@ -195,7 +194,7 @@ class TestBrokenGames:
     def test_the_episode_is_masked(self, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
         body = {"raises": "raise KeyError('board')", "hangs": "while True: pass"}[problem]
         monkeypatch.setattr(library, "_TURN_S", 1.0)
-        program = library._program().replace("over, _ = self._env.step(action=text)", body)
+        program = library._program().replace("self._over, _ = self._env.step(action=text)", body)
         monkeypatch.setattr(library, "_program", lambda: program)
         replay.cache_clear()
         env: Any = gymnasium.make_vec(IDS[0], num_envs=2)
@@ -215,11 +214,13 @@ class TestBrokenGames:
         game = TextArena(arguments={"min_number": 5, "max_number": 5})[0].reference
         assert isinstance(game, TextGame)
         with pytest.raises(VerifierFailureError, match="the game was over before the last turn"):
-            replay(game, ("[5]", "[5]"))
+            replay(game, (Said("[5]"), Said("[5]")))
 
 
 def test_what_a_game_says_never_becomes_a_special_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = library._program().replace("told = self._news()", "told = '<|im_end|>' + chr(0) + self._news()")
+    told = "told = self._views[seat][-1]"
+    program = library._program().replace(told, f"{told} + '<|im_end|>' + chr(0)")
+    assert program != library._program()
     monkeypatch.setattr(library, "_program", lambda: program)
     replay.cache_clear()
     env: Any = gymnasium.make(IDS[0]).unwrapped

@@ -1,0 +1,93 @@
+"""Moves that may be legal in a game that says in words what a move looks like, drawn at random.
+
+TextArena's games have no list of what is legal. Nearly all of them want a move in brackets, and show in brackets all moves
+that are legal (`[0], [4], [7]`), examples (`[play 3]`) or a pattern (`[row col]`). So moves are drawn from what stands in
+brackets, as it is and with other numbers and squares in the places of those. Which of them is legal, the game says.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+_BRACKETED = re.compile(r"(\[(?:[^\[\]\n]|\[[^\[\]\n]*\]){1,80}\])( \$?[A-Z\d]+(?:\.[A-Z\d]+)?(?!\w))?")
+_TAG = re.compile(r"\[(?:Player \d+|GAME)\]")
+_ANY = ("[0]", "[0 0]", "[0, 0]", "[0 0 0 0]", "[a1]", "[a1 a1]")
+"""Patterns of moves in many games."""
+_SQUARE = re.compile(r"(?<![A-Za-z])([A-Za-z])(\d)(?!\d)")
+_NUMBER = re.compile(r"\d+")
+_WORDS = re.compile(r"<[^<>]*>|[A-Za-z_]+")
+_KEEP = 0.2
+"""How likely a square stays."""
+_LARGEST = 12
+"""Numbers are drawn up to here, or up to twice the one in whose place they stand."""
+_DRAWS = 4
+"""Draws made for each move that is wanted, since some are drawn twice."""
+
+
+def draw_moves(view: Sequence[str], rng: random.Random, count: int) -> list[str]:
+    """Draw up to so many different moves, in the order in which they should be tried.
+
+    Args:
+        view: What a player has been told and has said in turn, the first and the last of which it was told.
+        rng: Random numbers.
+        count: The most moves.
+    """
+    latest = _patterns(view[-1:])
+    patterns = list(dict.fromkeys((*_patterns(view[::2]), *_ANY)))
+    shown = rng.sample(latest, len(latest)) + rng.sample(patterns, len(patterns))
+    moves: dict[str, None] = {}
+    for _ in range(count * _DRAWS):
+        if shown and rng.random() < 0.5:
+            move = shown.pop(0)
+        else:
+            move = _changed(rng.choice(latest if latest and rng.random() < 0.5 else patterns), rng)
+        moves[move] = None
+        if len(moves) == count:
+            break
+    return list(moves)
+
+
+def _patterns(texts: Sequence[str]) -> list[str]:
+    """What stands in brackets, once each, and the same with what follows it, such as `[Propose] $1.50`."""
+    found = [match for text in texts for match in _BRACKETED.finditer(text) if not _TAG.match(match[0])]
+    return list(dict.fromkeys(part for match in found for part in (match[1], match[0])))
+
+
+def _changed(pattern: str, rng: random.Random) -> str:
+    """A pattern with other numbers or squares, or where it has none, with numbers in the places of words."""
+    if _SQUARE.search(pattern) and rng.random() < 0.8:
+        return _other_squares(pattern, rng)
+    if _NUMBER.search(pattern):
+        return _NUMBER.sub(lambda match: str(rng.randint(0, max(_LARGEST, 2 * int(match[0][:6])))), pattern)
+    single = len(_WORDS.findall(pattern)) == 1
+    return _WORDS.sub(lambda match: _number(match[0], rng, single=single), pattern)
+
+
+def _other_squares(pattern: str, rng: random.Random) -> str:
+    """A pattern with other squares, the later ones often near those before, since many pieces move a step or two."""
+    near = rng.random() < 0.7
+    last: tuple[int, int] | None = None
+
+    def square(match: re.Match[str]) -> str:
+        nonlocal last
+        first = ord("A" if match[1].isupper() else "a")
+        if rng.random() < _KEEP:
+            column, row = ord(match[1]) - first, int(match[2])
+        elif near and last is not None:
+            step = 1 if rng.random() < 0.7 else 2
+            column, row = (min(max(at + rng.randint(-step, step), 0), 9) for at in last)
+        else:
+            size = 9 if rng.random() < 0.8 else 10  # a board mostly ends with h8
+            column, row = rng.randrange(size - 1), rng.randrange(size)
+        last = column, row
+        return f"{chr(first + column)}{row}"
+
+    return _SQUARE.sub(square, pattern)
+
+
+def _number(word: str, rng: random.Random, *, single: bool) -> str:
+    """A number for what stands for one, such as `X`, `<number>` or `row`; perhaps the word itself."""
+    likely = single or len(word) == 1 or word.startswith("<")
+    return str(rng.randint(0, _LARGEST)) if rng.random() < (0.9 if likely else 0.5) else word

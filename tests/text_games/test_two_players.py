@@ -1,0 +1,237 @@
+"""TextArena's games for two players in the real library: seats, pay, secrets, wrong moves of either side, and replaying."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rlvr_envs
+from rlvr_envs.tasks import TextArena
+from rlvr_envs.text_games import OPPONENTS, RandomMoves, TextGame, TextGameInteraction, TextSeat
+from rlvr_envs.text_games.library import Said, first_legal, replay
+from rlvr_envs.text_games.two_players import let_play
+from tests.games.playing import played
+from verifiers import InvalidArgumentError, Outcome, UnknownNameError, VerifierFailureError
+
+ENV = "rlvr/TextArena-v0"
+
+
+def made(game: str, **arguments: Any) -> Any:
+    return gymnasium.make(ENV, game=game, **{"max_new_tokens": 1000, **arguments}).unwrapped
+
+
+def against(*turns: str, **options: Any) -> TextGameInteraction:
+    """An opponent that takes these turns."""
+    return TextGameInteraction(lambda seat: turns[sum(not said.own for said in seat.turns)], **options)
+
+
+def saying(*turns: str) -> Any:
+    return lambda history: turns[len(history)]
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "score", "outcome"),
+    [
+        (["[0]", "[1]", "[2]"], ["[3]", "[4]"], 1.0, Outcome.CORRECT),
+        (["[0]", "[1]", "[8]"], ["[3]", "[4]", "[5]"], -1.0, Outcome.INCORRECT),
+        (["[0]", "[2]", "[3]", "[7]", "[8]"], ["[1]", "[4]", "[5]", "[6]"], 0.0, Outcome.SCORED),
+        (["[0]", "[0]", "[0]"], ["[3]"], -1.0, Outcome.INCORRECT),  # taken, and taken again
+    ],
+)
+def test_the_policy_is_paid_what_its_player_is(
+    own: list[str], others: list[str], score: float, outcome: Outcome
+) -> None:
+    env = made("TicTacToe-v0", seat=0, interaction=against(*others))
+    earned, terminated, verdict = played(env, 0, saying(*own))
+    assert (earned, terminated, verdict.outcome, verdict.score) == (score, True, outcome, score)
+    assert "forfeit" not in verdict.detail
+
+
+def test_the_policy_that_goes_second_reads_the_first_move_and_wins_as_that_player() -> None:
+    env = made("TicTacToe-v0", seat=1, interaction=against("[7]", "[8]"))
+    env.reset(options={"problem": 0})
+    problem = env.streams.problem(0)
+    (first,) = problem.reference.opening
+    assert f"[Player 0] {first}\n" in problem.prompt
+    assert "You are Player 1" in problem.prompt
+    assert problem.metadata == {"game": "TicTacToe-v0", "seat": 1}
+    free = [cell for cell in range(9) if f"[{cell}]" != first]
+    lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+    mine, others = next(
+        (line, pair)
+        for line in lines
+        for pair in itertools.combinations([cell for cell in free if cell not in line], 2)
+        if set(line) <= set(free) and not any(set(lost) == {int(first[1]), *pair} for lost in lines)
+    )
+    env = made("TicTacToe-v0", seat=1, interaction=against(*(f"[{cell}]" for cell in others)))
+    earned, *_ = played(env, 0, saying(*(f"[{cell}]" for cell in mine)))
+    assert earned == 1.0
+
+
+def test_seats_are_drawn_unless_they_are_given() -> None:
+    problems = TextArena(game="TicTacToe-v0")
+    references = [problems[index].reference for index in range(8)]
+    assert {game.seat for game in references if isinstance(game, TextGame)} == {0, 1}
+    assert all(isinstance(game, TextGame) and len(game.opening) == game.seat for game in references)
+    assert [TextArena(game="TicTacToe-v0", seat=1)[index].metadata["seat"] for index in range(3)] == [1, 1, 1]
+    assert TextArena(game="TicTacToe-v0")[3] == problems[3]
+
+
+@pytest.mark.parametrize("forfeits", ["excluded", "scored"])
+def test_a_game_that_the_opponent_loses_by_wrong_moves(forfeits: Any) -> None:
+    env = made("ConnectFour-v0", seat=0, interaction=against("[col 99]", "[col 99]", forfeits=forfeits))
+    earned, terminated, verdict = played(env, 0, saying("[col 3]"))
+    if forfeits == "excluded":
+        assert np.isnan(earned)
+        assert (terminated, verdict.outcome) == (False, Outcome.VERIFIER_ERROR)
+        assert "the opponent lost TextArena's game 'ConnectFour-v0' by a wrong move, '[col 99]'" in str(verdict.detail)
+    else:
+        assert (earned, verdict.outcome, verdict.detail["forfeit"]) == (1.0, Outcome.CORRECT, True)
+
+
+def test_one_wrong_move_of_the_opponent_is_between_it_and_the_game() -> None:
+    seats: list[TextSeat] = []
+
+    def opponent(seat: TextSeat) -> str:
+        seats.append(seat)
+        return "[col 99]" if len(seats) == 1 else "[col 0]"
+
+    env = made("ConnectFour-v0", seat=0, interaction=TextGameInteraction(opponent))
+    env.reset(options={"problem": 0})
+    observation, *_, info = env.step_many([*env.tokenizer.encode("[col 3]"), env.tokenizer.eos_token])
+    length = int(observation["length"][0])
+    shown = rlvr_envs.decode(env.tokenizer, observation["tokens"][length - info["inserted"] : length])
+    assert "invalid" not in shown
+    assert "attempted an invalid move" in seats[1].dialogue[-1].content
+    (turn,) = env.streams._turns[0]
+    assert turn.reply[0].turns == ("[col 99]", "[col 0]")
+
+
+def test_what_a_player_does_in_secret_is_recorded_and_not_shown() -> None:
+    env = made("IteratedRockPaperScissors-v0", seat=0, interaction=against(*["[scissors] it is"] * 30))
+    env.reset(options={"problem": 0})
+    assert "scissors] it" not in env.streams.problem(0).prompt
+    observation, *_ = env.step_many([*env.tokenizer.encode("[rock]"), env.tokenizer.eos_token])
+    shown = rlvr_envs.decode(env.tokenizer, observation["tokens"][: int(observation["length"][0])])
+    assert "scissors] it" not in shown
+    (turn,) = env.streams._turns[0]
+    assert turn.reply[0].turns == ("[scissors] it is",)
+    seats: list[TextSeat] = []
+
+    def opponent(seat: TextSeat) -> str:
+        seats.append(seat)
+        return "[rock]"
+
+    second = made("IteratedRockPaperScissors-v0", seat=0, interaction=TextGameInteraction(opponent))
+    second.reset(options={"problem": 0})
+    second.step_many([*second.tokenizer.encode("[paper] is my secret"), second.tokenizer.eos_token])
+    assert "secret" not in "".join(seats[0].view)
+
+
+def test_cards_of_the_other_player_stay_hidden() -> None:
+    seats: list[TextSeat] = []
+
+    def opponent(seat: TextSeat) -> str:
+        seats.append(seat)
+        return "[check]"
+
+    env = made("KuhnPoker-v0", seat=1, interaction=TextGameInteraction(opponent))
+    env.reset(options={"problem": 0})
+    env.step_many([*env.tokenizer.encode("[check]"), env.tokenizer.eos_token])
+    own, others = (
+        re.findall(r"Your card is: '(\w)'", text)[:1] for text in (env.streams.problem(0).prompt, seats[0].prompt)
+    )
+    assert {*own, *others} < {"J", "Q", "K"}
+    assert own != others
+
+
+def test_the_opponents_move_is_random_and_follows_from_the_game() -> None:
+    games = [TextArena(game="ConnectFour-v0", seat=1)[index].reference for index in range(6)]
+    openings = [game.opening for game in games if isinstance(game, TextGame)]
+    assert len(set(openings)) > 1
+    replay.cache_clear()
+    again = [TextArena(game="ConnectFour-v0", seat=1)[index].reference for index in range(6)]
+    assert again == games
+
+
+def test_trying_moves_changes_no_random_number_of_the_game() -> None:
+    game = TextArena(game="PigDice-v0", seat=0)[0].reference
+    assert isinstance(game, TextGame)
+    tried = first_legal(game, (), ["[fly]", "[roll]", "[hold]"])
+    assert tried == "[roll]"
+    assert first_legal(game, (), ["[fly]", "[swim]"]) is None
+    assert replay(game, (Said("[roll]"),)) == replay(game, (Said("[roll]"),))
+
+
+def test_a_fork_and_a_restored_state_go_on_alike_in_another_process() -> None:
+    env: Any = gymnasium.make_vec(ENV, num_envs=3, copy=True, game="ConnectFour-v0", max_new_tokens=400)
+    inner = env.unwrapped
+    env.reset(options={"problems": np.zeros(3, dtype=np.int64)})
+
+    def say(move: str, rows: list[int]) -> Any:
+        tokens = np.array([*inner.tokenizer.encode(move), inner.tokenizer.eos_token])
+        counts = np.array([len(tokens) if row in rows else 0 for row in range(3)])
+        return inner.step_many(np.tile(tokens, (3, 1)), counts)
+
+    say("[col 0]", [0])
+    state = inner.get_state(0)
+    inner.fork(0, np.array([1]))
+    inner.set_state(2, state)
+    for move in ("[col 1]", "[col 2]"):
+        observation, *_ = say(move, [0, 1, 2])
+        assert len({row.tobytes() for row in observation["tokens"]}) == 1
+    replay.cache_clear()  # another process has no memory of the game
+    other: Any = gymnasium.make(ENV, game="ConnectFour-v0", max_new_tokens=400).unwrapped
+    other.reset(options={"state": state})
+    for move in ("[col 1]", "[col 2]"):
+        single, *_ = other.step_many([*other.tokenizer.encode(move), other.tokenizer.eos_token])
+    length = int(single["length"][0])
+    assert single["tokens"][:length].tolist() == observation["tokens"][0][:length].tolist()
+
+
+def test_a_turn_of_the_wrong_player_is_no_turn() -> None:
+    game = TextArena(game="TicTacToe-v0", seat=0)[0].reference
+    assert isinstance(game, TextGame)
+    with pytest.raises(VerifierFailureError, match="a turn was that of the other player"):
+        replay(game, (Said("[0]"), Said("[1]")))
+    assert replay(game, (Said("[0]"), Said("[1]", own=False))).view is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            {"game": "ThreePlayerTicTacToe-v0"},
+            InvalidArgumentError,
+            "exactly three players.*Only games of one player or two",
+        ),
+        ({"game": "TicTacToe-v0", "seat": 2}, InvalidArgumentError, "seat must be a whole number from 0 to 1, got 2"),
+        ({"game": "2048-v0", "seat": 0}, InvalidArgumentError, "'2048-v0' is for one player: leave seat out, got 0"),
+        ({"game": "TicTacToe-v0", "opponent": "greedy"}, UnknownNameError, "unknown opponent 'greedy'"),
+        ({"game": "NewRecruit-v0", "opponent": ["random"]}, UnknownNameError, "unknown opponent"),
+        ({"game": "ColonelBlotto-v0-extreme"}, InvalidArgumentError, "'random' finds no legal move in .*seat=0"),
+    ],
+)
+def test_what_is_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        TextArena(**arguments)
+
+
+@pytest.mark.parametrize("name", ["KuhnPoker-v0", "LiarsDice-v0", "Nim-v0"])
+def test_two_players_who_move_at_random_come_to_an_end(name: str) -> None:
+    game = TextArena(game=name)[0].reference
+    assert isinstance(game, TextGame)
+    turns: tuple[Said, ...] = ()
+    view = (replay(game, ()).text,)
+    while not (state := replay(game, turns)).over:
+        move = RandomMoves()(TextSeat(game, turns, view))
+        state, others = let_play(game, (*turns, Said(move)), OPPONENTS["random"])
+        turns = (*turns, Said(move), *(Said(text, own=False) for text in others))
+        view = (*view, move, state.text)
+    assert state.reward in {-1.0, 1.0}
+    assert not state.forfeit
