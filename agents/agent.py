@@ -262,7 +262,7 @@ class Agent(abc.ABC):
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
         self.check_env(env)
         if self.config.carried_groups:
-            require_states(env, f"carried_groups={self.config.carried_groups} interrupts episodes, and ")
+            require_states(env, "leave `carried_groups` out, which interrupts episodes: ")
         self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
         self.learner.run_steps = steps * self.config.epochs * self.config.minibatches
         self.learner.config.check_schedule(self.learner.run_steps)

@@ -90,7 +90,7 @@ class AgentConfig:
     """Number of groups that a step plays beside `problems_per_step`. The step ends as soon as `problems_per_step` groups are
     done; the others are carried over the update and played on with the new weights (partial rollouts). 0 carries none."""
     segment_tokens: int = 256
-    """Number of tokens by which unfinished episodes go on before it is looked which groups are done, if `carried_groups` is
+    """Number of tokens by which unfinished episodes go on before the groups that are done are counted, if `carried_groups` is
     above 0."""
     max_carried_steps: int = 4
     """Largest number of updates that a group is carried over; the step after the last of them waits for it."""

@@ -263,6 +263,7 @@ class _Recorder:
         self.length = observation["length"].reshape(-1).astype(np.int64)
         self.prompt_length[rows] = self.length[rows]
         self.offset[rows] = self.sampled[rows] = 0
+        self.reward_scale[rows] = 1.0
         for row in rows.tolist():
             self.contexts[row] = ()
         for buffer in (self.policy_mask, self.logprobs, self.rewards, self.versions):
@@ -414,7 +415,7 @@ class _Recorder:
         consumed = info["consumed"]
         differs = ~np.isclose(reward, paid, rtol=_ROUNDING, atol=0, equal_nan=True)
         # NaN stays as it is, so that the trajectory reports it; a row that waits has no token to add the difference to.
-        differs &= np.isfinite(paid) & ((consumed > 0) | ended)
+        differs &= np.isfinite(paid) & ((consumed > 0) | ended | (paid != 0))
         rows = np.flatnonzero(differs & (self.playing >= 0))
         self.rewards[rows, self.offset[rows] + self.length[rows] + consumed[rows] - 1] += (reward - paid)[rows]
         whole = rows[paid[rows] != 0]
@@ -491,7 +492,7 @@ class _Recorder:
         index, played = self._free(row, observation, terminated=False, truncated=False, **said)
         before = self.partial.get(index)
         episode = self.episodes[index] if before is None else before.episode
-        return index, PartialEpisode(episode, played, state, row)
+        return index, PartialEpisode(replace(episode, problem=state.problem_index), played, state, row)
 
     def _free(self, row: int, observation: Any, **said: Any) -> tuple[int, Trajectory]:
         """Free a row, and return the index of its episode, and what was recorded with what is said of it."""

@@ -11,7 +11,7 @@ group 4                                  ==:                     each token has 
 
 A step plays `problems_per_step` groups and `carried_groups` more, and ends as soon as `problems_per_step` of them are done, so
 that it does not wait for the longest completions. Time decides nothing: all unfinished episodes go on by `segment_tokens`
-tokens, then it is looked which groups are done. So a run is repeatable, for any number of rows and ranks.
+tokens before the groups that are done are counted. So a run is repeatable, for any number of rows and ranks.
 """
 
 from __future__ import annotations
