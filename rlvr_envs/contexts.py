@@ -29,6 +29,24 @@ def problem_messages(problem: Problem) -> tuple[Message, ...]:
     return (Message("user", problem.prompt),) if isinstance(problem.prompt, str) else problem.prompt
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryRequest(Message):
+    """Asks the policy for a summary, which is its next turn."""
+
+
+def without_summaries(dialogue: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages of a dialogue but requests for summaries, and the summaries: what a verifier of moves or calls reads."""
+    kept: list[Message] = []
+    asked = False
+    for message in dialogue:
+        if not asked or message.role != "assistant":
+            asked = isinstance(message, SummaryRequest)
+            kept += [] if asked else [message]
+        else:
+            asked = False
+    return tuple(kept)
+
+
 @dataclass(frozen=True)
 class Summarize:
     """Asks the policy for a summary once a dialogue is long, and goes on with the problem and the summary alone.
@@ -66,10 +84,10 @@ class Summarize:
         goes_on = reply is not None and not reply.ends and reply.context is None
         if reply is None or not goes_on or turns[-1].context_tokens <= self.after_tokens:
             return reply
-        return dataclasses.replace(reply, messages=(*reply.messages, Message("user", self.request)))
+        return dataclasses.replace(reply, messages=(*reply.messages, SummaryRequest("user", self.request)))
 
     def _asks(self, turn: Turn) -> bool:
-        return turn.reply[-1:] == (Message("user", self.request),)
+        return isinstance(turn.reply[-1] if turn.reply else None, SummaryRequest)
 
     def _other(self, turns: Sequence[Turn]) -> Iterator[Turn]:
         """The turns that are no summaries, without the requests."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rlvr_envs.contexts import without_summaries
 from rlvr_envs.types import Reply, Turn
 from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
 
@@ -63,7 +64,8 @@ class GameVerifier:
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge the dialogue that a completion ends."""
-        moves = [message.content for message in dialogue_of(completion) if message.role == "assistant"]
+        dialogue = without_summaries(dialogue_of(completion))
+        moves = [message.content for message in dialogue if message.role == "assistant"]
         return verdict_of(self.game(problem.reference, moves), moves)
 
 

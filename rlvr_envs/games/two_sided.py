@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from rlvr_envs.contexts import without_summaries
 from rlvr_envs.games.game import Move, verdict_of
 from rlvr_envs.games.in_a_row import InARow, greedy_move, optimal_move, random_move
 from rlvr_envs.types import Reply, Turn
@@ -140,7 +141,7 @@ class TwoSidedVerifier:
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge the dialogue that a completion ends."""
-        said = dialogue_of(completion)
+        said = without_summaries(dialogue_of(completion))
         after = _follow(_start(problem), said)
         return verdict_of(after, [message.content for message in said if message.role == "assistant"])
 

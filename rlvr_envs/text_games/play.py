@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rlvr_envs.contexts import without_summaries
 from rlvr_envs.games import Move
 from rlvr_envs.games.game import verdict_of
 from rlvr_envs.text_games.library import Played, Said, TextGame, replay
@@ -26,22 +27,12 @@ def turns_of(dialogue: Sequence[Message]) -> tuple[Said, ...]:
     What the policy writes when it is asked for a summary, with which a new context begins, is no turn of the game.
     """
     turns: list[Said] = []
-    for at, message in enumerate(dialogue):
+    for message in without_summaries(dialogue):
         if isinstance(message, GameMessage):
             turns += (Said(text, own=False) for text in message.turns)
-        elif message.role == "assistant" and not _asked_for_more(dialogue[:at]):
+        elif message.role == "assistant":
             turns.append(Said(message.content))
     return tuple(turns)
-
-
-def _asked_for_more(before: Sequence[Message]) -> bool:
-    """Whether something was asked of the policy after what a game of two players told it."""
-    return (
-        len(before) > 1
-        and isinstance(before[-2], GameMessage)
-        and type(before[-1]) is Message
-        and before[-1].role == "user"
-    )
 
 
 def play(reference: TextGame, moves: Sequence[str]) -> Move:

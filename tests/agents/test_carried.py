@@ -137,7 +137,9 @@ def test_candidates_are_kept_over_an_interruption() -> None:
 def test_environments_without_states_are_refused() -> None:
     env = gymnasium.make_vec("CartPole-v1", num_envs=2)
     agent = make_agent("grpo", playing_policy(sort_env("grpo")), carried_groups=1)
-    expected = "leave `carried_groups` out, which interrupts episodes: episodes start from captured states in a TokenVectorEnv"
+    expected = (
+        "leave `carried_groups` out, which interrupts episodes: episodes start from captured states in a TokenVectorEnv"
+    )
     with pytest.raises(InvalidArgumentError, match=expected):
         agent.learn(env, steps=1)
     with pytest.raises(InvalidArgumentError, match="TokenVectorEnv alone"):

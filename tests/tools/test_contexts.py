@@ -12,12 +12,15 @@ import pytest
 
 import rlvr_envs
 from rlvr_envs import Reply, Turn
-from rlvr_envs.contexts import HEADING, NOTE, REQUEST, DropResults, Summarize
+from rlvr_envs.contexts import HEADING, NOTE, REQUEST, DropResults, Summarize, SummaryRequest
 from verifiers import InvalidArgumentError, Message, Problem, ToolMessage
 
 pytest.importorskip("jsonschema")
 
 PROBLEM = Problem("p", "Why?", "because")
+
+
+ASKED = SummaryRequest("user", REQUEST)
 
 
 def said(text: str) -> Message:
@@ -41,7 +44,7 @@ def test_a_summary_is_asked_for_and_then_stands_below_the_problem() -> None:
     first = turn("one", seen=10)
     assert interaction([first], PROBLEM) == Reply((said("[one]"),), 1.0)
     first, second = turn("one", said("[one]"), seen=10), turn("two", seen=11)
-    asks = Reply((said("[one[one] two]"), said(REQUEST)), 2.0)
+    asks = Reply((said("[one[one] two]"), ASKED), 2.0)
     assert interaction([first, second], PROBLEM) == asks
     asked = turn("two", *asks.messages, seen=11)
     summary = turn(" so far ", seen=40)
@@ -51,24 +54,24 @@ def test_a_summary_is_asked_for_and_then_stands_below_the_problem() -> None:
 
 def test_what_answers_never_sees_summaries() -> None:
     interaction = Summarize(Numbered(), after_tokens=10)
-    turns = [turn("one", said("[one]"), said(REQUEST), seen=11), turn("sum", seen=20, context=(said("x"),))]
+    turns = [turn("one", said("[one]"), ASKED, seen=11), turn("sum", seen=20, context=(said("x"),))]
     assert interaction([*turns, turn("two", seen=5)], PROBLEM) == Reply((said("[one[one] two]"),), 2.0)
-    third = Reply((said("[one[one] two! three]"), said(REQUEST)), 3.0)
+    third = Reply((said("[one[one] two! three]"), ASKED), 3.0)
     assert interaction([*turns, turn("two", said("!"), seen=5), turn("three", seen=11)], PROBLEM) == third
-    more = [turn("two", said("!")), turn("three", said("?"), said(REQUEST)), turn("sum"), turn("four", seen=99)]
+    more = [turn("two", said("!")), turn("three", said("?"), ASKED), turn("sum"), turn("four", seen=99)]
     assert interaction([*turns, *more], PROBLEM) is None
 
 
 def test_a_chat_gets_the_summary_below_its_last_user_message() -> None:
     chat = (Message("system", "Be brief."), said("Hi."), Message("assistant", "Hello."), said("Why?"))
     interaction = Summarize(Numbered(), after_tokens=1)
-    reply = interaction([turn("x", said(REQUEST)), turn("y")], Problem("p", chat, ""))
+    reply = interaction([turn("x", ASKED), turn("y")], Problem("p", chat, ""))
     assert reply == Reply(context=(*chat[:3], said(f"Why?\n\n{HEADING}\ny")))
 
 
 def test_a_chat_in_which_no_user_speaks_gets_the_summary_as_one() -> None:
     chat = (Message("system", "Write a poem."),)
-    reply = Summarize(Numbered(), 1)([turn("x", said(REQUEST)), turn("y")], Problem("p", chat, ""))
+    reply = Summarize(Numbered(), 1)([turn("x", ASKED), turn("y")], Problem("p", chat, ""))
     assert reply == Reply(context=(*chat, said(f"{HEADING}\ny")))
 
 
