@@ -36,7 +36,6 @@ from agents.policies.transformers.policy import CausalLMPolicy
 from agents.results.evaluation_record import EvaluationRecord
 from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout
 from agents.rollouts.problem_order import episodes_of_step
-from agents.rollouts.states import require_states
 from agents.seeding import mix
 from agents.training.agent_state import agent_state, components_of, restore
 from agents.training.batch_passes import state_values, token_logprobs
@@ -197,6 +196,19 @@ class Agent(abc.ABC):
     def check_env(self, env: VectorEnv[Any, Any, Any]) -> None:  # noqa: B027 - most agents learn in any
         """Raise if the agent can't learn in an environment; called before training begins."""
 
+    def require_env(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Raise if the agent can't learn in an environment with its settings.
+
+        Raises:
+            InvalidArgumentError: If it can't.
+        """
+        self.check_env(env)
+        if self.config.carried_groups and not isinstance(env.unwrapped, TokenVectorEnv):
+            raise InvalidArgumentError(
+                f"carried_groups={self.config.carried_groups} interrupts episodes, which only environments with tokens can go "
+                f"on with, and {type(env.unwrapped).__name__} is none: leave `carried_groups` out"
+            )
+
     def check_episode(self, trajectory: Trajectory) -> None:  # noqa: B027 - most agents learn from any episode
         """Raise if an episode can't be trained on; called as soon as each episode ends."""
 
@@ -260,9 +272,7 @@ class Agent(abc.ABC):
                 checkpoint of the steps before; if this is detected only after the last step, it keeps its previous one.
         """
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
-        self.check_env(env)
-        if self.config.carried_groups:
-            require_states(env, "leave `carried_groups` out, which interrupts episodes: ")
+        self.require_env(env)
         self.tokenizer = getattr(env.unwrapped, "tokenizer", self.tokenizer)
         self.learner.run_steps = steps * self.config.epochs * self.config.minibatches
         self.learner.config.check_schedule(self.learner.run_steps)

@@ -87,8 +87,9 @@ class AgentConfig:
     """Number of updates between the weights that sample a batch and those that learn from it; above 0, batches are sampled
     while earlier ones are verified and learned from."""
     carried_groups: int = 0
-    """Number of groups that a step plays beside `problems_per_step`. The step ends as soon as `problems_per_step` groups are
-    done; the others are carried over the update and played on with the new weights (partial rollouts). 0 carries none."""
+    """Number of groups that a step plays beside `problems_per_step`, and at most as many. The step ends as soon as
+    `problems_per_step` groups are done; the others are carried over the update and played on with the new weights (partial
+    rollouts). 0 carries none."""
     segment_tokens: int = 256
     """Number of tokens by which unfinished episodes go on before the groups that are done are counted, if `carried_groups` is
     above 0."""
@@ -156,6 +157,12 @@ class AgentConfig:
             raise InvalidArgumentError(
                 f"carried_groups must be from 0 to problems_per_step={self.problems_per_step}, so that the groups carried to a "
                 f"step fit into its batch, got {self.carried_groups}"
+            )
+        unused = [name for name in _OF_CARRIED if getattr(self, name) != getattr(AgentConfig, name)]
+        if unused and not self.carried_groups:
+            raise InvalidArgumentError(
+                f"{unused[0]}={getattr(self, unused[0])} has no effect, since no groups are carried over updates: set "
+                "carried_groups, or leave it out"
             )
         if not 0 <= self.importance_floor <= 1:
             raise InvalidArgumentError(
@@ -278,5 +285,7 @@ _CHOICES: dict[str, type[enum.StrEnum]] = {
     "importance_correction": Correction,
 }
 _AT_LEAST_1 = ("problems_per_step", "group_size", "epochs", "minibatches", "segment_tokens", "max_carried_steps")
+_OF_CARRIED = ("segment_tokens", "max_carried_steps")
+"""Settings that only `carried_groups` uses."""
 _OPTIONAL = {"importance_correction"}
 """Enum settings that may be None."""

@@ -132,7 +132,7 @@ class TrainOptions:
     log_rollouts: int = 4
     """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb, trackio, or none if nothing follows."""
+    """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb or trackio; without a name there are no others."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     verifier: str | None = None
@@ -313,7 +313,7 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
         ranks.on_main(lambda: check_same(folder, record))
     with ranks.together(lambda: sampler_for(policy, env, options.engine, options.engine_args)) as sampler:
         agent = cls(policy, resolved, sampler=sampler)
-        agent.check_env(env)
+        agent.require_env(env)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)

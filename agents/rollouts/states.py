@@ -34,12 +34,8 @@ def states_before(
         return [list(_states(streams, trajectory, positions)) for trajectory, positions in played]
 
 
-def require_states(env: VectorEnv[Any, Any, Any], reason: str = "") -> TokenVectorEnv:
+def require_states(env: VectorEnv[Any, Any, Any]) -> TokenVectorEnv:
     """The environment below its wrappers, which has to have states that episodes can start from.
-
-    Args:
-        env: The environment.
-        reason: Beginning of the message: why it has to have them.
 
     Raises:
         InvalidArgumentError: If it is no `TokenVectorEnv`, which alone has them.
@@ -48,7 +44,7 @@ def require_states(env: VectorEnv[Any, Any, Any], reason: str = "") -> TokenVect
     if isinstance(world, TokenVectorEnv):
         return world
     raise InvalidArgumentError(
-        f"{reason}episodes start from captured states in a TokenVectorEnv alone, which {type(world).__name__} is not"
+        f"episodes start from captured states in a TokenVectorEnv alone, which {type(world).__name__} is not"
     )
 
 

@@ -28,10 +28,10 @@
 | `sampling/kl` | k3 estimate of KL(sampler || learner) per token |
 | `sampling/probe_difference`, `sync_s` | mean difference on a few tokens after a transfer, largest of all engines; seconds |
 | `sampling/engine_restarts` | number of times so far that an engine was started again after it died |
-| `sampling/age` | with a lag: number of updates between the weights that sampled the batch and those that learn from it |
+| `sampling/age` | with a lag: number of updates between the newest weights that sampled and those that learn from the batch |
 | `sampling/hidden`, `wait_s` | with a lag: share of `rollout_s` during which learning went on; seconds that it waited |
 | `sampling/carried_share` | with carried groups: share of tokens sampled with older weights than the step's |
-| `sampling/carried_steps` | with carried groups: largest number of updates over which a group came |
+| `sampling/carried_steps` | with carried groups: largest number of steps over which a group was carried |
 | `shared_prefix` | share of the trained micro-batches in which prompts were computed once per group |
 | `advantages/mean`, `std`, `abs_max` | over the trained tokens |
 | `explained_variance` | 1 - Var(target - value) / Var(target), before the update |

@@ -137,9 +137,7 @@ def test_candidates_are_kept_over_an_interruption() -> None:
 def test_environments_without_states_are_refused() -> None:
     env = gymnasium.make_vec("CartPole-v1", num_envs=2)
     agent = make_agent("grpo", playing_policy(sort_env("grpo")), carried_groups=1)
-    expected = (
-        "leave `carried_groups` out, which interrupts episodes: episodes start from captured states in a TokenVectorEnv"
-    )
+    expected = "only environments with tokens can go on with, and SyncVectorEnv is none: leave `carried_groups` out"
     with pytest.raises(InvalidArgumentError, match=expected):
         agent.learn(env, steps=1)
     with pytest.raises(InvalidArgumentError, match="TokenVectorEnv alone"):
@@ -264,6 +262,8 @@ def recorded(
 
 def recorder(env: Any, policy: Any = None, **changes: Any) -> Recorded:
     chosen = {"problems_per_step": 3, "carried_groups": 2, "segment_tokens": 2, "max_carried_steps": 2, **changes}
+    if not chosen["carried_groups"]:
+        del chosen["segment_tokens"], chosen["max_carried_steps"]
     template = make_agent("grpo", playing_policy(env) if policy is None else policy, **chosen)
     agent = Recorded(template.policy, template.config)
     agent.batches = []
@@ -453,6 +453,7 @@ def test_what_was_sampled_ahead_before_groups_were_carried_is_read() -> None:
         ("grpo", {"carried_groups": -1}, "carried_groups must be from 0"),
         ("grpo", {"carried_groups": 1, "segment_tokens": 0}, "segment_tokens must be at least 1, got 0"),
         ("grpo", {"carried_groups": 1, "max_carried_steps": 0}, "max_carried_steps must be at least 1, got 0"),
+        ("grpo", {"segment_tokens": 8}, "segment_tokens=8 has no effect, since no groups are carried over updates"),
         ("remax", {"carried_groups": 1}, "ReMax plays a step in a way of its own: leave `carried_groups` out"),
         ("dapo", {"carried_groups": 1}, "DAPO plays a step in a way of its own"),
         ("trpo", {"carried_groups": 1}, "carried_groups must be 0, got 1"),
