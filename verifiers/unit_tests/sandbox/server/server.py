@@ -125,6 +125,10 @@ class Server:
             try:
                 try:
                     stopped = self._supervise([child, shared.child], limits, start, shared.control.fileno())
+                    if stopped is None and shared.has_declined():
+                        self._end_tester()
+                        shared = self._begin_tests(judging, limits)
+                        stopped = self._supervise([child, shared.child], limits, start, shared.control.fileno())
                 finally:
                     child.reap()
                 self._settle(shared, stopped)
