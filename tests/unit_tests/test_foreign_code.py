@@ -149,3 +149,19 @@ def f(x): return S()
 @pytest.mark.parametrize("case", cases(DATA["callbacks"]))
 def test_an_assertion_in_a_callback_counts_and_tells_nothing(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
+
+
+@pytest.mark.parametrize("number", range(3, 10))
+def test_a_program_can_not_name_a_descriptor_of_the_tester(verifier: UnitTestVerifier, number: int) -> None:
+    test = """
+import io
+import pytest
+from solution import path
+@pytest.mark.parametrize("opened", [open, io.open])
+def test_it(opened):
+    with opened(path()) as file:
+        assert "expected" in file.read()
+"""
+    verdict = judge(verifier, f"def path(): return {number}", FunctionTests(test))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "wrong_answer")
+    assert "Bad file descriptor" in str(verdict.detail["exception"])

@@ -297,3 +297,84 @@ def test_it(base): assert mean(base)
 """
     verdict = judge(verifier, test)
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported")
+
+
+LOGGED = "LOG = []\ndef note(x): LOG.append(x)\ndef double(x): return 2 * x\n"
+
+
+def test_names_of_unittest_mean_nothing_in_classes_and_functions_of_pytest(verifier: UnitTestVerifier) -> None:
+    test = """
+from solution import double
+def setUpFunction(): raise ValueError
+class TestDouble:
+    @classmethod
+    def setUpClass(cls): raise ValueError
+    def setUpMethod(self): raise ValueError
+    def doMethodCleanups(self): raise ValueError
+    def test_it(self): assert double(2) == 4
+def test_it(): assert double(3) == 6
+"""
+    assert judge(verifier, test, LOGGED).score == 1
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "    @classmethod\n    def setUpClass(cls): cls.addClassCleanup(cls.judge)",
+        "def setUpModule(): unittest.addModuleCleanup(DoubleTest.judge)",
+        "def tearDownModule(): DoubleTest.judge()",
+        "    @classmethod\n    def tearDownClass(cls): cls.judge()",
+    ],
+)
+@pytest.mark.parametrize("expected", [4, 5])
+def test_what_ends_a_module_or_a_class_can_fail(verifier: UnitTestVerifier, hook: str, expected: int) -> None:
+    test = f"""
+import unittest
+from solution import double
+class DoubleTest(unittest.TestCase):
+    @staticmethod
+    def judge(): assert double(2) == {expected}
+    def test_it(self): pass
+{hook}
+"""
+    assert judge(verifier, test, LOGGED).score == (expected == 4)
+
+
+LEFT_BY_HAND = """
+class Block:
+    def __enter__(self): return self
+    def __exit__(self, cls, error, trace):
+        self.left_by = None if cls is None else cls.__name__
+    async def __aenter__(self): return self
+    async def __aexit__(self, *details): return self.__exit__(*details)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments", ["ValueError, None, None", "ValueError, ValueError('x'), None", "None, None, None"]
+)
+def test_a_block_can_be_left_by_hand(verifier: UnitTestVerifier, arguments: str) -> None:
+    test = f"""
+import asyncio
+from solution import Block
+EXPECTED = {None if arguments.startswith("None") else "ValueError"!r}
+def test_it():
+    block = Block()
+    block.__enter__()
+    block.__exit__({arguments})
+    assert block.left_by == EXPECTED
+def test_asynchronously():
+    async def leave():
+        block = await Block().__aenter__()
+        await block.__aexit__({arguments})
+        assert block.left_by == EXPECTED
+    asyncio.run(leave())
+"""
+    assert judge(verifier, test, LEFT_BY_HAND).score == 1
+
+
+@pytest.mark.parametrize("head", ["x = double(1)", "x = double(1)\nclass Unrelated: pass"])
+def test_an_undefined_name_in_a_test_file_is_not_the_programs(verifier: UnitTestVerifier, head: str) -> None:
+    test = f"from solution import double\n{head}\ny = undefined\ndef test_it(): assert double(2) == 4\n"
+    verdict = judge(verifier, test, LOGGED)
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")

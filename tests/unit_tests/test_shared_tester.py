@@ -190,3 +190,42 @@ def test_a_tester_that_was_killed_between_jobs_is_replaced(verifier: UnitTestVer
     os.kill(int(children(verifier)[0]), signal.SIGKILL)
     assert verifier(RIGHT, CHECKED).score == 1
     assert verifier(WRONG, CHECKED).score == 0
+
+
+REMAINS = [
+    (
+        "import decimal\ndef f(x): return decimal.Decimal(x)",
+        ("assert f(1) / 3 < 1",),
+        "not any(decimal.getcontext().flags.values())",
+    ),
+    ("class Odd(int): pass\ndef f(x): return Odd(x)", ("assert f(1) == 1",), "'Odd' not in str(int.__subclasses__())"),
+    ("class OddError(KeyError): pass\ndef f(x): raise OddError", ("assert f(1)",), "not KeyError.__subclasses__()"),
+    (
+        "def f(x): return '%Y'",
+        ("assert datetime.datetime.strptime('1999', f(1)).year == 1999",),
+        "'_strptime' not in sys.modules",
+    ),
+]
+
+
+@pytest.mark.parametrize(("program", "asserts", "condition"), REMAINS)
+def test_tests_that_leave_traces_find_none_of_other_jobs(
+    verifier: UnitTestVerifier, program: str, asserts: tuple[str, ...], condition: str
+) -> None:
+    test = (
+        f"import decimal, sys\nfrom solution import f\ndef test_it():\n    assert f(3) == 9\n    assert {condition}\n"
+    )
+    alone = judge(verifier, RIGHT, FunctionTests(test))
+    judge(verifier, program, AssertTests(asserts))
+    assert len(children(verifier)) == 1, "the tester could serve another job"
+    assert judge(verifier, RIGHT, FunctionTests(test)) == alone
+    assert alone.score == 1, alone.detail
+
+
+def test_what_is_nested_too_deeply_does_not_depend_on_what_ran_before(verifier: UnitTestVerifier) -> None:
+    nested = AssertTests(("assert f(1) == " + "1 + " * 5000 + "1 - 5000",))
+    assert judge(verifier, RIGHT, nested).score == 1
+    assert judge(verifier, RIGHT, nested).score == 1
+    hopeless = judge(verifier, RIGHT, AssertTests(("assert f(1) == " + "1 + " * 100_000 + "1",)))
+    assert (hopeless.outcome, hopeless.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
+    assert "RecursionError" in str(hopeless.detail["exception"])

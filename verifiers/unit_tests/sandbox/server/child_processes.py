@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..protocol.limits import Limits
+from ..tester.tester import DECLINED
 
 TESTER_LIFE_S = 60.0
 """A tester that has used this much CPU is replaced, before it reaches its own resource limit."""
@@ -57,7 +58,7 @@ class Child:
 
 
 class TesterProcess:
-    """A tester that runs the tests of job after job, up to one whose tests leave a trace in it."""
+    """A tester that runs the tests of job after job, or those of one job that leave a trace in it."""
 
     def __init__(self, child: Child, control: socket.socket, limits: Limits) -> None:
         """Take charge of a tester; `control` takes the descriptors of jobs, and returns a byte after each."""
@@ -80,6 +81,13 @@ class TesterProcess:
         try:
             return bool(self.control.recv(1))
         except (TimeoutError, ConnectionError):
+            return False
+
+    def has_declined(self) -> bool:
+        """Whether the tester, which has spoken or ended, leaves the job to a new one, since it has run other tests before."""
+        try:
+            return self.control.recv(1, socket.MSG_PEEK) == DECLINED
+        except ConnectionError:
             return False
 
     def is_worn(self) -> bool:

@@ -125,6 +125,10 @@ class Server:
             try:
                 try:
                     stopped = self._supervise([child, shared.child], limits, start, shared.control.fileno())
+                    if stopped is None and shared.has_declined():
+                        self._end_tester()
+                        shared = self._begin_tests(judging, limits)
+                        stopped = self._supervise([child, shared.child], limits, start, shared.control.fileno())
                 finally:
                     child.reap()
                 self._settle(shared, stopped)
@@ -144,8 +148,9 @@ class Server:
         return self._tester
 
     def _settle(self, shared: TesterProcess, stopped: str | None) -> None:
-        """Let a tester whose candidate was stopped finish; end it unless it can serve another job."""
-        used_up = stopped is not None and shared.child.clock() >= shared.limits.cpu_s
+        """Let a tester whose candidate used up its time finish; end it unless it can serve another job."""
+        # A tester that stood still may do so for ever.
+        used_up = stopped is not None and (stopped != "cpu" or shared.child.clock() >= shared.limits.cpu_s)
         if used_up or not shared.answers() or shared.is_worn():
             self._end_tester()
 

@@ -2,7 +2,7 @@
 
 Test code sees the candidate's functions as proxies. Arguments and results are sent as plain data and compared here, as real
 builtins. One process serves job after job, as long as their tests are calls or code that leaves no trace in it. A job with any
-other test code is its last, run by a subclass of `Tester` that this module does not depend on.
+other test code is the only one of its process, run by a subclass of `Tester` that this module does not depend on.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ from .rpc.session import Assumption, Session
 
 CONTROL = 3
 """Descriptor of the channel to the fork server."""
+DONE, DECLINED = b".", b"+"
+"""Answers to the fork server: ready for another job, or ended without having run this one's tests."""
 _JOB_DESCRIPTORS = 4
 _GROWTH_KIB = 112 << 10
 """A process that has grown by more than this serves no further job."""
@@ -313,15 +315,18 @@ def _short(value: object) -> str:
 
 
 def serve(run_alone: Callable[[int, int, int, int], NoReturn]) -> NoReturn:
-    """Serve one job after another as the tester, up to one whose tests leave a trace, which `run_alone` runs.
+    """Serve one job after another as the tester; `run_alone` runs one whose tests leave a trace if it is the first.
 
-    Each job arrives as four descriptors, the pipes from and to the candidate and the files of tests and report, and is
-    answered with one byte or by the end of this process.
+    A later one is declined: its tests could find what programs of earlier jobs had a say in, such as flags of the decimal
+    context, subclasses, and memory in use. Each job arrives as four descriptors, the pipes from and to the candidate and
+    the files of tests and report, and is answered with one byte or by the end of this process.
     """
     gc.enable()
+    sys.setrecursionlimit(_RECURSION)  # not only in `Tester.run`: by it the compiler decides what is nested too deeply
     control = socket.socket(fileno=CONTROL)
     # The memory that packages take is included from the beginning.
     most_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + _GROWTH_KIB
+    is_fresh = True
     while True:
         _, descriptors, _, _ = socket.recv_fds(control, 1, _JOB_DESCRIPTORS)
         if len(descriptors) != _JOB_DESCRIPTORS:
@@ -329,13 +334,17 @@ def serve(run_alone: Callable[[int, int, int, int], NoReturn]) -> NoReturn:
         replies, requests, tests, report = descriptors
         content = json.loads(read_all(tests))
         if not leave_no_trace(content):
-            run_alone(*descriptors)
+            if is_fresh:
+                run_alone(*descriptors)
+            control.send(DECLINED)
+            os._exit(0)
+        is_fresh = False
         tester = Tester(content, Channel(replies, requests), Report(report, ends_process=False))
         if not run_job(tester) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > most_kib:
             os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
-        control.send(b".")
+        control.send(DONE)
 
 
 def run_job(tester: Tester) -> bool:

@@ -43,8 +43,8 @@ def leave_no_trace(tests: Mapping[str, Any]) -> bool:
     try:
         harmless_prefix = leaves_no_trace(compile_prefix(tests["prefix"]))
         return harmless_prefix and all(map(leaves_no_trace, map(compile_tests, _own(tests))))
-    except SyntaxError:
-        return False
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False  # the same error then ends a job that is reported
 
 
 def _own(tests: Mapping[str, Any]) -> Iterable[str]:

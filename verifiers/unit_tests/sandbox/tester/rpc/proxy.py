@@ -273,14 +273,18 @@ class _Everything(Proxy):
     def __round__(self, digits: int | None = None) -> object:
         return self._remote_converted("round", digits)
 
-    def __exit__(self, _: object, error: BaseException | None, trace: types.TracebackType | None) -> bool:
-        return _leave(self, "exit", error, trace)
+    def __exit__(
+        self, cls: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> bool:
+        return _leave(self, "exit", cls, error, trace)
 
     async def __aenter__(self) -> object:
         return self._remote_session.request("aenter", self)
 
-    async def __aexit__(self, _: object, error: BaseException | None, trace: types.TracebackType | None) -> bool:
-        return _leave(self, "aexit", error, trace)
+    async def __aexit__(
+        self, cls: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> bool:
+        return _leave(self, "aexit", cls, error, trace)
 
     async def __anext__(self) -> object:
         return self._remote_session.request("anext", self)
@@ -325,13 +329,20 @@ def _known_size(remote: Proxy) -> int:
     return size if type(size) is int else 0
 
 
-def _leave(remote: Proxy, operation: str, error: BaseException | None, trace: types.TracebackType | None) -> bool:
+def _leave(
+    remote: Proxy,
+    operation: str,
+    cls: type[BaseException] | None,
+    error: BaseException | None,
+    trace: types.TracebackType | None,
+) -> bool:
     # The program receives the arguments, and may suppress the exception, only if a statement of the test raised it: the
     # message of a failed check reveals the expected value, and a failed check must not be suppressed.
     own = raised_by_statement(error, trace)
     if error is not None and not (own or isinstance(error, AssertionError) or "candidate_error" in error.__dict__):
         unsupported(error)
-    cls, args = (None, ()) if error is None else (type(error), error.args if own else ())
+    # A test that calls the method itself may give a class alone.
+    args = error.args if own and error is not None else ()
     answer = remote._remote_session.request(operation, remote, cls, args)
     if answer is True and error is not None and not (own or isinstance(error, AssertionError)):
         # Raised again, it could be what the test expects of a program that suppresses nothing.

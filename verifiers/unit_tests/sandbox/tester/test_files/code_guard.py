@@ -17,11 +17,17 @@ from typing import NoReturn
 _COMPILERS = frozenset(
     {(name, "_compile_bytecode") for name in ("importlib._bootstrap_external", "_frozen_importlib_external")}
     | {(name, "_call_with_frames_removed") for name in ("importlib._bootstrap", "_frozen_importlib")}
-    | {("ast", "parse"), ("collections", "namedtuple"), ("dataclasses", "_create_fn"), ("types", "coroutine")}
+    | {
+        ("ast", "parse"),
+        ("symtable", "symtable"),
+        ("collections", "namedtuple"),
+        ("dataclasses", "_create_fn"),
+        ("types", "coroutine"),
+    }
     | {("unittest.mock", "_set_signature")}
 )
-"""Functions that compile modules, trees only, or their own sources with checked names in them, or that change a function's
-flags. Functions rather than whole modules: a builtin that such a module calls appears under the module's name."""
+"""Functions that compile modules, trees and tables only, or their own sources with checked names in them, or that change a
+function's flags. Functions rather than whole modules: a builtin that such a module calls appears under the module's name."""
 _RUNTIME = frozenset({"sandbox.protocol.source_files", "sandbox.tester.analysis.compilation", "sandbox.tester.tester"})
 _COMPUTING = (
     *(ast.Module, ast.Expr, ast.Constant, ast.Subscript, ast.Slice, ast.Starred, ast.IfExp),

@@ -238,8 +238,8 @@ class _Runner:
         """Run a test, with the set-up of the scopes that begin with it and the clean-up of those that end with it."""
         test, following = self.tests[number], self.tests[number + 1] if number + 1 < len(self.tests) else None
         try:
-            self._enter("module", self._namespace, self._namespace.get)
-            self._enter("class", test.cls, lambda name: getattr(test.cls, name, None))
+            self._enter("module", self._namespace, self._namespace.get, of_unittest=True)
+            self._enter("class", test.cls, lambda name: getattr(test.cls, name, None), of_unittest=test.is_unit)
             if test.is_unit:
                 test.function()
             else:
@@ -251,20 +251,21 @@ class _Runner:
             if following is None:
                 self._leave("module")
 
-    def _enter(self, scope: str, owner: object, find: Callable[[str], Any]) -> None:
+    def _enter(self, scope: str, owner: object, find: Callable[[str], Any], *, of_unittest: bool) -> None:
         """Set up a scope for an owner, unless it is already."""
         if owner is not None and self._set_up_for[scope] is not owner:
-            self._set_up(scope, find, scope, owner)
+            self._set_up(scope, find, scope, owner, of_unittest=of_unittest)
         self._set_up_for[scope] = owner
 
-    def _set_up(self, scope: str, find: Callable[[str], Any], suffix: str, argument: object) -> None:
-        """Call the set-up function of unittest's or pytest's name, if there is one, and plan what ends the scope."""
-        name = suffix.title()
-        setup = find(f"setUp{name}") or find(f"setup_{suffix}")
-        teardown = find(f"tearDown{name}") or find(f"teardown_{suffix}")
-        cleanups = find(f"do{name}Cleanups")
-        if cleanups is not None:
-            self._stacks[scope].callback(cleanups)
+    def _set_up(
+        self, scope: str, find: Callable[[str], Any], suffix: str, argument: object, *, of_unittest: bool = False
+    ) -> None:
+        """Call the set-up function of pytest's or also unittest's name, if there is one, and plan what ends the scope."""
+        setup, teardown = find(f"setup_{suffix}"), find(f"teardown_{suffix}")
+        if of_unittest:
+            name = suffix.title()
+            setup, teardown = find(f"setUp{name}") or setup, find(f"tearDown{name}") or teardown
+            self._stacks[scope].callback(_clean_up, argument)
         if setup is not None:
             _call_with(setup, argument)
         if teardown is not None:
@@ -328,6 +329,17 @@ def _start(fixture: Fixture, arguments: Mapping[str, Any], stack: contextlib.Exi
 def _finish(result: object) -> object:
     """Run a coroutine to completion; return any other result unchanged."""
     return importlib.import_module("asyncio").run(result) if inspect.iscoroutine(result) else result
+
+
+def _clean_up(owner: Any) -> None:
+    """Run the clean-up functions that a `TestCase` class, or the module, has added; raise their first error."""
+    unittest = sys.modules.get("unittest")
+    if isinstance(owner, type):
+        owner.doClassCleanups()  # type: ignore[attr-defined]  # a class of unittest's
+        for _, error, _ in owner.tearDown_exceptions:  # type: ignore[attr-defined]
+            raise error
+    elif unittest is not None:
+        unittest.case.doModuleCleanups()
 
 
 def _call_with(function: Callable[..., object], argument: object) -> None:

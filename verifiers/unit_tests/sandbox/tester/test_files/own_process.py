@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import errno
+import functools
+import io
 import json
+import operator
+import os
 import sys
 import types
 from collections.abc import Collection, Iterator, Mapping
@@ -17,7 +22,7 @@ from ...protocol.source_files import SourceFiles, module_name
 from ..analysis import name_resolution as resolution
 from ..analysis.compilation import compile_tests
 from ..report import UNSUPPORTED, JobEndedError, Report
-from ..tester import Tester, provide_standard, run_job
+from ..tester import CONTROL, Tester, provide_standard, run_job
 from . import code_guard, pytest_api, unittest_api
 from .collect import CollectedTest, collect
 from .import_hook import ProgramFinder
@@ -124,8 +129,25 @@ def _sources(tests: Mapping[str, Any]) -> Iterator[str]:
     yield from tests["files"].values() if "test" in tests else ()
 
 
+def _refuse_to_open(descriptors: Collection[int]) -> None:
+    """Make `open` find these descriptors closed: where tests open what a program returns, that could be the number of one."""
+    really = io.open
+
+    @functools.wraps(really)
+    def open_other(file: Any, *args: Any, **kwargs: Any) -> Any:
+        if hasattr(type(file), "__index__"):
+            file = operator.index(file)
+            if file in descriptors:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return really(file, *args, **kwargs)
+
+    for module in ("io", "builtins"):  # the tests': this module has a copy of the first
+        sys.modules[module].__dict__["open"] = open_other
+
+
 def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     """Run one job's tests, and end this process; the descriptors are pipes from and to the candidate, and two files."""
     content = json.loads(read_all(tests))
+    _refuse_to_open({CONTROL, replies, requests, tests, report})
     run_job(OwnProcessTester(content, Channel(replies, requests), Report(report, ends_process=True)))
     raise AssertionError("a report ends the process")

@@ -57,7 +57,8 @@ class Mirror:
         named: dict[str, set[str]] = {}
         for module, name in _NAMED.findall(self._source):
             named.setdefault(module.strip("_"), set()).add(name)
-        for name, module in list(sys.modules.items()):
+        # A copy at once: a finalizer, such as of a coroutine that was never awaited, may import a module during a loop.
+        for name, module in sys.modules.copy().items():
             if name.partition(".")[0] in sys.stdlib_module_names:
                 for key in named.get(name.rpartition(".")[2], set()) & vars(module).keys():
                     if not (key.startswith("_") or isinstance(vars(module)[key], types.ModuleType)):
