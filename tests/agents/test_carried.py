@@ -137,7 +137,9 @@ def test_candidates_are_kept_over_an_interruption() -> None:
 def test_environments_without_states_are_refused() -> None:
     env = gymnasium.make_vec("CartPole-v1", num_envs=2)
     agent = make_agent("grpo", playing_policy(sort_env("grpo")), carried_groups=1)
-    expected = "only environments with tokens can go on with, and [A-Za-z]*VectorEnv is none: leave `carried_groups` out"
+    expected = (
+        "only environments with tokens can go on with, and [A-Za-z]*VectorEnv is none: leave `carried_groups` out"
+    )
     with pytest.raises(InvalidArgumentError, match=expected):
         agent.learn(env, steps=1)
     with pytest.raises(InvalidArgumentError, match="TokenVectorEnv alone"):
