@@ -1,17 +1,22 @@
 """Partial rollouts (Kimi k1.5, arXiv:2501.12599): groups that are not done when a batch is full are carried over the update.
 
 ```
-carried_groups 1       step 0            step 1            step 2
-group 0                ======|
-group 1                ========|
-group 2                ==========:                               : carried over the update
-group 3                                  ::====|
-group 4                                  ==:                     each token has the version of the weights that sampled it
+problems_per_step 2, carried_groups 1     : an update that a group is carried over     | its end
+
+             step 0    step 1    step 2
+group 0      =====|
+group 1      =========|
+group 2      =========:====|
+group 3                =========:===|
+group 4                =========|
+group 5                          =========|
+group 6                          =========:
 ```
 
 A step plays `problems_per_step` groups and `carried_groups` more, and ends as soon as `problems_per_step` of them are done, so
 that it does not wait for the longest completions. Time decides nothing: all unfinished episodes go on by `segment_tokens`
-tokens before the groups that are done are counted. So a run is repeatable, for any number of rows and ranks.
+tokens before the groups that are done are counted. So a run is repeatable, for any number of rows and ranks. Each token has the
+version of the weights that sampled it.
 """
 
 from __future__ import annotations
