@@ -45,9 +45,11 @@ def run(args: argparse.Namespace, carried: int) -> tuple[float, float, float]:
     config = GRPOConfig(
         problems_per_step=args.groups,
         group_size=GROUP,
-        carried_groups=carried,
-        segment_tokens=args.segment,
-        max_carried_steps=args.max_steps,
+        **(
+            {"carried_groups": carried, "segment_tokens": args.segment, "max_carried_steps": args.max_steps}
+            if carried
+            else {}
+        ),
         learner=LearnerConfig(learning_rate=1e-12),
     )
     policy = CountingPolicy(model)
