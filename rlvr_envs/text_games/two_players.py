@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Protocol, get_args
 
+from rlvr_envs.games import told
 from rlvr_envs.text_games.library import LIBRARIES, Played, Said, TextGame, first_legal, replay
 from rlvr_envs.text_games.moves import draw_moves
 from rlvr_envs.text_games.play import GameMessage, game_of, turns_of
@@ -89,11 +90,6 @@ OPPONENTS: Mapping[str, TextOpponent] = MappingProxyType({"random": RandomMoves(
 """The scripted opponents."""
 
 Forfeits = Literal["excluded", "scored"]
-
-
-def told(text: str) -> str:
-    """What a game says, as it is appended."""
-    return f"\n{text}\n"
 
 
 @dataclass(frozen=True)
