@@ -254,8 +254,10 @@ class Tester:
         self._provide(namespace, sources)
         if setup.strip():
             self._run_test_code(codes[0], namespace)
+        written = {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
         for statement, code in zip(statements, codes[1:], strict=True):
-            self._case(functools.partial(exec, code, namespace), name=statement.strip()[:MAX_TEXT])
+            run = functools.partial(_run_assert, code, namespace, written)
+            self._case(run, name=statement.strip()[:MAX_TEXT])
 
     def _provide(self, namespace: dict[str, Any], sources: list[str]) -> None:
         """Add names that the tests use but don't define to their namespace, from the program or the standard library."""
@@ -271,6 +273,18 @@ class Tester:
             elif answer[0] != "missing":
                 namespace[name] = self._session.value_of(answer)
         provide_standard(namespace, standard)
+
+
+def _run_assert(code: types.CodeType, namespace: dict[str, Any], written: Collection[str]) -> None:
+    """Run an assert; `written` are the names in the test code, of which the program's have been looked up."""
+    try:
+        exec(code, namespace)
+    except NameError as error:
+        if error.name in (None, *written) or "candidate_error" in error.__dict__:
+            raise
+        raise UnsupportedTestError(
+            f"text that runs as code uses {error.name!r}, which no test names otherwise"
+        ) from None
 
 
 def provide_standard(namespace: dict[str, Any], names: Collection[str]) -> None:

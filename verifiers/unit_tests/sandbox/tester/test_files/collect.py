@@ -22,6 +22,9 @@ from .fixtures import OWN_FIXTURES
 from .pytest_api import Fixture, Mark, Parameters
 
 _LEFT_OUT = frozenset({"skip", "xfail"})
+_FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
+"""Types of a test; in a file the first alone."""
+_SET_UP = frozenset({"setup_class", "teardown_class", "setup_method", "teardown_method"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,44 +46,59 @@ class _Test:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     fixture_parameters: Mapping[str, Any] = field(default_factory=dict)
     used_fixtures: tuple[str, ...] = ()
-    is_unit: bool = False
-    """Whether it is a test of a `unittest.TestCase`, of which the function runs the whole."""
+    unit: str = ""
+    """The method's name if the class is a `unittest.TestCase`, of which the function runs the whole."""
 
 
 def collect(namespace: Mapping[str, Any]) -> list[CollectedTest]:
     """Find the tests in a test file's globals, in the order of their definition."""
-    tests: list[_Test] = []
-    unit_tests: list[_Test] = []
-    for name, value in namespace.items():
-        # By its type: the proxy of an object claims to be an instance of another class.
-        cls = type(value)
-        if name.startswith("test") and cls is types.FunctionType:
-            tests += _expand(name, value, None, namespace)
-        elif issubclass(cls, type) and _is_unit_test(value):
-            unit_tests += _unit_tests(value)
-        elif issubclass(cls, type) and name.startswith("Test") and value.__module__ == "tests":
-            tests += _methods(value, namespace)
-    runner = _Runner(namespace, [*tests, *unit_tests])
+    marks = _listed(namespace.get("pytestmark", ()))
+    runner = _Runner(namespace, list(_tests_in(namespace, None, "", marks, namespace)))
     return [CollectedTest(test.name, functools.partial(runner.run, number)) for number, test in enumerate(runner.tests)]
 
 
-def _methods(cls: type[Any], namespace: Mapping[str, Any]) -> Iterator[_Test]:
-    if "__init__" in vars(cls):
+def _tests_in(
+    members: Mapping[str, Any], cls: type[Any] | None, prefix: str, marks: list[Mark], namespace: Mapping[str, Any]
+) -> Iterator[_Test]:
+    """The tests among the members of the file, or of a class of pytest's style, whose marks are given."""
+    for name, value in members.items():
+        # By its type: the proxy of an object claims to be an instance of another class.
+        kind = type(value)
+        if name.startswith("test") and kind in (_FUNCTIONS if cls else _FUNCTIONS[:1]):
+            yield from _expand(prefix + name, value, cls, marks, namespace)
+        elif issubclass(kind, type) and value.__module__ == "tests" and (_is_unit(value) or name.startswith("Test")):
+            if cls and any(known in _SET_UP or type(value) is Fixture for known, value in members.items()):
+                reason = "is defined in a class with fixtures or set-up methods, which would run for it too"
+                raise UnsupportedTestError(f"test class {value.__name__} {reason}")
+            yield from _tests_of_class(value, f"{prefix}{value.__name__}::", marks, namespace)
+
+
+def _tests_of_class(cls: type[Any], prefix: str, marks: list[Mark], namespace: Mapping[str, Any]) -> Iterator[_Test]:
+    members = _members(cls)
+    marks = marks + [mark for base in reversed(cls.__mro__) for mark in _listed(vars(base).get("pytestmark", ()))]
+    if not members.get("__test__", True):
+        return
+    if _is_unit(cls):
+        for name in importlib.import_module("unittest").TestLoader().getTestCaseNames(cls):
+            own = _listed(getattr(getattr(cls, name), "pytestmark", ()))
+            yield from _expand(prefix + name, _run_unit_test, cls, marks + own, namespace, unit=name)
+        return
+    if members["__init__"] is not object.__init__:
         raise UnsupportedTestError(
             f"test class {cls.__name__} has a constructor; use a fixture or setup_method instead"
         )
-    for name in dir(cls):
-        function = inspect.getattr_static(cls, name)
-        if name.startswith("test") and isinstance(function, types.FunctionType):
-            yield from _expand(f"{cls.__name__}::{name}", function, cls, namespace)
+    yield from _tests_in(members, cls, prefix, marks, namespace)
 
 
-def _marks(target: object) -> list[Mark]:
-    return list(getattr(target, "pytestmark", ()))
+def _members(cls: type[Any]) -> dict[str, Any]:
+    """Attributes of a class in pytest's order: those of its bases first, then its own as they are defined."""
+    members: dict[str, Any] = {}
+    for base in cls.__mro__:
+        members = {**{name: value for name, value in vars(base).items() if name not in members}, **members}
+    return members
 
 
-def _module_marks(namespace: Mapping[str, Any]) -> list[Mark]:
-    marks = namespace.get("pytestmark", [])
+def _listed(marks: Any) -> list[Mark]:
     return [marks] if isinstance(marks, Mark) else list(marks)
 
 
@@ -98,10 +116,11 @@ def _left_out(marks: Sequence[Mark]) -> bool:
 
 
 def _expand(
-    name: str, function: Callable[..., Any], cls: type[Any] | None, namespace: Mapping[str, Any]
+    name: str, function: Any, cls: type[Any] | None, marks: list[Mark], namespace: Mapping[str, Any], unit: str = ""
 ) -> Iterator[_Test]:
     """Make a test for each combination of parameters of the function and of the fixtures it uses."""
-    marks = _module_marks(namespace) + (_marks(cls) if cls else []) + _marks(function)
+    bound = _bound(function, cls)
+    marks = marks + _listed(getattr(bound, "pytestmark", ()))
     if _left_out(marks):
         return
     used = tuple(itertools.chain.from_iterable(mark.args for mark in marks if mark.name == "usefixtures"))
@@ -110,7 +129,7 @@ def _expand(
         return  # an empty set of parameters makes no tests
     known = {name for column in columns for name in column[0].arguments}
     fixtures = _fixtures_of(namespace, cls)
-    wanted = [*used, *(name for name, fixture in fixtures.items() if fixture.autouse), *_parameters(function, cls)]
+    wanted = [*used, *(name for name, fixture in fixtures.items() if fixture.autouse), *_parameters(bound)]
     columns += [_fixture_sets(fixture) for fixture in _closure(wanted, fixtures, known) if fixture.params is not None]
     for combination in itertools.product(*columns):
         if _left_out([mark for parameter_set in combination for mark in parameter_set.marks]):
@@ -118,7 +137,7 @@ def _expand(
         label = "-".join(parameter_set.label for parameter_set in combination)
         arguments = {name: value for parameter_set in combination for name, value in parameter_set.arguments.items()}
         parameters = {name: value for parameter_set in combination for name, value in parameter_set.fixture.items()}
-        yield _Test(f"{name}[{label}]" if label else name, function, cls, arguments, parameters, used)
+        yield _Test(f"{name}[{label}]" if label else name, function, cls, arguments, parameters, used, unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +203,18 @@ def _fixtures_of(namespace: Mapping[str, Any], cls: type[Any] | None) -> dict[st
     return fixtures
 
 
-def _parameters(function: Callable[..., Any], cls: type[Any] | None) -> list[str]:
+def _bound(function: Any, cls: type[Any] | None, instance: object = object) -> Callable[..., Any]:
+    """A test as its class's instance has it: what is written as a method takes the instance."""
+    bound: Callable[..., Any] = function if cls is None else function.__get__(instance, cls)
+    return bound
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
     """Names of the parameters of a test or fixture that need a value."""
     parameters = list(inspect.signature(function).parameters.values())
-    own = parameters[(cls is not None) + _patched(function) :]
     return [
         parameter.name
-        for parameter in own
+        for parameter in parameters[_patched(function) :]
         if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
     ]
 
@@ -202,7 +226,7 @@ def _patched(function: Callable[..., Any]) -> int:
 
 
 def _fixture_parameters(fixture: Fixture) -> list[str]:
-    return [name for name in _parameters(fixture.function, None) if name != "self"]
+    return [name for name in _parameters(fixture.function) if name != "self"]
 
 
 def _closure(names: Sequence[str], fixtures: Mapping[str, Fixture], known: set[str]) -> list[Fixture]:
@@ -231,6 +255,8 @@ class _Runner:
         self._namespace = namespace
         self._set_up_for: dict[str, object] = {"module": None, "class": None}
         """What these scopes are set up for: the namespace, and a class."""
+        self._set_up_errors: dict[str, BaseException | None] = dict.fromkeys(self._set_up_for)
+        """What their set-up has raised, by which each of their tests fails."""
         self._stacks = {scope: contextlib.ExitStack() for scope in ("function", "class", "module")}
         self._values: dict[str, dict[tuple[str, int, int], Any]] = {scope: {} for scope in self._stacks}
 
@@ -239,11 +265,15 @@ class _Runner:
         test, following = self.tests[number], self.tests[number + 1] if number + 1 < len(self.tests) else None
         try:
             self._enter("module", self._namespace, self._namespace.get, of_unittest=True)
-            self._enter("class", test.cls, lambda name: getattr(test.cls, name, None), of_unittest=test.is_unit)
-            if test.is_unit:
-                test.function()
-            else:
-                self._run_one(test)
+            if getattr(test.cls, "__unittest_skip__", False):
+                raise Skipped("its class is skipped")
+            self._enter("class", test.cls, lambda name: getattr(test.cls, name, None), of_unittest=bool(test.unit))
+            self._run_one(test)
+        except Exception as error:
+            # What the program raises is never of unittest's own classes.
+            if _is_skip(error):
+                raise Skipped(str(error)) from None
+            raise
         finally:
             self._leave("function")
             if following is None or following.cls is not test.cls:
@@ -253,9 +283,15 @@ class _Runner:
 
     def _enter(self, scope: str, owner: object, find: Callable[[str], Any], *, of_unittest: bool) -> None:
         """Set up a scope for an owner, unless it is already."""
-        if owner is not None and self._set_up_for[scope] is not owner:
-            self._set_up(scope, find, scope, owner, of_unittest=of_unittest)
-        self._set_up_for[scope] = owner
+        if self._set_up_for[scope] is not owner:
+            self._set_up_for[scope], self._set_up_errors[scope] = owner, None
+            try:
+                if owner is not None:
+                    self._set_up(scope, find, scope, owner, of_unittest=of_unittest)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                self._set_up_errors[scope] = error
+        if (failed := self._set_up_errors[scope]) is not None:
+            raise failed
 
     def _set_up(
         self, scope: str, find: Callable[[str], Any], suffix: str, argument: object, *, of_unittest: bool = False
@@ -277,23 +313,24 @@ class _Runner:
         stack.close()
 
     def _run_one(self, test: _Test) -> None:
-        instance = test.cls() if test.cls is not None else None
+        instance = test.cls(*([test.unit] if test.unit else [])) if test.cls is not None else None
+        function = _bound(test.function, test.cls, instance)
         fixtures = _fixtures_of(self._namespace, test.cls)
         automatic = [name for name, fixture in fixtures.items() if fixture.autouse]
         for name in (*automatic, *test.used_fixtures):
             self._value(name, test, instance, fixtures)
         if instance is None:
-            self._set_up("function", self._namespace.get, "function", test.function)
+            self._set_up("function", self._namespace.get, "function", function)
         else:
-            self._set_up("function", lambda name: getattr(instance, name, None), "method", test.function)
-        wanted = _parameters(test.function, test.cls)
+            self._set_up("function", lambda name: getattr(instance, name, None), "method", function)
+        wanted = _parameters(function)
         arguments = {
             name: test.arguments[name] if name in test.arguments else self._value(name, test, instance, fixtures)
             for name in wanted
         }
         # A parameter with a default can be parametrized too.
         arguments |= {name: value for name, value in test.arguments.items() if name not in arguments}
-        _finish(test.function(*([] if instance is None else [instance]), **arguments))
+        _finish(function(**arguments))
 
     def _value(self, name: str, test: _Test, instance: object, fixtures: Mapping[str, Fixture]) -> Any:
         fixture = fixtures[name]
@@ -352,21 +389,18 @@ def _call_with(function: Callable[..., object], argument: object) -> None:
     function(*([argument] if takes else []))
 
 
-def _is_unit_test(value: type[Any]) -> bool:
+def _is_unit(cls: type[Any]) -> bool:
     unittest = sys.modules.get("unittest")
-    return unittest is not None and issubclass(value, unittest.TestCase) and value.__module__ == "tests"
+    return unittest is not None and issubclass(cls, unittest.TestCase)
 
 
-def _unit_tests(cls: type[Any]) -> Iterator[_Test]:
-    names = importlib.import_module("unittest").TestLoader().getTestCaseNames(cls)
-    return (
-        _Test(f"{cls.__name__}::{name}", functools.partial(_run_unit_test, cls, name), cls, is_unit=True)
-        for name in names
-    )
+def _is_skip(error: BaseException) -> bool:
+    unittest = sys.modules.get("unittest")
+    return unittest is not None and isinstance(error, unittest.SkipTest)
 
 
-def _run_unit_test(cls: type[Any], name: str) -> None:
-    """Run one test of a `TestCase` with its set-up and clean-up, and raise its first error."""
+def _run_unit_test(test: Any) -> None:
+    """Run a test of a `TestCase` with its set-up and clean-up, and raise its first error."""
     unittest = importlib.import_module("unittest")
     problems: list[BaseException] = []
     skipped: list[str] = []
@@ -376,7 +410,7 @@ def _run_unit_test(cls: type[Any], name: str) -> None:
     result.addUnexpectedSuccess = lambda _: problems.append(AssertionError("an expected failure did not happen"))
     result.addSkip = lambda _, reason: skipped.append(reason)
     result.addExpectedFailure = lambda *_: skipped.append("an expected failure")
-    cls(name).run(result)
+    test.run(result)
     if problems:
         raise problems[0]
     if skipped:

@@ -123,10 +123,10 @@ class Mark:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply the mark to a function or class, or add arguments to it."""
-        if len(args) == 1 and not kwargs and isinstance(args[0], types.FunctionType | type):
-            target: Any = args[0]
+        target: Any = getattr(args[0], "__func__", args[0]) if len(args) == 1 and not kwargs else None
+        if issubclass(type(target), types.FunctionType | type):
             target.pytestmark = [*target.__dict__.get("pytestmark", ()), self]
-            return target
+            return args[0]
         return Mark(self.name, self.args + args, {**self.kwargs, **kwargs})
 
 
