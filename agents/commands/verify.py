@@ -66,9 +66,9 @@ class Verify:
         """
         try:
             verdict = self._judged(verifier, self.reference)
-        except VerifierContractError:
+        except VerifierContractError as error:
             if (value := _json_value(self.reference)) is None:
-                raise
+                raise VerifierContractError(f"{error}; as JSON the reference is {_fault(self.reference)}") from error
             return self._judged(verifier, value)
         value = _json_value(self.reference) if verdict.outcome is Outcome.VERIFIER_ERROR else None
         return verdict if value is None else self._judged(verifier, value)
@@ -85,3 +85,11 @@ def _json_value(text: str) -> object:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict | list) else None
+
+
+def _fault(text: str) -> str:
+    """What keeps a text from being an object or a list in JSON."""
+    try:
+        return f"neither an object nor a list but {type(json.loads(text)).__name__}"
+    except (ValueError, RecursionError) as error:
+        return f"invalid: {error}"

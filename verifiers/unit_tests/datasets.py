@@ -189,7 +189,9 @@ def _of_fields(cls: type[_Made], values: Mapping[str, Any]) -> _Made:
     case = {CallTests: CallCase, StdioTests: StdioCase}.get(cls)
     if case is not None:
         if not all(isinstance(one, Mapping) for one in given["cases"]):
-            raise InvalidArgumentError(f"cases of {cls.__name__} is a list of mappings, got {_shown(values['cases'])}")
+            fields = ", ".join(field.name for field in dataclasses.fields(case))
+            got = _shown(values["cases"])
+            raise InvalidArgumentError(f"cases of {cls.__name__} is a list of mappings with {fields}, got {got}")
         given["cases"] = tuple(_of_fields(case, one) for one in given["cases"])
     try:
         return cls(**given)
