@@ -13,6 +13,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from verifiers.errors import InvalidArgumentError, unknown_name
 
+_LONGEST = 300
+"""Characters of a value that a message shows."""
 _IN_WORDS: dict[object, str] = {
     bool: "True or False",
     int: "a whole number",
@@ -44,7 +46,7 @@ def check_types(settings: Any) -> None:
         if get_origin(annotation) is Literal and isinstance(value, str) and value not in get_args(annotation):
             raise unknown_name(name, value, get_args(annotation))
         if not _fits(value, annotation):
-            raise InvalidArgumentError(f"{name} must be {_in_words(annotation)}, got {value!r}")
+            raise InvalidArgumentError(f"{name} must be {_in_words(annotation)}, got {_shown(value)}")
 
 
 def is_whole_number(value: object) -> bool:
@@ -77,10 +79,24 @@ def _fits(value: object, annotation: Any) -> bool:
     if plain in (int, float):
         return is_whole_number(value) if plain is int else is_number(value)
     if plain in (Mapping, Sequence, tuple, list, dict):
-        return isinstance(value, plain) and not isinstance(value, str)
+        return isinstance(value, plain) and not isinstance(value, str) and _items_fit(value, get_args(annotation))
     if plain in (bool, str, type, os.PathLike) or dataclasses.is_dataclass(plain):
         return isinstance(value, plain)
     return True
+
+
+def _items_fit(values: Any, annotations: tuple[Any, ...]) -> bool:
+    """Whether all items of a collection fit, where the annotation says the same of each."""
+    if isinstance(values, Mapping):
+        return all(_fits(item, of) for pair in values.items() for item, of in zip(pair, annotations, strict=False))
+    if isinstance(values, tuple) and annotations[1:] != (Ellipsis,):
+        return True
+    return all(_fits(value, of) for of in annotations[:1] for value in values)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _in_words(annotation: Any) -> str:
@@ -89,5 +105,10 @@ def _in_words(annotation: Any) -> str:
         return " or ".join(dict.fromkeys(map(_in_words, get_args(annotation))))
     if origin is Literal:
         return f"one of {', '.join(map(repr, get_args(annotation)))}"
+    items = [_in_words(item) for item in get_args(annotation) if item not in (Any, object, Ellipsis)]
+    if origin is tuple and items and get_args(annotation)[1:] == (Ellipsis,):
+        return f"a tuple, of which each item is {items[0]}"
+    if origin is Mapping and len(items) == 2:
+        return f"a mapping from {items[0]} to {items[1]}"
     name = getattr(annotation, "__name__", str(annotation))
     return _IN_WORDS.get(origin or annotation) or f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"

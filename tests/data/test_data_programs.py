@@ -319,10 +319,9 @@ def test_a_row_s_time_limit_goes_before_the_verifier_s(
 
 
 @pytest.mark.parametrize("limit", [0, -1.0, float("inf"), "2"])
-def test_a_time_limit_of_tests_is_a_positive_number(verifier: UnitTestVerifier, limit: Any) -> None:
-    problem = Problem("p", "", StdioTests((StdioCase("", ""),), timeout_s=limit))
-    with pytest.raises(InvalidArgumentError, match="problem 'p': timeout_s must be a positive number, got "):
-        verifier("print()", problem)
+def test_a_time_limit_of_tests_is_a_positive_number(limit: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"timeout_s must be a (positive )?number.*, got "):
+        StdioTests((StdioCase("", ""),), timeout_s=limit)
 
 
 def test_any_of_several_right_outputs_is_accepted(verifier: UnitTestVerifier) -> None:

@@ -303,7 +303,7 @@ def test_every_kind_of_tests_can_be_json(value: object, tests: object) -> None:
         ({"cases": ["1"]}, "cases of StdioTests is a list of mappings"),
         ({"cases": {"stdin": "1"}, "entry_point": "f"}, "cases of CallTests is a list, got"),
         ({"asserts": "assert f(1) == 2"}, "asserts of AssertTests is a list, got 'assert"),
-        ({"test": 3}, "test of FunctionTests is a str, got 3"),
+        ({"test": 3}, "test must be text, got 3"),
         ({"asserts": [], "set_up": ""}, "unknown field of AssertTests 'set_up'. Did you mean 'setup'"),
     ],
 )

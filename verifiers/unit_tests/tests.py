@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from verifiers._settings import check_types
+from verifiers.errors import InvalidArgumentError
+
+
+class _Checked:
+    """A dataclass whose fields hold what they say.
+
+    Raises:
+        InvalidArgumentError: If a field is made of something else.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        tolerance, timeout_s = (getattr(self, name, None) for name in ("tolerance", "timeout_s"))
+        if tolerance is not None and not 0 <= tolerance < math.inf:
+            raise InvalidArgumentError(f"tolerance must be at least 0 and finite, got {tolerance!r}")
+        if timeout_s is not None and not 0 < timeout_s < math.inf:
+            raise InvalidArgumentError(f"timeout_s must be a positive number, got {timeout_s!r}")
+
 
 @dataclass(frozen=True, slots=True)
-class CheckTests:
+class CheckTests(_Checked):
     """A test function `check(candidate)`, as in HumanEval."""
 
     entry_point: str
@@ -22,7 +44,7 @@ class CheckTests:
 
 
 @dataclass(frozen=True, slots=True)
-class AssertTests:
+class AssertTests(_Checked):
     """Assert statements, as in MBPP."""
 
     asserts: tuple[str, ...]
@@ -39,7 +61,7 @@ class AssertTests:
 
 
 @dataclass(frozen=True, slots=True)
-class CallCase:
+class CallCase(_Checked):
     """One call and the value it must return."""
 
     args: tuple[object, ...]
@@ -48,7 +70,7 @@ class CallCase:
 
 
 @dataclass(frozen=True, slots=True)
-class CallTests:
+class CallTests(_Checked):
     """Calls of one function, compared with `==`; arguments and expected values are plain data."""
 
     entry_point: str
@@ -71,7 +93,7 @@ class CallTests:
 
 
 @dataclass(frozen=True, slots=True)
-class StdioCase:
+class StdioCase(_Checked):
     """One run: the input of the program and the output that it must write."""
 
     stdin: str
@@ -81,7 +103,7 @@ class StdioCase:
 
 
 @dataclass(frozen=True, slots=True)
-class StdioTests:
+class StdioTests(_Checked):
     """Runs of a program that reads standard input and writes standard output."""
 
     cases: tuple[StdioCase, ...]
@@ -98,7 +120,7 @@ class StdioTests:
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionTests:
+class FunctionTests(_Checked):
     """A test file in pytest's or unittest's style; each test, with each set of its parameters, is a case.
 
     Functions `test*`, methods `test*` of classes `Test*` and of `unittest.TestCase` classes. Supported from pytest are

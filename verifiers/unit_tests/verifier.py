@@ -91,13 +91,16 @@ class UnitTestVerifier:
         Raises:
             InvalidArgumentError: If an argument is out of range, or a package is not installed.
         """
-        for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s), ("memory_mib", memory_mib)):
+        for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s)):
             if value is not None and not (is_number(value) and 0 < value < math.inf):
                 raise InvalidArgumentError(f"{name} must be a positive number, got {value!r}")
         workers = available_cpus() if workers is None else workers
-        for name, value in (("workers", workers), ("output_mib", output_mib), ("max_threads", max_threads)):
+        numbers = {"workers": workers, "memory_mib": memory_mib, "output_mib": output_mib, "max_threads": max_threads}
+        for name, value in numbers.items():
             if not is_whole_number(value) or value < 1:
-                raise InvalidArgumentError(f"{name} must be at least 1, got {value!r}")
+                raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if not isinstance(partial_credit, bool):
+            raise InvalidArgumentError(f"partial_credit must be True or False, got {partial_credit!r}")
         _one_of("isolation", isolation, ISOLATIONS)
         _one_of("extraction", extraction, EXTRACTIONS)
         self._limits = Limits(
@@ -125,8 +128,11 @@ class UnitTestVerifier:
         Raises:
             SandboxUnavailableError: If the system provides less isolation than requested.
             VerifierContractError: If the problem's reference is none of these kinds of tests.
-            InvalidArgumentError: If the tests contain values that can't be sent to a program, or a package can't be loaded.
+            InvalidArgumentError: If the completion is no text, the tests contain values that can't be sent to a program, or a
+                package can't be loaded.
         """
+        if not isinstance(completion, str):
+            raise InvalidArgumentError(f"a completion must be a string, got {completion!r} for problem {problem.id!r}")
         try:
             tests = _tests_of(problem)
         except RLVRError as error:
@@ -229,10 +235,6 @@ def _tests_of(problem: Problem) -> Tests:
         )
     if isinstance(tests, StdioTests):
         _one_of("comparison", tests.comparison, COMPARISONS)
-        if tests.timeout_s is not None and not (is_number(tests.timeout_s) and 0 < tests.timeout_s < math.inf):
-            raise InvalidArgumentError(
-                f"problem {problem.id!r}: timeout_s must be a positive number, got {tests.timeout_s!r}"
-            )
     _check_entry_points(problem.id, tests)
     for path in tests.files:
         if not is_path(path):

@@ -1,7 +1,8 @@
-"""The exceptions by which the test API ends a test: unsupported, skipped or failed."""
+"""How a test ends: the exceptions of the test API for unsupported, skipped and failed ones, and whether it ends at all."""
 
 from __future__ import annotations
 
+import inspect
 import traceback
 
 _JUDGING = frozenset({"unittest.case", "unittest.mock"})
@@ -24,3 +25,9 @@ def raised_by_assertion(error: BaseException) -> bool:
     innermost = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
     judged = any(frame.f_globals.get("__name__") in _JUDGING for frame in innermost)
     return isinstance(error, Failed) or (isinstance(error, AssertionError) and judged)
+
+
+def runs_whole(function: object) -> bool:
+    """Whether calling a function of the tests runs it: generators and coroutines would only be made."""
+    made = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return not any(is_one(function) for is_one in made)

@@ -13,6 +13,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import inspect
 import json
 import os
 import random
@@ -30,9 +31,9 @@ from ..protocol.channel import Channel, read_all
 from ..protocol.codec import Decoder
 from ..protocol.entry_points import SOLUTION_CLASS, entry_point_steps, reach
 from .analysis import name_resolution as resolution
-from .analysis.compilation import compile_prefix, compile_tests, leave_no_trace, tidied
+from .analysis.compilation import can_fail, compile_prefix, compile_tests, leave_no_trace, tidied
 from .comparison import Equality
-from .outcomes import Skipped, UnsupportedTestError
+from .outcomes import Skipped, UnsupportedTestError, runs_whole
 from .report import (
     MAX_TEXT,
     TEST_FILE,
@@ -128,7 +129,7 @@ class Tester:
         """What the report says of a case that an exception ended, None if the case was skipped."""
         if isinstance(error, UnsupportedTestError):
             self._end_unsupported(error, chosen=self._session.has_answered)
-        if isinstance(error, JobEndedError):
+        if isinstance(error, JobEndedError) or self._is_undefined(error):
             raise error
         if isinstance(error, Skipped):
             return None
@@ -143,6 +144,12 @@ class Tester:
     def _is_missing_name(self, error: BaseException) -> bool:
         """Whether the test code failed because the program does not define a name."""
         return isinstance(error, NameError) and error.name in self._required_names
+
+    def _is_undefined(self, error: BaseException) -> bool:
+        """Whether a test failed by a name that nothing defines, before the program had a say in what it does."""
+        if not isinstance(error, NameError) or "candidate_error" in error.__dict__ or self._session.has_answered:
+            return False
+        return not self._is_missing_name(error) and error.name in resolution.free_names([self._source])
 
     def _missing(self, name: str) -> NoReturn:
         self.report.end(**finding(absent(NameError, f"name {name!r} is not defined")))
@@ -243,21 +250,26 @@ class Tester:
         check: Callable[[object], object] | None = namespace.get("check")
         if not callable(check):
             raise NameError("the tests define no function `check`")
+        if not runs_whole(check):
+            raise TypeError("calling `check` would run none of its asserts, since it is a generator or a coroutine")
+        with contextlib.suppress(ValueError):  # a callable without a signature
+            inspect.signature(check).bind(function)
         self._case(lambda: check(reach(function, steps)), name="check")
 
     def _asserts(self) -> None:
         setup, statements = self._tests["setup"], self._tests["asserts"]
         sources = [tidied(source) for source in (setup, *statements)]
         codes = [*map(compile_tests, sources)]
+        for source in sources[1:]:
+            if not can_fail(source):
+                raise ValueError(f"no program could fail the assert {source!r}")
         self.report.write(total=len(statements))
         namespace = self._trusted_namespace(drop=self._tests["entry_points"])
         self._provide(namespace, sources)
         if setup.strip():
             self._run_test_code(codes[0], namespace)
-        written = {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
         for statement, code in zip(statements, codes[1:], strict=True):
-            run = functools.partial(_run_assert, code, namespace, written)
-            self._case(run, name=statement.strip()[:MAX_TEXT])
+            self._case(functools.partial(_run_assert, code, namespace, sources), name=statement.strip()[:MAX_TEXT])
 
     def _provide(self, namespace: dict[str, Any], sources: list[str]) -> None:
         """Add names that the tests use but don't define to their namespace, from the program or the standard library."""
@@ -275,12 +287,14 @@ class Tester:
         provide_standard(namespace, standard)
 
 
-def _run_assert(code: types.CodeType, namespace: dict[str, Any], written: Collection[str]) -> None:
-    """Run an assert; `written` are the names in the test code, of which the program's have been looked up."""
+def _run_assert(code: types.CodeType, namespace: dict[str, Any], sources: list[str]) -> None:
+    """Run an assert, one of these sources; those of their names that are the program's have been looked up."""
     try:
         exec(code, namespace)
     except NameError as error:
-        if error.name in (None, *written) or "candidate_error" in error.__dict__:
+        nodes = (node for source in sources for node in ast.walk(ast.parse(source)))
+        written = any(isinstance(node, ast.Name) and node.id == error.name for node in nodes)
+        if written or error.name is None or "candidate_error" in error.__dict__:
             raise
         raise UnsupportedTestError(
             f"text that runs as code uses {error.name!r}, which no test names otherwise"

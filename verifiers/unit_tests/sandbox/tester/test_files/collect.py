@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..outcomes import Skipped, UnsupportedTestError
+from ..outcomes import Skipped, UnsupportedTestError, runs_whole
 from .fixtures import OWN_FIXTURES
 from .pytest_api import Fixture, Mark, Parameters
 
@@ -80,7 +80,9 @@ def _tests_of_class(cls: type[Any], prefix: str, marks: list[Mark], namespace: M
         return
     if _is_unit(cls):
         for name in importlib.import_module("unittest").TestLoader().getTestCaseNames(cls):
-            own = _listed(getattr(getattr(cls, name), "pytestmark", ()))
+            method = getattr(cls, name)
+            _require_run(prefix + name, method, awaited=hasattr(cls, "asyncSetUp"))
+            own = _listed(getattr(method, "pytestmark", ()))
             yield from _expand(prefix + name, _run_unit_test, cls, marks + own, namespace, unit=name)
         return
     if members["__init__"] is not object.__init__:
@@ -120,6 +122,7 @@ def _expand(
 ) -> Iterator[_Test]:
     """Make a test for each combination of parameters of the function and of the fixtures it uses."""
     bound = _bound(function, cls)
+    _require_run(name, bound, awaited=True)
     marks = marks + _listed(getattr(bound, "pytestmark", ()))
     if _left_out(marks):
         return
@@ -138,6 +141,12 @@ def _expand(
         arguments = {name: value for parameter_set in combination for name, value in parameter_set.arguments.items()}
         parameters = {name: value for parameter_set in combination for name, value in parameter_set.fixture.items()}
         yield _Test(f"{name}[{label}]" if label else name, function, cls, arguments, parameters, used, unit)
+
+
+def _require_run(name: str, function: object, *, awaited: bool) -> None:
+    """Raise UnsupportedTestError if a test's call would run none of it, nor what then awaits its coroutine."""
+    if not (runs_whole(function) or (awaited and inspect.iscoroutinefunction(function))):
+        raise UnsupportedTestError(f"{name} would not run, since it is a generator, or a coroutine that nothing awaits")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,158 @@
+"""Tests that no program could fail, or none could pass, are no tests: no verdict on a program comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.sandbox import judge
+from verifiers import InvalidArgumentError, Outcome
+from verifiers.unit_tests import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    StdioCase,
+    StdioTests,
+    UnitTestVerifier,
+)
+
+RIGHT = "def square(x): return x * x"
+WRONG = "def square(x): return 0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "# nothing", "pass", "'assert'", "square(3) == 9", "assert True", "assert (square(3) == 9, 'wrong')"],
+)
+def test_an_assert_that_no_program_fails_is_no_test(verifier: UnitTestVerifier, text: str) -> None:
+    verdict = judge(verifier, WRONG, AssertTests(("assert square(0) == 0", text)))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
+    assert "no program could fail" in str(verdict.detail["exception"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "equals(square(3), 9)",
+        "assert square(3) == 9, 'wrong'",
+        "x = square(3)\nassert x == 9",
+        "if square(3) != 9: raise ValueError",
+        "assert (square(3) == 9) and True",
+    ],
+)
+def test_other_statements_can_be_tests(verifier: UnitTestVerifier, text: str) -> None:
+    tests = AssertTests((text,), setup="def equals(a, b): assert a == b")
+    assert [judge(verifier, program, tests).score for program in (RIGHT, WRONG)] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_it():\n    yield\n    assert square(3) == 9",
+        "class TestIt:\n    def test_it(self):\n        yield\n        assert square(3) == 9",
+        "import unittest\nclass A(unittest.TestCase):\n    async def test_it(self): assert square(3) == 9",
+        "import unittest\nclass A(unittest.TestCase):\n    def test_it(self):\n        yield\n        assert square(3) == 9",
+    ],
+)
+def test_tests_of_which_nothing_would_run_are_refused(verifier: UnitTestVerifier, test: str) -> None:
+    verdict = judge(verifier, WRONG, FunctionTests(f"from solution import square\n{test}"))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported")
+    assert "test_it would not run" in str(verdict.detail["reason"])
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "async def test_it(): assert square(3) == 9",
+        "import unittest\nclass A(unittest.IsolatedAsyncioTestCase):\n    async def test_it(self): assert square(3) == 9",
+    ],
+)
+def test_coroutines_that_something_awaits_are_tests(verifier: UnitTestVerifier, test: str) -> None:
+    tests = FunctionTests(f"from solution import square\n{test}")
+    assert [judge(verifier, program, tests).score for program in (RIGHT, WRONG)] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("check", "reason"),
+    [
+        ("def check(candidate, other): assert candidate(3) == 9", "missing a required argument: 'other'"),
+        ("def check(): pass", "too many positional arguments"),
+        ("def check(candidate):\n    yield\n    assert candidate(3) == 9", "would run none of its asserts"),
+        ("async def check(candidate): assert candidate(3) == 9", "would run none of its asserts"),
+        ("def check(candidate): assert candidat(3) == 9", "name 'candidat' is not defined"),
+    ],
+)
+def test_a_check_that_no_program_can_pass_or_fail_is_broken(
+    verifier: UnitTestVerifier, check: str, reason: str
+) -> None:
+    for program in (RIGHT, WRONG):
+        verdict = judge(verifier, program, CheckTests("square", check))
+        assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
+        assert reason in str(verdict.detail["exception"])
+
+
+def test_a_name_that_a_test_file_does_not_import_is_its_own_fault(verifier: UnitTestVerifier) -> None:
+    verdict = judge(verifier, RIGHT, FunctionTests("def test_it(): assert square(3) == 9"))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
+
+
+def test_a_program_does_not_lead_tests_to_a_name_that_is_not_defined(verifier: UnitTestVerifier) -> None:
+    test = "from solution import square\ndef test_it():\n    if square(3) != 9: unheard_of()\n"
+    verdict = judge(verifier, WRONG, FunctionTests(test))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "wrong_answer")
+
+
+Make = Callable[[Any], object]
+
+
+@pytest.mark.parametrize(
+    ("make", "value", "message"),
+    [
+        (AssertTests, (5,), r"asserts must be a tuple, of which each item is text, got \(5,\)"),
+        (lambda value: AssertTests((), files=value), {"a.py": 3}, "files must be a mapping from text to text, got"),
+        (lambda value: CallCase(value, 9), 3, "args must be a tuple, got 3"),
+        (lambda value: CallCase(value, 9), [3], r"args must be a tuple, got \[3\]"),
+        (lambda value: CallCase((), 9, value), ["x"], r"kwargs must be a mapping, got \['x'\]"),
+        (
+            lambda value: CallTests("f", value),
+            CallCase((), 1),
+            "cases must be a tuple, of which each item is a CallCase",
+        ),
+        (lambda value: CallTests("f", value), (((3,), 9),), "cases must be a tuple, of which each item is a CallCase"),
+        (lambda value: CallTests("f", (), tolerance=value), "1e-6", "tolerance must be a number or None, got '1e-6'"),
+        (lambda value: CallTests("f", (), tolerance=value), True, "tolerance must be a number or None, got True"),
+        (
+            lambda value: CallTests("f", (), tolerance=value),
+            float("nan"),
+            "tolerance must be a number or None, got nan",
+        ),
+        (lambda value: StdioTests((), tolerance=value), -1, "tolerance must be at least 0 and finite, got -1"),
+        (lambda value: StdioCase(value, ""), 3, "stdin must be text, got 3"),
+        (lambda value: StdioCase("3", "8", value), "90", "alternatives must be a tuple, of which each item is text"),
+    ],
+)
+def test_tests_of_other_types_are_refused_when_they_are_made(make: Make, value: object, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        make(value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"memory_mib": 10.5}, "memory_mib must be a whole number of at least 1, got 10.5"),
+        ({"partial_credit": "no"}, "partial_credit must be True or False, got 'no'"),
+    ],
+)
+def test_settings_of_other_types_are_refused(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        UnitTestVerifier(**setting)
+
+
+@pytest.mark.parametrize("completion", [5, None])
+def test_a_completion_is_text(verifier: UnitTestVerifier, completion: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"a completion must be a string, got {completion} for problem 'p'"):
+        judge(verifier, completion, AssertTests(("assert f(1) == 1",)))
