@@ -43,7 +43,7 @@ PATCHES = {
     "page_pinning": f"from sandbox.server import server; server.pin_written_by = {NOTHING}",
     "cpu_affinity": f"from sandbox.server import cpu_affinity; cpu_affinity.Placement.begin = {NOTHING}",
     "idle_detection": f"from sandbox.server import idle_detector; idle_detector.Idleness.add = {NOTHING}",
-    "own_fixtures": "from sandbox.tester.test_files import collect; collect.OWN_FIXTURES = {}",
+    "own_fixtures": "from sandbox.tester.test_files import fixtures; fixtures.OWN_FIXTURES = {}",
     "callbacks": "from sandbox.tester.rpc import session; session.kind_of = lambda value: None",
     "callbacks_of_objects": """
 from sandbox.tester.rpc import callbacks, session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -130,6 +131,136 @@ class First(unittest.TestCase):
 class Second(First):
     def test_c(self): pass
 """,
+    "fixtures of parametrized fixtures": """
+import pytest
+from solution import same
+LOG = []
+@pytest.fixture(scope="module", params=[1, pytest.param(2, id="two"), pytest.param(3, marks=pytest.mark.skip)])
+def number(request):
+    LOG.append(f"+{request.param}"); yield request.param; LOG.append(f"-{request.param}")
+@pytest.fixture(scope="module")
+def case(number):
+    LOG.append(f"case {number}"); yield number, number + 1; LOG.append("end")
+def test_case(case): assert same(case[0]) + 1 == case[1] and case[0] == 2
+@pytest.fixture(params=["a", "b"], ids=["x", "y"])
+def letter(request): return request.param
+@pytest.mark.parametrize("other", [5, 6])
+def test_both(letter, other): assert (letter, other) != ("b", 5)
+def test_log(): assert LOG == ["+1", "case 1", "end", "-1", "+2", "case 2", "end", "-2"] or "+2" in LOG
+""",
+    "parameters that reach fixtures": """
+import pytest
+from solution import same
+@pytest.fixture
+def cap(): return 5
+@pytest.fixture
+def twice(cap): return 2 * cap
+@pytest.mark.parametrize("cap", [1, 2])
+def test_cap(twice, cap): assert twice == 2 * cap and twice == 2 * same(cap)
+@pytest.mark.parametrize("cap", [3])
+def test_of_fixtures_alone(twice): assert twice == 6
+@pytest.fixture
+def asking(missing): return missing
+@pytest.mark.parametrize("missing", [7])
+def test_without_a_fixture(asking): assert asking == 7
+def test_default(twice): assert twice == 10
+@pytest.mark.parametrize("x", [1, 2])
+class TestOfClass:
+    @pytest.mark.parametrize("y", [3, 4])
+    def test_it(self, x, y): assert (same(x), y) != (2, 3)
+""",
+    "the order of set-up": """
+import pytest
+from solution import same
+LOG = []
+def setup_module(): LOG.append("module")
+def setup_function(): LOG.append("function")
+def teardown_function(): LOG.clear()
+@pytest.fixture(scope="session", autouse=True)
+def whole(): LOG.append("session")
+@pytest.fixture(autouse=True)
+def also(): LOG.append("autouse")
+@pytest.fixture(scope="module")
+def wide(): LOG.append("wide")
+@pytest.fixture
+def narrow(): LOG.append("narrow")
+def test_order(narrow, wide): assert LOG == ["session", "module", "wide", "function", "autouse", "narrow"]
+def test_again(narrow, wide): assert LOG == ["function", "autouse", "narrow"]
+class TestMethods:
+    def setup_method(self): self.log = [*LOG, "method"]
+    def teardown_method(self): LOG.clear()
+    @pytest.fixture(autouse=True)
+    def own(self): self.log.append("own")
+    def test_order(self): assert self.log == ["autouse", "method", "own"]
+class TestNamedLikeSetUp:
+    @pytest.fixture(autouse=True)
+    def setup_method(this): this.value = same(1)
+    def test_it(self): assert self.value == 1
+""",
+    "what is expected to fail, and parts that are skipped": """
+import pytest, sys, unittest
+from solution import same
+@pytest.mark.xfail(sys.version_info < (3, 8), reason="old")
+def test_not_expected(): assert same(1) == 2
+@pytest.mark.xfail(sys.version_info > (3, 8), reason="new")
+def test_expected(): assert same(1) == 2
+class Parts(unittest.TestCase):
+    def test_parts(self):
+        for x in (1, 2, 3):
+            with self.subTest(x=x):
+                if x == 2: self.skipTest("no")
+                self.assertEqual(same(x), x)
+""",
+    "helpers with names of tests, and functions that are made": """
+import dataclasses, functools, pytest
+from solution import same
+@dataclasses.dataclass
+class TestCase:
+    given: int
+class TestError(Exception):
+    def __init__(self, text): super().__init__(text)
+def check(x, y): assert same(x) == y
+test_partial = functools.partial(check, 2, 3)
+@functools.lru_cache
+def test_cached(): assert same(1) == 1
+def test_no_test(): assert 0
+test_no_test.__test__ = False
+def decorated(function):
+    def inner(*args, **kwargs): return function(*args, **kwargs)
+    return inner
+@decorated
+def test_wrapped(): assert same(1) == 2
+""",
+    "values of fixtures, and what they ask for": """
+import itertools, pytest
+from solution import once, same
+@pytest.fixture
+def numbers(): return (same(x) for x in itertools.count())
+def test_a_generator(numbers): assert list(itertools.islice(numbers, 3)) == [0, 1, 2]
+@pytest.fixture
+def asking(request): return request.getfixturevalue("other"), request.function.__name__, getattr(request, "param", 3)
+@pytest.fixture
+def other(): return 7
+def test_asking(asking): assert asking == (7, "test_asking", 3)
+def test_of_request(request): assert request.getfixturevalue("other") == 7
+@pytest.fixture(scope="module")
+def failing(): return once()
+def test_a(failing): pass
+def test_b(failing): pass
+@pytest.fixture
+def twice(): yield 1; yield 2
+def test_output(capsys: pytest.CaptureFixture[str]): print(same("x")); assert capsys.readouterr().out == "x\\n"
+def test_raises():
+    with pytest.raises(match="x"): raise ValueError("x")
+    with pytest.raises(pytest.fail.Exception): pytest.fail("no")
+class TestStatic:
+    @staticmethod
+    @pytest.fixture
+    def static(): return 1
+    @pytest.fixture
+    def of_class(this, static): return static + same(1)
+    def test_it(self, of_class): assert of_class == 2
+""",
     "fixtures that unittest's classes use": """
 import pytest, unittest
 from solution import same
@@ -179,9 +310,9 @@ def by_pytest(folder: Path, test: str) -> list[tuple[str, bool]]:
         text=True,
         check=False,
     )
-    lines = [line.split() for line in run.stdout.splitlines() if line.startswith("test_it.py::")]
-    assert lines, run.stdout + run.stderr
-    return [(line[0].removeprefix("test_it.py::"), line[1] == "PASSED") for line in lines if line[1] != "SKIPPED"]
+    ends = re.findall(r"^test_it\.py::(\S+) (PASSED|FAILED|ERROR)\b", run.stdout, re.MULTILINE)
+    assert ends, run.stdout + run.stderr
+    return [(name, end == "PASSED") for name, end in ends]
 
 
 @pytest.mark.parametrize("test", FILES.values(), ids=FILES)

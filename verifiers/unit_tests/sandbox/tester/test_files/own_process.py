@@ -6,6 +6,7 @@ import ast
 import builtins
 import errno
 import functools
+import importlib
 import io
 import json
 import operator
@@ -100,7 +101,8 @@ class OwnProcessTester(Tester):
 
     def _collect(self, namespace: dict[str, Any]) -> list[CollectedTest]:
         try:
-            return collect(namespace)
+            conftest = vars(importlib.import_module("conftest")) if "conftest.py" in self._tests["files"] else {}
+            return collect(namespace, conftest)
         except JobEndedError:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded in the report

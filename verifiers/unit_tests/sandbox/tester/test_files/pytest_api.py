@@ -7,19 +7,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
+import io
 import re
+import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from ..comparison import approx as approx
 from ..outcomes import Failed, Skipped, UnsupportedTestError
 from ..rpc.exceptions import STANDS_FOR
 
 _Error = TypeVar("_Error", bound=BaseException)
+_Text = TypeVar("_Text")
 
 
 def fail(reason: str = "", pytrace: bool = True) -> NoReturn:
@@ -27,9 +31,15 @@ def fail(reason: str = "", pytrace: bool = True) -> NoReturn:
     raise Failed(reason)
 
 
+fail.Exception = Failed  # type: ignore[attr-defined]  # as pytest names it
+
+
 def skip(reason: str = "", *, allow_module_level: bool = False) -> NoReturn:
     """Skip the test."""
     raise Skipped(reason)
+
+
+skip.Exception = Skipped  # type: ignore[attr-defined]
 
 
 def xfail(reason: str = "") -> NoReturn:
@@ -54,6 +64,11 @@ class ExceptionInfo(Generic[_Error]):
     def type(self) -> type[_Error]:
         """The exception's class."""
         return type(self.value)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name == "value":
+            raise AttributeError("the exception is there only after the block")
+        raise UnsupportedTestError(f"ExceptionInfo.{name} is not supported")
 
     @property
     def typename(self) -> str:
@@ -99,12 +114,16 @@ class _Raises(Generic[_Error]):
 
 
 def raises(
-    expected_exception: type[_Error] | tuple[type[_Error], ...],
+    expected_exception: type[_Error] | tuple[type[_Error], ...] | None = None,
     *args: Any,
     match: str | re.Pattern[str] | None = None,
     **kwargs: Any,
 ) -> Any:
     """Expect an exception in a `with` block, or from calling a function with the given arguments."""
+    if expected_exception is None:
+        if match is None:
+            raise ValueError("pytest.raises needs the class of the exception, or a pattern for its text")
+        return _Raises(BaseException, match)
     if not args:
         return _Raises(expected_exception, match)
     function, *rest = args
@@ -161,6 +180,7 @@ class Fixture:
     params: tuple[Any, ...] | None = None
     autouse: bool = False
     name: str | None = None
+    ids: Any = None
 
     def __call__(self, *args: object) -> NoReturn:
         """Refuse: fixtures are not functions to call."""
@@ -173,15 +193,58 @@ def fixture(
     scope: str = "function",
     params: Sequence[Any] | None = None,
     autouse: bool = False,
-    ids: object = None,
+    ids: Any = None,
     name: str | None = None,
 ) -> Any:
     """Make a function a fixture."""
 
     def decorate(decorated: Callable[..., Any]) -> Fixture:
-        return Fixture(decorated, scope, None if params is None else tuple(params), autouse, name)
+        return Fixture(decorated, scope, None if params is None else tuple(params), autouse, name, ids)
 
     return decorate if function is None else decorate(function)
+
+
+class CaptureResult(NamedTuple):
+    """Captured output."""
+
+    out: str
+    err: str
+
+
+class CaptureFixture(Generic[_Text]):
+    """The value of the fixture `capsys`."""
+
+    def __init__(self, out: io.StringIO, err: io.StringIO) -> None:
+        self._streams = out, err
+
+    @contextlib.contextmanager
+    def disabled(self) -> Iterator[None]:
+        """Suspend capturing in the block."""
+        with contextlib.redirect_stdout(sys.__stdout__), contextlib.redirect_stderr(sys.__stderr__):
+            yield
+
+    def readouterr(self) -> CaptureResult:
+        """Return what was written to standard output and error since the last call."""
+        texts = [stream.getvalue() for stream in self._streams]
+        for stream in self._streams:
+            stream.seek(0)
+            stream.truncate()
+        return CaptureResult(*texts)
+
+
+class FixtureRequest:
+    """The value of `request`: what a fixture, or a test, can ask about the test."""
+
+    def __init__(self, *, parameter: object, **attributes: object) -> None:
+        """`parameter` is this class if the fixture has none."""
+        self.__dict__.update(attributes)
+        if parameter is not FixtureRequest:
+            self.param = parameter
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "param":
+            raise AttributeError("the fixture has no parameters")
+        raise UnsupportedTestError(f"request.{name} is not supported")
 
 
 def __getattr__(name: str) -> NoReturn:
