@@ -27,7 +27,7 @@ from .fixtures import (
     parameters_of,
 )
 from .pytest_api import Fixture, Mark, Parameters
-from .run import TestRun, TestItem, run_unit_test
+from .run import TestItem, TestRun, run_unit_test
 
 _FUNCTIONS = (types.FunctionType, functools.partial, type(functools.cache(len)))
 """Types of a test."""
