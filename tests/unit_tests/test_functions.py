@@ -340,6 +340,11 @@ class DoubleTest(unittest.TestCase):
     assert judge(verifier, test, LOGGED).score == (expected == 4)
 
 
+def test_classes_of_unittest_itself_are_no_tests(verifier: UnitTestVerifier) -> None:
+    test = "from unittest import *\nfrom solution import mean\nclass A(TestCase):\n    def runTest(self): assert mean([1]) == 1"
+    assert names(judge(verifier, test)) == ["A::runTest"]
+
+
 LEFT_BY_HAND = """
 class Block:
     def __enter__(self): return self

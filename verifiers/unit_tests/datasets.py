@@ -122,8 +122,8 @@ def from_test_list(
     for test in tests:
         if not (isinstance(test, Mapping) and {"input", "output"} <= test.keys()):
             raise InvalidArgumentError(
-                f"a test has 'input', 'output' and 'testtype', got {_shown(test)}; tests of other kinds are no list but a mapping, "
-                "such as {'asserts': [...]}"
+                f"a test has 'input', 'output' and 'testtype', got {_shown(test)}; tests of other kinds are no list but a "
+                "mapping, such as {'asserts': [...]}"
             )
     kinds = {_kind(test) for test in tests}
     if len(kinds) > 1:

@@ -76,7 +76,7 @@ class _File:
     def _tests_of_class(self, cls: type[Any], prefix: str, marks: list[Mark]) -> Iterator[TestItem]:
         members = members_of(cls)
         marks = [mark for base in reversed(cls.__mro__) for mark in _listed(vars(base).get("pytestmark", ()))] + marks
-        if not members.get("__test__", True):
+        if not members.get("__test__", True) or cls.__module__ == "unittest.case":
             return
         if is_unit(cls):
             names = importlib.import_module("unittest").TestLoader().getTestCaseNames(cls)
