@@ -40,6 +40,7 @@ from verifiers import (
     PromptTooLongError,
     Verdict,
     Verifier,
+    check_types,
     verify_batch,
 )
 
@@ -97,6 +98,7 @@ class Rules:
     `verify_batch` gets all episodes of a transition in one call, any other gets each in a call of its own."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         limits = (
             ("max_prompt_tokens", 1),
             ("max_new_tokens", 1),

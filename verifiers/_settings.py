@@ -1,9 +1,10 @@
-"""Whether the fields of a dataclass of settings hold what their annotations say."""
+"""Whether settings and arguments are what their annotations say."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
 import numbers
 import os
@@ -11,7 +12,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.errors import InvalidArgumentError, unknown_name, with_article
 
 _LONGEST = 300
 """Characters of a value that a message shows."""
@@ -34,7 +35,8 @@ def check_types(settings: Any) -> None:
 
     A whole number counts as a number, a bool as neither, and NaN as no number. Text may stand for a member of an enumeration.
     Annotations that are none of the plain ones - those, `None`, a choice of literals, text, paths, mappings, sequences and
-    functions, other dataclasses, and unions of them - let anything through.
+    functions, other dataclasses, and unions of them - let anything through. A protocol that is called takes what can be called
+    with as many arguments.
 
     Raises:
         InvalidArgumentError: If a field holds something else; the message names the field, what it may hold, and the value.
@@ -42,7 +44,17 @@ def check_types(settings: Any) -> None:
     """
     cls: type = type(settings)
     for name, annotation in _annotations(cls).items():
-        value = getattr(settings, name)
+        check_arguments(annotation, **{name: getattr(settings, name)})
+
+
+def check_arguments(annotation: Any, /, **values: object) -> None:
+    """Check that every value is what one annotation says, as `check_types` does: `check_arguments(bool, strict=strict)`.
+
+    Raises:
+        InvalidArgumentError: If one is something else; the message names it, what it may be, and the value.
+        UnknownNameError: If it is text that is none of the choices; the message offers the nearest.
+    """
+    for name, value in values.items():
         if get_origin(annotation) is Literal and isinstance(value, str) and value not in get_args(annotation):
             raise unknown_name(name, value, get_args(annotation))
         if not _fits(value, annotation):
@@ -55,8 +67,24 @@ def is_whole_number(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number other than NaN, and no bool."""
-    return not isinstance(value, bool) and isinstance(value, numbers.Real) and not math.isnan(value)
+    """Whether a value is a number other than NaN that a float can hold, and no bool."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return not math.isnan(value)
+    except OverflowError:
+        return False
+
+
+def takes(function: Callable[..., object], *arguments: object) -> bool:
+    """Whether a function can be called with some positional arguments, as far as its signature is known."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # some functions written in C have no signature
+        return True
+    return True
 
 
 @functools.cache
@@ -74,8 +102,10 @@ def _fits(value: object, annotation: Any) -> bool:
     plain: Any = origin or annotation
     if plain in (None, type(None)):
         return value is None
-    if plain is Callable or (getattr(plain, "_is_protocol", False) and "__call__" in vars(plain)):
+    if plain is Callable:
         return callable(value)
+    if _is_called(plain):
+        return callable(value) and takes(value, *_parameters(plain))
     if plain in (int, float):
         return is_whole_number(value) if plain is int else is_number(value)
     if plain in (Mapping, Sequence, tuple, list, dict):
@@ -99,16 +129,28 @@ def _shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
+def _is_called(annotation: Any) -> bool:
+    """Whether an annotation is a protocol for functions."""
+    return bool(getattr(annotation, "_is_protocol", False)) and "__call__" in vars(annotation)
+
+
+def _parameters(protocol: Any) -> list[str]:
+    return list(inspect.signature(protocol.__call__).parameters)[1:]
+
+
 def _in_words(annotation: Any) -> str:
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(map(_in_words, get_args(annotation))))
     if origin is Literal:
         return f"one of {', '.join(map(repr, get_args(annotation)))}"
-    items = [_in_words(item) for item in get_args(annotation) if item not in (Any, object, Ellipsis)]
+    of = get_args(annotation) if origin in (tuple, Mapping) else ()
+    items = [_in_words(item) for item in of if item not in (Any, object, Ellipsis)]
     if origin is tuple and items and get_args(annotation)[1:] == (Ellipsis,):
         return f"a tuple, of which each item is {items[0]}"
     if origin is Mapping and len(items) == 2:
         return f"a mapping from {items[0]} to {items[1]}"
+    if _is_called(annotation):
+        return f"a function ({', '.join(_parameters(annotation))})"
     name = getattr(annotation, "__name__", str(annotation))
-    return _IN_WORDS.get(origin or annotation) or f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+    return _IN_WORDS.get(origin or annotation) or with_article(name)

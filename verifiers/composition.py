@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from verifiers._settings import is_number
+from verifiers._settings import check_arguments, is_number
 from verifiers.errors import InvalidArgumentError, RLVRError
 from verifiers.files import is_verifier_file
 from verifiers.registry import VerifierSpec, make, verify_batch
@@ -193,11 +193,12 @@ class FirstThatApplies(Composition):
             not asked about other problems.
 
     Raises:
-        InvalidArgumentError: If there are no parts, or `when` names none of them.
+        InvalidArgumentError: If there are no parts, or `when` is no mapping of their names to functions.
     """
 
     def __init__(self, parts: Parts, when: Mapping[str, Callable[[Problem], bool]] | None = None) -> None:
         super().__init__(parts)
+        check_arguments(Mapping[str, Callable[..., bool]] | None, when=when)
         self._when = dict(when or {})
         unknown = self._when.keys() - self._parts
         if unknown:
@@ -228,11 +229,12 @@ class ByMetadata(Composition):
         key: Which entry of the metadata names the part, such as `"data_source"`.
 
     Raises:
-        InvalidArgumentError: If there are no parts.
+        InvalidArgumentError: If there are no parts, or the key is no text.
     """
 
     def __init__(self, parts: Parts, key: str) -> None:
         super().__init__(parts)
+        check_arguments(str, key=key)
         self._key = key
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
+from verifiers._settings import check_types
 from verifiers.answers import last_line, last_tagged
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
@@ -56,9 +57,15 @@ class CountdownVerifier:
 
     Args:
         use_all: Every given number must be used.
+
+    Raises:
+        InvalidArgumentError: If `use_all` is no bool.
     """
 
     use_all: bool = True
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion.

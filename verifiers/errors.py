@@ -144,6 +144,11 @@ def _nearest(name: object, known: Iterable[str]) -> str:
     return f"{hint} Known: {shown or 'none'}."
 
 
+def with_article(noun: str) -> str:
+    """A noun behind its indefinite article, by the noun's first letter."""
+    return f"{'an' if noun[0] in 'aeiouAEIO' else 'a'} {noun}"
+
+
 def missing_dependency(package: str, extra: str, purpose: str) -> MissingDependencyError:
     """Build the error for an optional package that is not installed.
 

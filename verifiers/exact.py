@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from verifiers._settings import check_types
 from verifiers.errors import UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -21,11 +22,17 @@ class ExactVerifier:
         strip: Ignore white space before and after both texts.
         casefold: Ignore case, by Unicode case folding.
         collapse_spaces: Read every run of white space as one space.
+
+    Raises:
+        InvalidArgumentError: If an argument is no bool.
     """
 
     strip: bool = True
     casefold: bool = False
     collapse_spaces: bool = False
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion.

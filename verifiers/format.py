@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from verifiers._settings import check_arguments
 from verifiers.answers import without_special_tokens
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.types import Outcome, Problem, Verdict
@@ -35,11 +36,12 @@ class Format:
 
     Raises:
         InvalidArgumentError: If neither or both of structure and pattern are given, the pattern can't be compiled, or `opened`
-            is given with a pattern.
+            is no bool, or given with a pattern.
         UnknownNameError: If there is no such structure.
     """
 
     def __init__(self, structure: Structure | None = None, *, pattern: str | None = None, opened: bool = False) -> None:
+        check_arguments(bool, opened=opened)
         if (structure is None) == (pattern is None):
             raise InvalidArgumentError(
                 f"a format needs a structure ({', '.join(_TAGS)}) or a pattern, and not both; got {structure!r} and {pattern!r}"

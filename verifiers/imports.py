@@ -7,9 +7,10 @@ import operator
 import re
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
-from verifiers.errors import InvalidArgumentError, MissingDependencyError, UnknownNameError, unknown_name
+from verifiers.errors import InvalidArgumentError, MissingDependencyError, UnknownNameError, unknown_name, with_article
 
 _PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 
@@ -35,7 +36,9 @@ def import_attribute(path: str, kind: str) -> object:
         MissingDependencyError: If the module says that it needs a package which is not installed.
     """
     if not is_attribute_path(path):
-        raise InvalidArgumentError(f"expected a {kind} as module:attribute, such as my_module:name, got {path!r}")
+        raise InvalidArgumentError(
+            f"expected {with_article(kind)} as module:attribute, such as my_module:name, got {path!r}"
+        )
     module_name, _, attribute = path.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
@@ -54,9 +57,17 @@ def import_attribute(path: str, kind: str) -> object:
         value: object = operator.attrgetter(attribute)(module)
     except AttributeError as error:
         where = getattr(module, "__file__", None) or "a package without a file"
-        public = [name for name in vars(module) if not name.startswith("_")]
-        raise unknown_name(f"attribute of module {module_name!r} ({where})", attribute, public) from error
+        own = [name for name, value in vars(module).items() if not name.startswith("_") and _is_own(value, module_name)]
+        raise unknown_name(f"attribute of module {module_name!r} ({where})", attribute, own) from error
     return value
+
+
+def _is_own(value: object, module: str) -> bool:
+    """Whether a module defines a value that a path may name: a class, a function, or an object that is called or indexed."""
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.".startswith(f"{module}.")
+    serves = callable(value) or hasattr(value, "__getitem__")
+    return serves and not isinstance(value, str | bytes | Mapping) and type(value).__module__ != "typing"
 
 
 def _cause(error: BaseException) -> str:

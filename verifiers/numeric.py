@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
 
+from verifiers._settings import check_arguments, is_number
 from verifiers.answers import after_thinking, last_line, marked, without_special_tokens
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
@@ -74,7 +75,7 @@ class NumericVerifier:
         whole: The whole completion is the literal and nothing else, white space around it aside.
 
     Raises:
-        InvalidArgumentError: If a tolerance is negative or not finite.
+        InvalidArgumentError: If a tolerance is no finite number of at least 0, or another argument no bool.
     """
 
     rel_tol: float = 0.0
@@ -83,9 +84,10 @@ class NumericVerifier:
     whole: bool = False
 
     def __post_init__(self) -> None:
+        check_arguments(bool, literal_only=self.literal_only, whole=self.whole)
         for name in ("rel_tol", "abs_tol"):
             tolerance = getattr(self, name)
-            if not (math.isfinite(tolerance) and tolerance >= 0):
+            if not (is_number(tolerance) and 0 <= tolerance < math.inf):
                 raise InvalidArgumentError(f"{name} must be a finite number of at least 0, got {tolerance!r}")
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:

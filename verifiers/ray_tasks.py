@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import verifiers
-from verifiers._settings import is_number, is_whole_number
+from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers._verifier_process import error_like, made_from, recipe
 from verifiers.composition import PartSpec, part_spec
 from verifiers.errors import InvalidArgumentError, VerifierContractError, missing_dependency
@@ -73,6 +73,8 @@ class RayVerifier:
         address: str | None = None,
         dashboard: bool = False,
     ) -> None:
+        check_arguments(bool, dashboard=dashboard)
+        check_arguments(str | None, address=address)
         for name, value, least in (("chunk", chunk, 1), ("retries", retries, 0)):
             if not (is_whole_number(value) and value >= least):
                 raise InvalidArgumentError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -17,14 +17,17 @@ import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from importlib.metadata import entry_points
+from inspect import Parameter
 from typing import Any, TypeVar, cast
 
+from verifiers._settings import takes
 from verifiers.errors import (
     InvalidArgumentError,
     RLVRError,
     UnknownArgumentError,
     UnreadableReferenceError,
     VerifierContractError,
+    unknown_argument,
     unknown_name,
 )
 from verifiers.files import is_verifier_file, spec_of_file
@@ -38,6 +41,7 @@ VerifierSpec = str | type | Callable[..., object]
 
 CallableT = TypeVar("CallableT", bound=Callable[..., object])
 _FACTORY = "__builds_a_verifier__"
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 # Names to "module:attribute", so that naming a verifier does not import the others.
 _BUILT_IN = {
@@ -156,11 +160,19 @@ def _built(target: object, name: str, arguments: dict[str, object]) -> object:
     """
     maker = cast("Callable[..., object]", target)
     try:
-        inspect.signature(maker).bind(**arguments)
+        signature = inspect.signature(maker)
+    except ValueError:
+        return maker(**arguments)  # it does not say what it takes
+    parameters = signature.parameters.values()
+    if all(parameter.kind is not Parameter.VAR_KEYWORD for parameter in parameters):
+        known = [parameter.name for parameter in parameters if parameter.kind in _NAMED]
+        for argument in arguments:
+            if argument not in known:
+                raise unknown_argument(f"the verifier {name}", argument, known)
+    try:
+        signature.bind(**arguments)
     except TypeError as error:
         raise UnknownArgumentError(f"the verifier {name} does not take these arguments: {error}") from error
-    except ValueError:
-        pass  # it does not say what it takes
     return maker(**arguments)
 
 
@@ -179,7 +191,7 @@ def _named_object(name: str) -> object:
 
 def _adapted(verifier: object, said: str) -> Verifier:
     """A verifier that returns verdicts: those of this package do by themselves, any other is wrapped."""
-    if not callable(verifier) or not _takes_two(verifier):
+    if not callable(verifier) or not takes(verifier, "", None):
         raise VerifierContractError(
             f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called with (completion, problem). A "
             "verifier is such a function, an object that can be called so, a class of such objects, or a function that "
@@ -192,17 +204,6 @@ def _adapted(verifier: object, said: str) -> Verifier:
     if type(verifier).__module__.partition(".")[0] == __package__:
         return verifier
     return BatchFunctionVerifier(verifier) if isinstance(verifier, BatchVerifier) else FunctionVerifier(verifier)
-
-
-def _takes_two(function: Callable[..., object]) -> bool:
-    """Whether a function may be called with two positional arguments, as far as its signature is known."""
-    try:
-        inspect.signature(function).bind("", None)
-    except TypeError:
-        return False
-    except ValueError:  # some functions written in C have no signature
-        return True
-    return True
 
 
 class FunctionVerifier:

@@ -28,6 +28,7 @@ from verifiers._models import (
     wrong_length,
 )
 from verifiers._pooling_server import PoolingServer
+from verifiers._settings import check_arguments
 from verifiers.answers import without_special_tokens
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.types import Outcome, Problem, Verdict
@@ -102,6 +103,8 @@ class RewardModelVerifier:
         timeout_s: float | None = None,
     ) -> None:
         check_sizes(batch_size=batch_size, max_tokens=max_tokens)
+        check_arguments(str | None, server=server, api_key=api_key)
+        check_arguments(float | None, timeout_s=timeout_s)
         _check_format(format, template)
         _check_server(server, device=device, api_key=api_key, timeout_s=timeout_s)
         packages = ("torch", "transformers") if server is None else ("transformers",)

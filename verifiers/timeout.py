@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, cast, get_args
 
-from verifiers._settings import is_number, is_whole_number
+from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers._verifier_process import error_like, recipe
 from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError, decode, encode
 from verifiers.composition import PartSpec, part_spec
@@ -53,6 +53,7 @@ class WithTimeout:
     ) -> None:
         if not (is_number(seconds) and 0 < seconds < math.inf):
             raise InvalidArgumentError(f"seconds must be a positive finite number, got {seconds!r}")
+        check_arguments(int, workers=workers)
         for name, value in (("workers", workers), ("memory_mib", memory_mib)):
             if value is not None and not (is_whole_number(value) and value >= 1):
                 raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {value!r}")

@@ -122,7 +122,7 @@ def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str 
         return "reward_model", {"model": reward_model, **arguments}
     if verifier is None and arguments:
         raise InvalidArgumentError(
-            f"arguments {sorted(arguments)} of a verifier were given, but no verifier: name it, too"
+            f"--verifier-args gives the arguments {sorted(arguments)} of no verifier: name it with --verifier"
         )
     return None if verifier is None else (verifier, arguments)
 

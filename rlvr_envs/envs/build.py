@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,9 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
             raise unknown_argument("the environment", name, [*SETTINGS, *task.data_options, "render_mode"])
     settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
     check_types(settings)
+    if isinstance(settings.interaction, str):
+        settings = dataclasses.replace(settings, interaction=_named_interaction(settings.interaction))
+        check_types(settings)
     data_options = {name: value for name, value in options.items() if name in task.data_options}
     dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
     spec = task.tokenizer if settings.tokenizer is None else settings.tokenizer
@@ -166,16 +170,19 @@ def _turn_rules(
 ) -> _Turns:
     """The rules of several turns, from the settings and the interaction of the id, which needs so much room as plain text."""
     tools = get_tools(settings.tools) if settings.tools else []
-    if isinstance(settings.interaction, str):
-        named: Any = import_attribute(settings.interaction, "interaction")
-        interaction = cast("Interaction", named() if isinstance(named, type) else named)
-    elif settings.interaction is not None:
-        interaction = settings.interaction
+    if settings.interaction is not None:
+        interaction = cast("Interaction", settings.interaction)
     if not tools and interaction is None:
         for name in ("max_inserted_tokens", "max_turns", "summarize_after", "drop_results_after"):
             if getattr(settings, name) not in (None, 0):
                 raise InvalidArgumentError(f"{name} is for episodes of several turns: give tools= or interaction=, too")
         return _Turns()
+    if settings.max_inserted_tokens is not None and settings.max_inserted_tokens < 1:
+        given = [f"{name}=" for name in ("tools", "interaction") if getattr(settings, name)]
+        raise InvalidArgumentError(
+            f"max_inserted_tokens must be at least 1 with {' and '.join(given) or 'the interaction of this environment'}, "
+            f"whose replies are inserted; got {settings.max_inserted_tokens}"
+        )
     dialogue = get_dialogue(settings.dialogue, tokenizer, [tool_schema(tool) for tool in tools])
     plain = isinstance(dialogue, PlainDialogue)
     enough = room if room and plain and not tools else max(room, _INSERTED_TOKENS)
@@ -193,6 +200,24 @@ def _turn_rules(
 
 
 _INSERTED_TOKENS = 1024
+
+
+def _named_interaction(path: str) -> Interaction:
+    """The interaction that `module:attribute` names; a class is made without arguments.
+
+    Raises:
+        InvalidArgumentError: If a class needs arguments.
+    """
+    named: Any = import_attribute(path, "interaction")
+    if not isinstance(named, type):
+        return cast("Interaction", named)
+    try:
+        inspect.signature(named).bind()
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"the interaction {path!r} is a class that can't be made without arguments: {error}; name a function or an object"
+        ) from error
+    return cast("Interaction", named())
 
 
 def _kept_short(

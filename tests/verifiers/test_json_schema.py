@@ -98,6 +98,14 @@ def test_an_expected_value_is_compared_as_json(judge: Judge) -> None:
         ({"schema": {1, 2}}, "the reference must be a JSON schema"),
         ([PERSON], "a schema is an object, true or false, got list"),
         (None, "a schema is an object, true or false, got NoneType"),
+        ({"schema": PERSON, "expcted": {"age": 3}}, "unknown key 'expcted'. Did you mean 'expected'?"),
+        ('{"shema": {"type": "object"}, "expected": {"age": 3}}', "unknown key 'shema'. Did you mean 'schema'?"),
+        ({"schema": "http://json-schema.org/draft-07/schema#", "type": "object"}, "unknown key 'type'"),
+        ({"expected": {"age": 3}}, "the key 'schema' is missing"),
+        ({"shema": PERSON, "expcted": {"age": 3}}, "JSON Schema ignores its keys 'shema', 'expcted'"),
+        ({"typ": "object", "title": "a person"}, "JSON Schema ignores its keys 'typ'"),
+        ({"schema": {"typ": "object"}, "expected": {"age": 3}}, "JSON Schema ignores its keys 'typ'"),
+        ({"prefixItems": [], "$schema": "http://json-schema.org/draft-07/schema#"}, "ignores its keys 'prefixItems'"),
     ],
 )
 @pytest.mark.parametrize("completion", ['{"age": 3}', "no JSON"])
@@ -108,6 +116,21 @@ def test_a_schema_that_nothing_can_be_judged_by_is_an_error(
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert complaint in str(verdict.detail["error"])
     assert verdict.detail["unreadable_reference"] is True
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        True,
+        {"title": "anything", "$comment": "by intent"},
+        {"type": "object", "x-order": 1, "propertis": {}},
+        {"schema": {"type": "object", "schema": "of its own", "expected": 1}},
+        {"$schema": "http://json-schema.org/draft-03/schema#", "disallow": "string"},
+    ],
+)
+def test_what_json_schema_ignores_may_stand_in_a_schema(judge: Judge, schema: object) -> None:
+    assert judge('{"age": 3}', schema).outcome is Outcome.CORRECT
 
 
 def test_references_inside_the_schema_are_followed(judge: Judge) -> None:

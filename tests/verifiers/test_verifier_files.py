@@ -61,7 +61,7 @@ def test_the_one_liner_reads_a_file_that_changed(write):
         ('verifier = "mth"', r"mine.toml: unknown verifier 'mth'.*'math'"),
         (
             'verifier = "numeric"\nwhoel = true',
-            r"mine.toml: the verifier 'numeric' does not take these arguments: .*'whoel'",
+            r"mine.toml: the verifier 'numeric' got an unexpected keyword argument 'whoel'. Did you mean 'whole'",
         ),
         ("verifier = 3", r"mine.toml: the key 'verifier' must be a verifier's name"),
         ('verifier = "other.toml"', r"mine.toml: the key 'verifier' must be a verifier's name"),

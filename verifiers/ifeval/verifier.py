@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from verifiers._settings import check_arguments
 from verifiers.answers import after_thinking, without_special_tokens
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, unknown_name
 from verifiers.ifeval.reference import Instruction, read_instructions
@@ -37,8 +38,7 @@ class IFEvalVerifier:
     def __init__(self, mode: Mode = "strict", *, partial_credit: bool = False) -> None:
         if mode not in get_args(Mode):
             raise unknown_name("mode", mode, get_args(Mode))
-        if not isinstance(partial_credit, bool):
-            raise InvalidArgumentError(f"partial_credit must be True or False, got {partial_credit!r}")
+        check_arguments(bool, partial_credit=partial_credit)
         self._mode = mode
         self._partial_credit = partial_credit
 

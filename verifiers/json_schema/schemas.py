@@ -5,9 +5,36 @@ from __future__ import annotations
 import copy
 import re
 import warnings
+from collections.abc import Container
 from typing import Any
 
 from verifiers.json_schema.formats import FORMATS
+
+_UNFAILING = frozenset(
+    [
+        "$anchor",
+        "$comment",
+        "$defs",
+        "$dynamicAnchor",
+        "$id",
+        "$recursiveAnchor",
+        "$schema",
+        "$vocabulary",
+        "contentEncoding",
+        "contentMediaType",
+        "contentSchema",
+        "default",
+        "definitions",
+        "deprecated",
+        "description",
+        "examples",
+        "id",
+        "readOnly",
+        "title",
+        "writeOnly",
+    ]
+)
+"""Keywords of any draft that name, describe or define something, so that no value can fail them."""
 
 
 class SchemaError(ValueError):
@@ -18,8 +45,8 @@ def validator_of(schema: object) -> Any:
     """A validator of `jsonschema` for a schema.
 
     Raises:
-        SchemaError: If it is no valid schema, names an unknown dialect, refers to what it does not contain, or has a pattern
-            that Python can't read.
+        SchemaError: If it is no valid schema, names an unknown dialect, has unknown keywords and none that a value can fail,
+            refers to what it does not contain, or has a pattern that Python can't read.
     """
     import jsonschema
     from jsonschema.validators import validator_for
@@ -34,9 +61,24 @@ def validator_of(schema: object) -> Any:
         cls.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))  # patterns are read below
     except jsonschema.SchemaError as error:
         raise SchemaError(f"not a valid schema: {error.message} at {error.json_path}") from error
+    if isinstance(schema, dict):
+        _check_keywords(schema, cls.VALIDATORS)
     own = copy.deepcopy(schema)
     registry = _inside(own, cls)
     return cls(own, registry=registry, format_checker=_format_checker(jsonschema))
+
+
+def _check_keywords(schema: dict[str, Any], failing: Container[str]) -> None:
+    """Refuse a schema that any value fits because its keywords are misspelt, or because it is no schema at all.
+
+    JSON Schema ignores a keyword that it does not know, so beside one that a value can fail any other may stand.
+    """
+    unknown = [name for name in schema if name not in _UNFAILING]
+    if unknown and not any(name in failing for name in unknown):
+        raise SchemaError(
+            f"any JSON would fit, since JSON Schema ignores its keys {', '.join(map(repr, unknown[:5]))}; expected a keyword "
+            "that a value can fail, such as 'type', or in place of a schema an object with the keys 'schema' and 'expected'"
+        )
 
 
 def _inside(schema: Any, cls: Any) -> Any:

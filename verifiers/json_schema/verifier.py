@@ -12,7 +12,7 @@ from typing import Any, cast
 from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
 from verifiers.answers import after_thinking, without_special_tokens
-from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency, unknown_name
 from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -25,7 +25,8 @@ class JSONSchemaVerifier:
     """A completion is correct when its JSON fits the schema, and is the expected value where one is given.
 
     The reference is a JSON Schema (drafts 3 to 2020-12, as `$schema` says; 2020-12 where it says nothing), as an object or as
-    JSON text; or an object with the keys `schema` and, optionally, `expected`, and no others.
+    JSON text; or an object with the keys `schema` and, optionally, `expected`, and no others. What is neither is
+    an error: one of these keys beside others, or unknown keywords alone, as misspelt ones are, which any JSON would fit.
 
     What follows the last `</think>` is the response. Its JSON is all of it if it begins as an object or an array, else the
     content of its last fenced block, else all of it if that is JSON; without any of these the verdict is `NO_ANSWER`. JSON is
@@ -115,12 +116,24 @@ class JSONSchemaVerifier:
         return functools.partial(type(self), **self._arguments), ()
 
 
+_PAIR = ("schema", "expected")
+
+
+def _check_pair(content: Mapping[str, Any]) -> None:
+    for name in content:
+        if name not in _PAIR:
+            raise ValueError(str(unknown_name("key", name, _PAIR)))
+    if "schema" not in content:
+        raise ValueError("the key 'schema' is missing")
+
+
 def _schema_of(problem: Problem) -> list[Any]:
     """The schema as JSON text, and the expected value behind it where there is one."""
     reference = problem.reference
     try:
         content = read_json(reference) if isinstance(reference, str) else reference
-        if isinstance(content, Mapping) and "schema" in content and content.keys() <= {"schema", "expected"}:
+        if isinstance(content, Mapping) and not content.keys().isdisjoint(_PAIR):  # neither is a keyword of a schema
+            _check_pair(content)
             given = content["schema"]
             schema = read_json(given) if isinstance(given, str) else given
             expected = [content["expected"]] if "expected" in content else []

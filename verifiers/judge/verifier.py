@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from verifiers._settings import is_number, is_whole_number
+from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.judge.presets import PRESETS, Preset, Route
 from verifiers.judge.prompt import JudgePrompt
@@ -86,6 +86,8 @@ class JudgeVerifier:
         backoff_s: float = 0.5,
         concurrency: int = 32,
     ) -> None:
+        check_arguments(bool, logprobs=logprobs)
+        check_arguments(str | None, preset=preset, system=system, pattern=pattern, api_key=api_key)
         defaults = _preset(preset, logprobs)
         text = _prompt(preset, prompt, defaults)
         route = defaults.route if route is None else route

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from verifiers._settings import check_arguments
 from verifiers.errors import InvalidArgumentError, unknown_argument
 from verifiers.math._stack import with_room
 from verifiers.math.answer_form import objection
@@ -106,6 +107,7 @@ class MathVerifier:
         for name in options:
             if name not in known:
                 raise unknown_argument("the math verifier", name, [*known, *_SETTINGS])
+        check_arguments(str | None, preset=preset)
         defaults = preset_named(preset)
         self.extraction = extraction_named(defaults.extraction if extraction is None else extraction)
         self.options = ComparisonOptions(**{**defaults.options, **options})

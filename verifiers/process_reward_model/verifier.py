@@ -18,6 +18,7 @@ from verifiers._models import (
     token_limit,
     wrong_length,
 )
+from verifiers._settings import check_arguments
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.process_reward_model.heads import Head, StepModel
 from verifiers.process_reward_model.layouts import (
@@ -120,8 +121,8 @@ class ProcessRewardModelVerifier:
         device: str | torch.device | None = None,
     ) -> None:
         check_sizes(batch_size=batch_size, max_tokens=max_tokens)
-        if reduction not in _REDUCTIONS:
-            raise unknown_name("reduction", reduction, _REDUCTIONS)
+        check_arguments(StepReduction, reduction=reduction)
+        check_arguments(str | None, preset=preset)
         if not isinstance(model, str | PathLike):
             raise InvalidArgumentError(
                 f"model must be the path of a folder or a Hugging Face hub name, got {model!r:.100}"

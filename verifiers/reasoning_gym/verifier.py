@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from verifiers._settings import is_number, is_whole_number
+from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.answers import after_thinking, last_tagged, without_special_tokens
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierFailureError, unknown_name
 from verifiers.reasoning_gym.problems import ask, refusal, request_of, require_reasoning_gym, runner
@@ -59,6 +59,7 @@ class ReasoningGymVerifier:
         partial_credit: bool = True,
     ) -> None:
         require_reasoning_gym("the verifier 'reasoning_gym'")
+        check_arguments(bool, partial_credit=partial_credit)
         if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
             raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
         if not (is_whole_number(memory_mib) and memory_mib >= 512):

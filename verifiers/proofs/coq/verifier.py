@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, get_args
 
-from verifiers._settings import is_number, is_whole_number
+from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, SandboxUnavailableError, UnreadableReferenceError, unknown_name
 from verifiers.proofs.coq.goal import CoqGoal, PreparedGoal
 from verifiers.proofs.coq.steps import RefusedError, Steps
@@ -69,6 +69,8 @@ class CoqVerifier:
     ) -> None:
         if isolation not in get_args(Isolation):
             raise unknown_name("isolation", isolation, get_args(Isolation))
+        check_arguments(float, timeout_s=timeout_s)
+        check_arguments(int, memory_mib=memory_mib, output_mib=output_mib)
         for name, seconds in (("timeout_s", timeout_s), ("wall_s", wall_s)):
             if seconds is not None and not (is_number(seconds) and 0 < seconds < math.inf):
                 raise InvalidArgumentError(f"{name} must be a positive finite number, got {seconds!r}")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from verifiers._http import ServerError
-from verifiers._settings import is_number, is_whole_number
+from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.proofs.extraction import last_block
 from verifiers.proofs.lean.goal import LeanGoal, ProofError
@@ -52,6 +52,7 @@ class LeanVerifier:
 
     def __init__(self, url: str, *, api_key: str | None = None, timeout_s: float = 60.0, concurrency: int = 8) -> None:
         _check_settings(url, timeout_s, concurrency)
+        check_arguments(str | None, api_key=api_key)
         self._url = url
         self._concurrency = concurrency
         self._server = LeanServer(url, None if api_key is None else secret(api_key), timeout_s)

@@ -1,0 +1,182 @@
+"""What every built-in verifier says to an argument that it can't take, before it judges anything."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import verifiers
+from verifiers import InvalidArgumentError, MissingDependencyError, UnknownArgumentError, UnknownNameError
+from verifiers._settings import check_arguments, is_number
+from verifiers.registry import _BUILT_IN, _named_object
+from verifiers.types import Verifier
+
+PARTS = {"parts": ["exact", "exact"]}
+REQUIRED: dict[str, dict[str, Any]] = {
+    "by_metadata": {"parts": {"a": "exact"}, "key": "kind"},
+    "ensemble": PARTS,
+    "first": PARTS,
+    "format": {"structure": "think"},
+    "gate": PARTS,
+    "hybrid": {"rule": "exact", "judge": "exact"},
+    "judge": {"model": "m", "base_url": "http://localhost:1/v1"},
+    "lean": {"url": "http://localhost:1"},
+    "length_penalty": {"free": 1, "limit": 2},
+    "process_reward_model": {"model": "no-such-model", "preset": "math-shepherd"},
+    "ray": {"of": "exact"},
+    "reward_model": {"model": "no-such-model", "server": "http://localhost:1"},
+    "weighted_sum": PARTS,
+    "with_gold": {"proxy": "exact", "gold": "exact"},
+    "with_timeout": {"part": "exact", "seconds": 1},
+}
+"""Arguments without which a verifier can't be made."""
+PLAIN = ("bool", "int", "int | None", "float", "float | None")
+
+
+def plain_arguments() -> list[Any]:
+    """Every argument of a built-in verifier that is a bool or a number; those of unit tests have tests of their own."""
+    return [
+        pytest.param(name, parameter.name, parameter.annotation, id=f"{name}-{parameter.name}")
+        for name in _BUILT_IN
+        for parameter in inspect.signature(_named_object(name)).parameters.values()  # type: ignore[arg-type]
+        if parameter.annotation in PLAIN and name != "unit_tests"
+    ]
+
+
+@pytest.mark.parametrize(("name", "argument", "annotation"), plain_arguments())
+@pytest.mark.parametrize("value", ["no", "False", "", [], {"a": 1}])
+def test_a_bool_is_a_bool_and_a_number_a_number(name: str, argument: str, annotation: str, value: object) -> None:
+    try:
+        with pytest.raises(InvalidArgumentError) as raised:
+            verifiers.make(name, **{**REQUIRED.get(name, {}), argument: value})
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+    assert argument in str(raised.value)
+    assert repr(value) in str(raised.value)
+    if annotation == "bool":
+        assert str(raised.value) == f"{argument} must be True or False, got {value!r}"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("numeric", {"rel_tol": "a"}, "rel_tol must be a finite number of at least 0, got 'a'"),
+        ("numeric", {"abs_tol": None}, "abs_tol must be a finite number of at least 0, got None"),
+        ("numeric", {"abs_tol": "0.1"}, "abs_tol must be a finite number of at least 0, got '0.1'"),
+        ("numeric", {"whole": 1}, "whole must be True or False, got 1"),
+        ("exact", {"strip": None}, "strip must be True or False, got None"),
+        ("by_metadata", {"key": ["kind"]}, "key must be text, got ['kind']"),
+        ("first", {"when": "always"}, "when must be a mapping from text to a function or None, got 'always'"),
+        (
+            "first",
+            {"when": {"0": "always"}},
+            "when must be a mapping from text to a function or None, got {'0': 'always'}",
+        ),
+        ("judge", {"system": 3}, "system must be text or None, got 3"),
+        ("judge", {"preset": ["reasoned"]}, "preset must be text or None, got ['reasoned']"),
+        ("math", {"preset": ["dapo"]}, "preset must be text or None, got ['dapo']"),
+        ("with_timeout", {"workers": None}, "workers must be a whole number, got None"),
+    ],
+)
+def test_what_an_argument_must_be_is_said(name: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError) as raised:
+        verifiers.make(name, **{**REQUIRED.get(name, {}), **arguments})
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "hint"),
+    [
+        ("numeric", "rell_tol", "Did you mean 'rel_tol'? Known: abs_tol, literal_only, rel_tol, whole."),
+        ("exact", "stripp", "Did you mean 'strip'? Known: casefold, collapse_spaces, strip."),
+        ("choice", "letters", "Known: none."),
+        ("unit_tests", "timeout", "Did you mean 'timeout_s'? Known:"),
+        ("judge", "modell", "Did you mean 'model'? Known: api_key,"),
+        ("math", "reltol", "Did you mean 'rel_tol'? Known: abs_tol,"),
+    ],
+)
+def test_an_unknown_argument_is_named_with_those_that_are_known(name: str, argument: str, hint: str) -> None:
+    with pytest.raises(UnknownArgumentError) as raised:
+        verifiers.make(name, **{argument: 1})
+    assert f"got an unexpected keyword argument {argument!r}. {hint}" in str(raised.value)
+
+
+def test_a_factory_that_takes_anything_gets_it_and_one_that_lacks_an_argument_says_so() -> None:
+    @verifiers.factory
+    def anything(first: object, /, second: object, **others: object) -> Callable[[str, object], bool]:
+        return lambda completion, problem: True
+
+    with pytest.raises(UnknownArgumentError, match="missing a required argument: 'first'"):
+        verifiers.make(anything, second=1, third=2)
+
+    @verifiers.factory
+    def named(first: object = 0, /, *, second: object) -> Callable[[str, object], bool]:
+        return lambda completion, problem: True
+
+    with pytest.raises(UnknownArgumentError, match=r"'first'\. Known: second\."):
+        verifiers.make(named, first=1, second=2)
+
+
+def test_a_function_is_checked_by_what_it_is_called_with() -> None:
+    check_arguments(Verifier | None, judge=lambda completion, problem: True, rule=None)
+    check_arguments(Verifier, judge=verifiers.make("exact"), rule=max)
+    with pytest.raises(
+        InvalidArgumentError, match=r"^judge must be a function \(completion, problem\) or None, got <func"
+    ):
+        check_arguments(Verifier | None, judge=lambda completion: True)
+
+
+def test_a_number_is_one_that_a_float_can_hold() -> None:
+    assert is_number(10**300)
+    assert not is_number(10**400)
+    with pytest.raises(InvalidArgumentError, match=r"^rel_tol must be .*, got 1000"):
+        verifiers.make("numeric", rel_tol=10**400)
+
+
+# Names of attributes
+
+MODULE = """
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+from verifiers.numeric import NumericVerifier
+
+LIMIT = 3
+NAME = "strict"
+strict_numbers = NumericVerifier(whole=True)
+problems = []
+
+
+@dataclass
+class Strict:
+    whole: bool = True
+
+
+def lenient(completion, problem):
+    return True
+"""
+
+
+def test_a_misspelt_attribute_is_told_what_the_module_itself_defines(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_judges.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UnknownNameError) as raised:
+        verifiers.import_attribute("own_judges:leniant", "verifier")
+    assert str(raised.value).endswith("Did you mean 'lenient'? Known: Strict, lenient, problems, strict_numbers.")
+
+
+def test_a_package_offers_what_its_modules_define() -> None:
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'JudgeVerifier'\? Known: JudgeVerifier, .*Preset\."):
+        verifiers.import_attribute("verifiers.judge:JudgeVerifer", "verifier")
+
+
+def test_what_is_no_path_is_named_by_its_article() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^expected an interaction as module:attribute, .*, got 'foo'$"):
+        verifiers.import_attribute("foo", "interaction")
