@@ -10,30 +10,11 @@ from typing import Any
 
 from verifiers.json_schema.formats import FORMATS
 
-_UNFAILING = frozenset(
-    [
-        "$anchor",
-        "$comment",
-        "$defs",
-        "$dynamicAnchor",
-        "$id",
-        "$recursiveAnchor",
-        "$schema",
-        "$vocabulary",
-        "contentEncoding",
-        "contentMediaType",
-        "contentSchema",
-        "default",
-        "definitions",
-        "deprecated",
-        "description",
-        "examples",
-        "id",
-        "readOnly",
-        "title",
-        "writeOnly",
-    ]
-)
+_UNFAILING = {
+    *("$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary"),
+    *("contentEncoding", "contentMediaType", "contentSchema", "default", "definitions", "deprecated", "description"),
+    *("examples", "id", "readOnly", "title", "writeOnly"),
+}
 """Keywords of any draft that name, describe or define something, so that no value can fail them."""
 
 

@@ -25,8 +25,8 @@ class JSONSchemaVerifier:
     """A completion is correct when its JSON fits the schema, and is the expected value where one is given.
 
     The reference is a JSON Schema (drafts 3 to 2020-12, as `$schema` says; 2020-12 where it says nothing), as an object or as
-    JSON text; or an object with the keys `schema` and, optionally, `expected`, and no others. What is neither is
-    an error: one of these keys beside others, or unknown keywords alone, as misspelt ones are, which any JSON would fit.
+    JSON text; or an object with the keys `schema` and, optionally, `expected`, and no others. What is neither is an error: one
+    of these keys beside others, or unknown keywords alone, as misspelt ones are, which any JSON would fit.
 
     What follows the last `</think>` is the response. Its JSON is all of it if it begins as an object or an array, else the
     content of its last fenced block, else all of it if that is JSON; without any of these the verdict is `NO_ANSWER`. JSON is
