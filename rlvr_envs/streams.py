@@ -57,7 +57,7 @@ class Rules:
 
     Raises:
         InvalidArgumentError: If a limit is not positive, or a stop is neither text nor a token of the vocabulary, or a
-            fixed mask of legal tokens is of another vocabulary.
+            fixed mask of legal tokens is of another vocabulary, or a function can't be called as it will be.
     """
 
     tokenizer: Tokenizer
