@@ -449,7 +449,7 @@ def test_every_command_and_none_else_is_driven() -> None:
         (("train", "grpo", "--env", "Sort", "--hidden", "8"), 2, "Sort-v0 shows tokens, which a language model reads"),
         (("train", "gdpo", "--env", "CartPole-v1"), 2, "GDPO needs a score of several parts, which only"),
         (("train", "gdpo", "--env", "Sort"), 2, "GDPO needs a score of several parts, the same in every verdict"),
-        (("train", "grpo", "--env", "Sort", "--verifier-args", "a=1"), 2, "but no verifier: name it, too"),
+        (("train", "grpo", "--env", "Sort", "--verifier-args", "a=1"), 2, "of no verifier: name it with --verifier"),
         (("compare",), 2, "a comparison takes at least two runs, folders that rlvr eval has written; got 0"),
         (("grade", ".", "--env", "Sort"), 2, ". is a folder, no file of completions: name one in a format of"),
         (

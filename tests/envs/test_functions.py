@@ -62,6 +62,11 @@ def test_a_function_that_takes_something_else_is_refused(name: str, parameters: 
         TokenVectorEnv(streams(**{name: value}))
 
 
+def test_what_is_no_verifier_is_refused_in_words() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^verifier must be text or a class or a function or .*, got 3$"):
+        gymnasium.make(ID, verifier=3)
+
+
 def test_what_can_be_called_so_is_taken() -> None:
     class Ends:
         def __call__(self, *arguments: object, **named: object) -> bool:

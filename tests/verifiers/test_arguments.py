@@ -37,12 +37,12 @@ PLAIN = ("bool", "int", "int | None", "float", "float | None")
 
 
 def plain_arguments() -> list[Any]:
-    """Every argument of a built-in verifier that is a bool or a number; those of unit tests have tests of their own."""
+    """Every argument of a built-in verifier that is a bool or a number."""
     return [
         pytest.param(name, parameter.name, parameter.annotation, id=f"{name}-{parameter.name}")
         for name in _BUILT_IN
         for parameter in inspect.signature(_named_object(name)).parameters.values()  # type: ignore[arg-type]
-        if parameter.annotation in PLAIN and name != "unit_tests"
+        if parameter.annotation in PLAIN
     ]
 
 
