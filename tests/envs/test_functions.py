@@ -52,7 +52,7 @@ def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ],
 )
 @pytest.mark.parametrize("value", [ONE, 3])
-def test_a_function_that_takes_something_else_is_refused(name: str, parameters: str, value: object) -> None:
+def test_a_function_that_takes_something_else_is_refused(name: str, parameters: str, value: Any) -> None:
     message = rf"^{name} must be a function \({parameters}\)( or text)? or None, got (<function|3)"
     with pytest.raises(InvalidArgumentError, match=message):
         gymnasium.make(ID, **{name: value})
@@ -83,7 +83,7 @@ def test_what_can_be_called_so_is_taken() -> None:
 def test_a_named_interaction_is_checked_too(own_module: str) -> None:
     for name in ("ends", "Answers"):
         gymnasium.make(ID, interaction=f"{own_module}:{name}")
-    for tools in ((), (from_calculator,)):
+    for tools in ((), (calculate,)):
         with pytest.raises(InvalidArgumentError, match=r"^interaction must be a function \(turns, problem\)"):
             gymnasium.make(ID, interaction=f"{own_module}:of_turns", tools=tools)
     with pytest.raises(InvalidArgumentError, match=r"Named' is a class that can't be made without arguments: .*'name'"):
@@ -97,7 +97,7 @@ def test_a_misspelt_interaction_is_told_what_its_module_defines(own_module: str)
         gymnasium.make(ID, interaction="foo")
 
 
-def from_calculator(expression: str) -> str:
+def calculate(expression: str) -> str:
     """Calculate.
 
     Args:
@@ -109,9 +109,9 @@ def from_calculator(expression: str) -> str:
 @pytest.mark.parametrize(
     ("env_id", "given", "with_what"),
     [
-        (ID, {"tools": [from_calculator]}, "tools="),
+        (ID, {"tools": [calculate]}, "tools="),
         (ID, {"interaction": lambda turns, problem: None}, "interaction="),
-        (ID, {"tools": [from_calculator], "interaction": lambda turns, problem: None}, "tools= and interaction="),
+        (ID, {"tools": [calculate], "interaction": lambda turns, problem: None}, "tools= and interaction="),
         ("rlvr/TicTacToe-v0", {}, "the interaction of this environment"),
     ],
 )
