@@ -10,7 +10,8 @@ Every error is one line on standard error. The exit code is
 | 70 | a bug in rlvr-envs |
 | 130, 143 | interrupted; stopped by SIGTERM, for commands that save their work |
 
-With the environment variable `RLVR_TRACEBACK=1` the traceback is printed before the error.
+A file that is there and holds something else than expected is a failure, 1. With the environment variable
+`RLVR_TRACEBACK=1` the traceback is printed before the error.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def with_option_names(message: str, command: type, arguments: Sequence[str]) -> 
     names = [option.name[2:].replace("-", "_") for option in _options(command) if not option.positional]
     said = [name for name in names if f"--{name.replace('_', '-')}" in message]
     for name in {*names} - {*typed, *said}:
-        message = re.sub(rf"(?<![\w./=`'-])`?{name}(={_VALUE})?`?(?![\w(=`']|\.\w)", _as_option(name), message)
+        message = re.sub(rf"(?<![\w./=`'-])(?<!\w\()`?{name}(={_VALUE})?`?(?![\w(=`']|\.\w)", _as_option(name), message)
     return message
 
 

@@ -681,6 +681,7 @@ def test_output_that_nobody_reads_or_that_does_not_fit_is_no_traceback() -> None
         ),
         ("set learner=LearnerConfig()", (), "set learner=LearnerConfig()"),
         ("max_tokens must be at least 1", ("--verifier-args", "max_tokens=0"), "max_tokens must be at least 1"),
+        ("is called as f(epochs=1)", (), "is called as f(epochs=1)"),
         ("resume it (--resume, resume=True)", (), "resume it (--resume, resume=True)"),
     ],
 )
