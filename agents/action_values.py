@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.config import no_effect
 from agents.tabular import TabularAgent, TabularConfig, Transition
 from verifiers import InvalidArgumentError
 
@@ -47,6 +48,15 @@ class ActionValueConfig(TabularConfig):
             raise InvalidArgumentError(f"epsilon_steps must be at least 1, got {self.epsilon_steps}")
         if not math.isfinite(self.initial_value):
             raise InvalidArgumentError(f"initial_value must be finite, got {self.initial_value}")
+
+    def check_effects(self) -> None:
+        """Reject settings of exploration without effect, and exploration that grows."""
+        if self.epsilon_end is None and self.epsilon_steps != type(self).epsilon_steps:
+            raise no_effect("epsilon_steps", self.epsilon_steps, "epsilon stays as it is: set epsilon_end")
+        if self.epsilon_end is not None and self.epsilon_end > self.epsilon:
+            raise InvalidArgumentError(
+                f"epsilon_end must be at most epsilon={self.epsilon}, from which exploration falls, got {self.epsilon_end}"
+            )
 
 
 class ActionValueAgent(TabularAgent):

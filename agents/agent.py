@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.batch import Batch, make_batch, require_equal_groups
-from agents.config import AgentConfig
+from agents.config import AgentConfig, no_effect
 from agents.distributed.parts import whole_state
 from agents.distributed.ranks import MOST_GATHERING, Ranks, Sharding, active_ranks
 from agents.distributed.requirements import check_sharding, objection_to_rows
@@ -151,6 +151,14 @@ class Agent(abc.ABC):
                 f"carried_groups={config.carried_groups} interrupts the episodes of a step, and {type(self).__name__} plays a "
                 "step in a way of its own: leave `carried_groups` out"
             )
+        for name in ("importance_cap", "importance_floor"):
+            default = getattr(type(config), name)
+            if getattr(config, name) != default and self._correction() is Correction.NONE:
+                raise no_effect(
+                    name,
+                    getattr(config, name),
+                    "the policy itself samples, with the weights that learn: set importance_correction, or a lag",
+                )
         objection = objection_to_rows(self) if self.ranks.gathers == "rows" else None
         if objection is not None:
             raise InvalidArgumentError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
@@ -25,6 +25,17 @@ MAX_COMPLETIONS = 1_000_000
 
 _MOST_LAG = 1000
 """Batches sampled ahead are kept in memory and in checkpoints."""
+
+
+def no_effect(name: str, value: object, otherwise: str) -> InvalidArgumentError:
+    """The error about a setting without effect.
+
+    Args:
+        name: The setting.
+        value: What it was set to.
+        otherwise: Why it has no effect, and what to set so that it has one.
+    """
+    return InvalidArgumentError(f"{name}={value} has no effect, since {otherwise}, or leave it out")
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,9 @@ class AgentConfig:
     control: ClassVar[Mapping[str, Any]] = {}
     """The defaults of `for_control` that are an agent's own."""
 
+    own_uses: ClassVar[frozenset[str]] = frozenset()
+    """Shared settings that an agent's own code reads, so that they have an effect whatever the other settings are."""
+
     learns_values: ClassVar[bool] = False
     """Whether the policy's own outputs are values, so that a truncated episode can go on without a critic."""
 
@@ -158,12 +172,6 @@ class AgentConfig:
                 f"carried_groups must be from 0 to problems_per_step={self.problems_per_step}, so that the groups carried to a "
                 f"step fit into its batch, got {self.carried_groups}"
             )
-        unused = [name for name in _OF_CARRIED if getattr(self, name) != getattr(AgentConfig, name)]
-        if unused and not self.carried_groups:
-            raise InvalidArgumentError(
-                f"{unused[0]}={getattr(self, unused[0])} has no effect, since no groups are carried over updates: set "
-                "carried_groups, or leave it out"
-            )
         if not 0 <= self.importance_floor <= 1:
             raise InvalidArgumentError(
                 f"importance_floor must be from 0 to 1, the weight of on-policy samples, got {self.importance_floor}"
@@ -186,12 +194,26 @@ class AgentConfig:
             )
         if self.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM and self.max_tokens is None:
             raise InvalidArgumentError(
-                f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length: set it (--max-tokens) to the "
+                f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length: set it to the "
                 "most tokens of a completion, such as the environment's max_new_tokens"
             )
         self._check_truncation()
         self._check_kl()
         self.entropy_schedule()  # raises if the settings are inconsistent
+        self._check_effects()
+
+    def _check_effects(self) -> None:
+        """Reject settings that differ from this agent's defaults and have no effect."""
+        if self.learner.schedule_steps is not None and not self.has_schedule:
+            raise InvalidArgumentError(
+                f"schedule_steps={self.learner.schedule_steps} has no effect, since nothing changes on a schedule: set "
+                "schedule, kl_coefficient_end or entropy_coefficient_end, or leave it out"
+            )
+        defaults = {setting.name: setting.default for setting in dataclasses.fields(self)}
+        for name, (is_used, otherwise) in _USED_IF.items():
+            value = getattr(self, name)
+            if value != defaults[name] and name not in self.own_uses and not is_used(self):
+                raise no_effect(name, value, otherwise)
 
     def _check_truncation(self) -> None:
         if self.truncation is Truncation.BOOTSTRAP and self.critic is None and not self.learns_values:
@@ -257,6 +279,12 @@ class AgentConfig:
         """Whether a reference policy is kept."""
         return self.has_kl_term or self.measure_kl
 
+    @property
+    def has_schedule(self) -> bool:
+        """Whether a setting changes over the run, until `schedule_steps`."""
+        ends = (self.kl_coefficient_end, self.entropy_coefficient_end)
+        return self.learner.schedule != "constant" or any(end is not None for end in ends)
+
     def for_model(self, model: Any) -> Self:
         """Return these settings with the learning rate chosen for a torch model, if none is set and one is needed."""
         return dataclasses.replace(self, learner=self.learner.for_model(model))
@@ -278,6 +306,7 @@ class AgentConfig:
         return Schedule(start, end, "linear", steps)
 
 
+_Use = tuple[Callable[[AgentConfig], bool], str]
 _CHOICES: dict[str, type[enum.StrEnum]] = {
     "aggregation": Aggregation,
     "truncation": Truncation,
@@ -285,7 +314,54 @@ _CHOICES: dict[str, type[enum.StrEnum]] = {
     "importance_correction": Correction,
 }
 _AT_LEAST_1 = ("problems_per_step", "group_size", "epochs", "minibatches", "segment_tokens", "max_carried_steps")
-_OF_CARRIED = ("segment_tokens", "max_carried_steps")
-"""Settings that only `carried_groups` uses."""
+_CARRIED: _Use = (
+    lambda config: config.carried_groups > 0,
+    "no groups are carried over updates: set carried_groups",
+)
+_KL: _Use = (
+    lambda config: config.has_kl_term,
+    "the divergence from the reference policy has no weight: set kl_coefficient",
+)
+_IMPORTANCE: _Use = (
+    lambda config: config.importance_correction is not Correction.NONE,
+    "importance_correction='none' gives every token the weight 1: choose another",
+)
+_USED_IF: dict[str, _Use] = {
+    "segment_tokens": _CARRIED,
+    "max_carried_steps": _CARRIED,
+    "kl_estimator": _KL,
+    "kl_placement": _KL,
+    "kl_horizon": (
+        lambda config: config.kl_target is not None,
+        "nothing adapts the weight of the divergence: set kl_target",
+    ),
+    "reference_sync_every": (
+        lambda config: config.needs_reference,
+        "no reference policy is kept: set kl_coefficient",
+    ),
+    "reference_sync_mix": (
+        lambda config: config.reference_sync_every is not None,
+        "the reference policy never moves: set reference_sync_every",
+    ),
+    "truncation_reward": (
+        lambda config: config.truncation is Truncation.FIXED_REWARD,
+        "only the truncation rule 'fixed-reward' pays it: set truncation='fixed-reward'",
+    ),
+    "overlong_margin": (
+        lambda config: config.truncation is Truncation.SOFT_OVERLONG,
+        "only the truncation rule 'soft-overlong' has a margin: set truncation='soft-overlong'",
+    ),
+    "max_tokens": (
+        lambda config: (
+            config.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM
+            or config.truncation is Truncation.SOFT_OVERLONG
+        ),
+        "only aggregation='sequence-mean-token-sum-norm' and truncation='soft-overlong' use it: set one of them (the "
+        "environment's max_new_tokens limits generation)",
+    ),
+    "importance_cap": _IMPORTANCE,
+    "importance_floor": _IMPORTANCE,
+}
+"""When a setting has an effect, and why it has none otherwise, with what to set."""
 _OPTIONAL = {"importance_correction"}
 """Enum settings that may be None."""

@@ -97,7 +97,10 @@ class Evaluation:
         if self.oracle:
             notes += f"; {ORACLE_NOTE}"
         about = ", approximately" if self.approximate else ""
-        return f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}] ({counted(self.problems, 'problem')} x {self.samples}{notes})"
+        score = f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}]"
+        if self.rows and self.errored == len(self.rows):
+            score = "unknown"
+        return f"{score} ({counted(self.problems, 'problem')} x {self.samples}{notes})"
 
     @property
     def errored(self) -> int:
@@ -120,6 +123,8 @@ class Evaluation:
         total = len(self.rows)
         if self.errored <= MOST_ERRORED * total:
             return None
+        if self.errored == total:
+            return f"none of the {total} samples has a score, since their verifier broke or their request failed"
         return (
             f"{self.errored} of {total} samples ({self.errored / total:.1%}) have no score, since their verifier broke or "
             "their request failed: the score is that of the others, which may be easier"

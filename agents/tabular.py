@@ -84,6 +84,13 @@ class TabularConfig:
         if self.seed < 0:
             raise InvalidArgumentError(f"seed must be at least 0, got {self.seed}")
 
+    def check_effects(self) -> None:
+        """Reject settings without effect; called before learning begins, so that every saved agent can be loaded.
+
+        Raises:
+            InvalidArgumentError: If there is one; the message names it.
+        """
+
 
 class TabularAgent(abc.ABC):
     """Chooses actions by what it has learned in tables, and learns from its own transitions.
@@ -189,10 +196,11 @@ class TabularAgent(abc.ABC):
             callbacks: Called after each step with its number, from 1, and its metrics.
 
         Raises:
-            InvalidArgumentError: If the agent can't learn in the environment, it has other spaces than the agent, or a number
-                is negative.
+            InvalidArgumentError: If the agent can't learn in the environment, it has other spaces than the agent, a number is
+                negative, or a setting has no effect.
         """
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
+        self.config.check_effects()
         self._check_spaces(env)
 
         def keep() -> None:

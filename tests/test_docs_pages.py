@@ -104,6 +104,7 @@ def test_every_command_has_its_options_on_the_page() -> None:
     text = _read(COMMANDS_PAGE)
     assert re.findall(r"^<!-- options: (\S+) -->$", text, re.MULTILINE) == list(_COMMANDS)
     assert "| `--pass-at` |  | Numbers k for which to report pass@k" in text
+    assert len(re.findall(r"^\| `--learning-rate` \|", text, re.MULTILINE)) == 2, "those of sft and train-rm"
 
 
 def test_every_setting_of_an_algorithm_is_explained() -> None:

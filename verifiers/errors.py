@@ -105,6 +105,8 @@ class RankError(RLVRError, RuntimeError):
 
 _MOST_NAMES = 40
 """How many names an error lists: more than any registry here has, fewer than a module may."""
+_MOST_WITH_HINT = 8
+"""The same beside a suggestion, which a long list would hide."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
@@ -138,9 +140,8 @@ def _nearest(name: object, known: Iterable[str]) -> str:
     swapped = [candidate for candidate in folded if sorted(candidate) == sorted(typed)]
     nearest = swapped or difflib.get_close_matches(typed, folded, n=1, cutoff=0.5)
     hint = f" Did you mean {folded[nearest[0]]!r}?" if nearest else ""
-    shown = ", ".join(names[:_MOST_NAMES]) + (
-        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    )
+    most = _MOST_WITH_HINT if nearest else _MOST_NAMES
+    shown = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
     return f"{hint} Known: {shown or 'none'}."
 
 

@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 _PATIENCE_S = 10.0
+_UNREACHABLE = {"ConnectError", "ConnectTimeout", "ConnectionError", "ReadTimeout"}
+"""Names of the errors of a connection, in the libraries that versions of the hub's connect with."""
+
+
+class HubError(OSError):
+    """The hub can't be reached, or has nothing of a name; the message says all."""
 
 
 def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"]) -> None:
@@ -17,7 +23,7 @@ def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"
     Nothing is asked of a path that exists, nor of what the hub's cache holds a part of: that may be loaded without the hub.
 
     Raises:
-        OSError: If the hub can't be reached, or has nothing of that name that may be read; the message is one line.
+        HubError: If the hub can't be reached, or has nothing of that name that may be read; the message is one line.
     """
     from huggingface_hub import HfApi, constants
     from huggingface_hub.file_download import repo_folder_name
@@ -30,8 +36,12 @@ def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"
             HfApi().repo_info(name, repo_type=repo_type, timeout=_PATIENCE_S)
     except Exception as error:  # of the library that connects, which is another with each version of the hub's
         lines = [line for line in str(error).splitlines() if line]
+        if lines and type(error).__name__ in _UNREACHABLE:
+            raise HubError(
+                f"there is no such folder here, and the hub at {constants.ENDPOINT} can't be reached: {lines[0]}"
+            ) from error
         reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-        raise OSError(
+        raise HubError(
             f"there is no such folder here, and it could not be downloaded from {constants.ENDPOINT}: {reason}"
         ) from error
 

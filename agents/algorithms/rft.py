@@ -83,6 +83,11 @@ class RFTConfig(AgentConfig):
         """Whether the weights of the start are kept."""
         return self.from_start or super().needs_reference
 
+    @property
+    def has_schedule(self) -> bool:
+        """Whether a setting changes over the run, such as the threshold."""
+        return self.threshold_end is not None or super().has_schedule
+
     def threshold_schedule(self, run_steps: int | None = None) -> Schedule:
         """The lowest score over training steps; `run_steps` is the number of optimiser steps of a whole run."""
         return self._schedule(self.threshold, self.threshold_end, run_steps)

@@ -21,7 +21,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from agents.algorithms.config_checks import require_choice
+from agents.algorithms.config_checks import require_choice, require_defaults
 from agents.bandits import BanditAgent
 from agents.tabular import TabularConfig, Transition
 from verifiers import InvalidArgumentError
@@ -46,6 +46,11 @@ class ThompsonConfig(TabularConfig):
         for name in ("noise", "prior_std"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InvalidArgumentError(f"{name} must be finite and greater than 0, got {getattr(self, name)}")
+
+    def check_effects(self) -> None:
+        """Reject settings of normal rewards where rewards are 0 and 1."""
+        if self.rewards == "bernoulli":
+            require_defaults(self, ("noise", "prior_std"), "Rewards of 0 and 1 have none: set rewards='normal'.")
 
 
 class Thompson(BanditAgent):

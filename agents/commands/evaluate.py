@@ -25,7 +25,13 @@ from agents.commands.common import (
     verifier_spec,
     with_options,
 )
-from agents.commands.saved_agents import SavedAgent, check_table_temperature, make_plain, vectorized
+from agents.commands.saved_agents import (
+    SavedAgent,
+    check_table_temperature,
+    make_plain,
+    trained_arguments,
+    vectorized,
+)
 from agents.commands.searches import search_for
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
@@ -40,7 +46,7 @@ from agents.rollouts.vector_adapter import num_problems
 from agents.search.results import Search
 from agents.types import Policy
 from rlvr_envs import environment_id
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, UnknownNameError
 
 if TYPE_CHECKING:
     from agents.tabular import TabularAgent
@@ -157,6 +163,8 @@ class Evaluate:
         ):
             try:
                 result = self._evaluate(env, policy, record, search)
+            except InvalidArgumentError as error:
+                raise self._with_trained_arguments(name, error) from error
             except BaseException:
                 if record.num_samples:
                     TerminalConsole(stderr=True).print(
@@ -187,17 +195,30 @@ class Evaluate:
         """Check all of an evaluation but the model, and a verifier that is given, which the first environment needs too."""
         arguments = env_arguments(self.env_args)
         saved = self._saved_agent()
-        available = (
-            make_vec(name, 1, with_options({"split": self.split}, arguments)).num_problems
-            if saved is None
-            else getattr(make_plain(name, self.split, arguments).unwrapped, "num_problems", None)
-        )
+        try:
+            available = (
+                make_vec(name, 1, with_options({"split": self.split}, arguments)).num_problems
+                if saved is None
+                else getattr(make_plain(name, self.split, arguments).unwrapped, "num_problems", None)
+            )
+        except (InvalidArgumentError, UnknownNameError) as error:
+            raise InvalidArgumentError(f"{name}: {error}") from error
         if self.problems is not None and available is not None and self.problems > available:
             raise InvalidArgumentError(f"--problems {self.problems} is too many: {name} {self.split} has {available}")
         if not (self.resume or self.overwrite) and (folder / MANIFEST).exists():
             raise InvalidArgumentError(
                 f"{folder} holds an evaluation: continue it (--resume), replace it (--overwrite), or choose another folder"
             )
+
+    def _with_trained_arguments(self, name: str, error: InvalidArgumentError) -> InvalidArgumentError:
+        """The error, with the arguments that the model was trained with, if they are others of the same environment."""
+        trained = trained_arguments(self.model, name)
+        if trained is None or sorted(trained) == sorted(redacted_pairs(self.env_args)):
+            return error
+        given = f"--env-args {' '.join(trained)}" if trained else "no --env-args"
+        return InvalidArgumentError(
+            f"{error}. The run was trained with {given}, and rlvr eval does not take these over: give the same arguments"
+        )
 
     def _saved_agent(self) -> SavedAgent | None:
         """The agent to evaluate, where it is no language model.
@@ -307,7 +328,7 @@ class Evaluate:
             f"score {result}",
             f"{f'outcomes {result.outcomes}, ' if result.outcomes else ''}truncated {result.truncated}; written to {out}",
         ]
-        if result.rerun_error is not None:
+        if result.rerun_error is not None and self.temperature > 0:
             lines.insert(
                 3, f"re-run noise {result.rerun_error:.3f}: standard error of the score over samples of these problems"
             )

@@ -134,11 +134,12 @@ def build(
     settings: dict[str, Any] = {
         "problems_per_step": groups,
         "group_size": group_size,
-        "max_tokens": horizon,
         "entropy_coefficient": 0.0,
-        **({} if aggregation is None else {"aggregation": aggregation}),
+        "aggregation": config_cls.aggregation if aggregation is None else aggregation,
         **estimator.settings,
     }
+    if settings["aggregation"] is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM:
+        settings["max_tokens"] = horizon
     return cls(policy, config_cls(**settings))
 
 

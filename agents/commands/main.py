@@ -10,7 +10,8 @@ Every error is one line on standard error. The exit code is
 | 70 | a bug in rlvr-envs |
 | 130, 143 | interrupted; stopped by SIGTERM, for commands that save their work |
 
-With the environment variable `RLVR_TRACEBACK=1` the traceback is printed before the error.
+A file that is there and holds something else than expected is a failure, 1. With the environment variable
+`RLVR_TRACEBACK=1` the traceback is printed before the error.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from agents.commands.usage_errors import usage_error
+from agents.commands.usage_errors import usage_error, with_option_names
 from agents.console.printable import in_one_line
 from agents.console.terminal import TerminalConsole, print_warnings_safely
 from agents.distributed.launched import is_launched
@@ -142,6 +143,14 @@ class _RefusedError(Exception):
     """The command line is invalid; the message explains why."""
 
 
+class _FailedError(Exception):
+    """The command failed; the message explains why."""
+
+
+_REFUSING = (InvalidArgumentError, MissingDataError, UnknownNameError, VerifierContractError)
+"""Errors that say that the command line is invalid."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; see the module's docstring for the exit codes."""
     print_warnings_safely()
@@ -156,9 +165,9 @@ def _exit_code(arguments: list[str]) -> int:
         code = _run(arguments)
         sys.stdout.flush()  # here, where an error can still be reported
         return code
-    except (_RefusedError, InvalidArgumentError, MissingDataError, UnknownNameError, VerifierContractError) as error:
+    except (_RefusedError, *_REFUSING) as error:
         return _report(error, str(error), REFUSED)
-    except RLVRError as error:
+    except (_FailedError, RLVRError) as error:
         return _report(error, str(error), CANNOT)
     except BrokenPipeError as error:
         _drop_output()  # the reader has closed the pipe
@@ -213,7 +222,11 @@ def _run(arguments: list[str]) -> int:
     command = parse_command(target, rest, prog)
     if entry.distributed and not is_launched() and (launcher := command.launcher()) is not None:
         return launcher(arguments)
-    return command.run(TerminalConsole())
+    try:
+        return command.run(TerminalConsole())
+    except RLVRError as error:
+        message = with_option_names(str(error), target, rest)
+        raise (_RefusedError if isinstance(error, _REFUSING) else _FailedError)(message) from error
 
 
 def _load(home: str, prog: str) -> Any:
@@ -332,14 +345,14 @@ def parse_command(options: type[_Command], arguments: Sequence[str], prog: str) 
         with contextlib.redirect_stderr(said), wide:
             return tyro.cli(options, args=arguments, prog=prog, config=_STYLE, registry=_REGISTRY)
     except RLVRError as error:
-        raise _RefusedError(str(error)) from error
+        raise _RefusedError(with_option_names(str(error), options, arguments)) from error
     except SystemExit as stop:
         if not stop.code:
             raise
         # If a config rejects a value, tyro names the config's path within the command, which means nothing to the user.
         cause = next((raised for raised in _context(stop) if isinstance(raised, RLVRError)), stop)
         if isinstance(cause, RLVRError):
-            raise _RefusedError(str(cause)) from cause
+            raise _RefusedError(with_option_names(str(cause), options, arguments)) from cause
         message = usage_error(options, arguments, said.getvalue())
         message += f"{' See' if message.endswith('?') else '; see'} {prog} --help"
         raise _RefusedError(message) from cause

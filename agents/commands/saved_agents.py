@@ -16,9 +16,9 @@ from agents.commands.common import DISABLED, make_one, with_options
 from agents.files.integrity import check_checksums
 from agents.registry import VALUE_AGENTS, tabular_classes
 from agents.rollouts.vector_adapter import with_token_info
-from agents.training.run import latest_checkpoint
-from rlvr_envs import StateEnv, TokenEnv, state_environment
-from verifiers import CheckpointError, InvalidArgumentError
+from agents.training.run import latest_checkpoint, read_config
+from rlvr_envs import StateEnv, TokenEnv, environment_id, state_environment
+from verifiers import CheckpointError, InvalidArgumentError, RLVRError
 
 if TYPE_CHECKING:
     from agents.policies.mlp import MLPPolicy
@@ -93,6 +93,27 @@ class SavedAgent:
                 f"shows {given.observation_size} and has {given.vocab_size}: choose the environment that it learned in"
             )
         return policy
+
+
+def trained_arguments(model: str, environment: str) -> list[str] | None:
+    """The environment's arguments that a model was trained with, each as name=value.
+
+    Args:
+        model: The folder of a run, or of one of its checkpoints or their models.
+        environment: Id of the environment.
+
+    Returns:
+        None if the model is of no run in this environment.
+    """
+    folder = Path(model).resolve()
+    for run in (folder, *folder.parents[:3]):
+        try:
+            config = read_config(run)
+            if environment_id(config["env"]) == environment:
+                return [str(pair) for pair in config["env_args"]]
+        except (RLVRError, KeyError, TypeError, OSError):  # no run, such as a model's folder, whose config is another
+            continue
+    return None
 
 
 def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:

@@ -67,6 +67,12 @@ def _rows_of(run: RecordedRun, problem: str) -> list[RecordLine]:
     """The rows of a problem, named by its id or else by its index."""
     by_id = [row for row in run.rows if row["problem_id"] == problem]
     rows = by_id or [row for row in run.rows if str(row["problem"]) == problem]
+    if not rows and problem.isdecimal():
+        indices = {row["problem"] for row in run.rows if isinstance(row["problem"], int)}
+        within = f", with indices from {min(indices)} to {max(indices)}" if indices else ""
+        raise InvalidArgumentError(
+            f"problem {problem} is not recorded: the run has completions of {counted(len(indices), 'problem')}{within}"
+        )
     if not rows:
         raise unknown_name("problem", problem, dict.fromkeys(row["problem_id"] for row in run.rows))
     return rows

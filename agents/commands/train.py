@@ -32,7 +32,7 @@ from agents.commands.common import (
 )
 from agents.commands.policies import policy_for, sampler_for
 from agents.commands.problems import with_gold
-from agents.config import AgentConfig
+from agents.config import AgentConfig, no_effect
 from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
@@ -80,6 +80,8 @@ _FREE_TO_CHANGE = {
 `num_envs`, `nproc` or `shard` changes rounding.)"""
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
 """Options that are settings of the policy."""
+_OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
+"""Options that have no effect on one process."""
 _FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "gold_verifier")
 """Options that a multilayer perceptron, and an environment without completions, do not have."""
 
@@ -290,6 +292,11 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
     ranks = active_ranks()
     if options.shard == "fsdp" and ranks.size == 1:
         raise InvalidArgumentError("--shard fsdp divides weights among processes: add --nproc with at least 2")
+    unused = [name for name in _OF_SEVERAL_PROCESSES if getattr(options, name) != getattr(TrainOptions, name)]
+    if unused and ranks.size == 1:
+        name = unused[0]
+        otherwise = "one process trains alone: add --nproc of at least 2"
+        raise no_effect(name, getattr(options, name), otherwise)
     if ranks.size > 1:
         console = _start_rank(ranks, cls, options, console)
     name = environment_id(options.env)
@@ -427,12 +434,16 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
 
 def _check_for_perceptron(options: TrainOptions, name: str) -> None:
     """Refuse what only a language model has, where observations are vectors, and what only a perceptron has elsewhere."""
-    defaults = {"model": "tiny", "engine": "torch"}
-    given = [option for option in _FOR_LANGUAGE if getattr(options, option) != defaults.get(option)]
+    given = [option for option in _FOR_LANGUAGE if getattr(options, option) != getattr(TrainOptions, option)]
     if given and _shows_vectors(name, options.env_args):
         flags = " and ".join(f"--{option.replace('_', '-')}" for option in given)
         raise InvalidArgumentError(
             f"{name} shows vectors, which a multilayer perceptron reads and no language model: leave out {flags}"
+        )
+    if options.split != TrainOptions.split and _shows_vectors(name, options.env_args):
+        raise InvalidArgumentError(
+            f"--split chooses among the problems of a data set, and {name} shows vectors: leave it out, or where the "
+            f"environment itself takes a split, use --env-args split={options.split}"
         )
     if options.hidden and not _shows_vectors(name, options.env_args):
         raise InvalidArgumentError(

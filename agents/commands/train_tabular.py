@@ -70,6 +70,7 @@ def tabular_command(name: str) -> type[TabularOptions]:
 
 
 def _train_table(cls: type[TabularAgent], options: TabularOptions, config: TabularConfig, console: Console) -> int:
+    config.check_effects()
     name = environment_id(options.env)
     folder = options.run_folder or Path("runs") / f"{cls.name}-{folder_name(name)}"
     check_folder(folder)

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import get_args, get_type_hints
 
 import tyro
@@ -53,6 +53,47 @@ def usage_error(command: type, arguments: Sequence[str], said: str) -> str:
     if match := re.match(r"Unrecognized options: (.*)", text, re.DOTALL):
         return f"unexpected: {match[1]}"
     return text
+
+
+def with_option_names(message: str, command: type, arguments: Sequence[str]) -> str:
+    """An error message with the options of a command in place of the names that their settings have in Python.
+
+    A name of one word, such as `seed`, may also be a word of a sentence: it is replaced only before `=`, at the beginning, and
+    after "set". Names of arguments that were typed as name=value, such as those of an environment, stay as they are.
+
+    Args:
+        message: What is wrong, such as "group_size must be at least 2".
+        command: The dataclass of the command's options.
+        arguments: What was typed after the command's name.
+    """
+    typed = {argument.partition("=")[0] for argument in arguments if not argument.startswith("-")}
+    names = [option.name[2:].replace("-", "_") for option in _options(command) if not option.positional]
+    said = [name for name in names if f"--{name.replace('_', '-')}" in message]
+    for name in {*names} - {*typed, *said}:
+        message = re.sub(rf"(?<![\w./=`'-])(?<!\w\()`?{name}(={_VALUE})?`?(?![\w(=`']|\.\w)", _as_option(name), message)
+    return message
+
+
+_VALUE = r"(?:'[^']*'|[\w.+-]*\w)(?![\w(])"
+
+
+def _as_option(name: str) -> Callable[[re.Match[str]], str]:
+    option = f"--{name.replace('_', '-')}"
+
+    def replaced(match: re.Match[str]) -> str:
+        value = "" if match[1] is None else match[1][1:].strip("'")
+        before = match.string[: match.start()]
+        if (
+            value == ""
+            and "_" not in name
+            and (not before.endswith("set ") and (before or " must " not in match.string))
+        ):
+            return match[0]
+        if value == "False":
+            return f"{_NEGATION}{option[2:]}"
+        return f"{option} {value}" if value not in ("", "True") else option
+
+    return replaced
 
 
 def _options(command: type) -> Iterator[_Option]:

@@ -18,6 +18,7 @@ import pprint
 import re
 import tempfile
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -107,7 +108,7 @@ def settings(name: str, before: str) -> str:
 
 
 def options(name: str, before: str) -> str:
-    """The options of a command, without those that are settings of a config of their own."""
+    """The options of a command; of `train` those that all agents with a model share."""
     if name == "train":
         return _options_of(TrainOptions, name)
     entry = _COMMANDS[name]
@@ -118,21 +119,28 @@ def options(name: str, before: str) -> str:
 
 
 def _options_of(cls: type, name: str) -> str:
-    hints = get_type_hints(cls, include_extras=True)
     lines = [f"`rlvr {name}`: {' '.join(inspect.cleandoc(str(cls.__doc__)).split())}", ""]
     lines += ["| option | default | meaning |", "|---|---|---|"]
+    return "\n".join([*lines, *_option_rows(cls)])
+
+
+def _option_rows(cls: type, defaults: object = None) -> Iterator[str]:
+    """A row for each option, those of a config among them; the defaults are those of an instance, if one is given."""
+    hints = get_type_hints(cls, include_extras=True)
     for field in dataclasses.fields(cls):
-        if not dataclasses.is_dataclass(hints[field.name]):
-            extras = getattr(hints[field.name], "__metadata__", ())
-            own = next((extra.metavar for extra in extras if getattr(extra, "metavar", None)), field.name.upper())
-            option = own if tyro.conf.Positional in extras else f"--{field.name.replace('_', '-')}"
-            lines.append(f"| `{option}` | {_shown_default(field)} | {_texts(cls).get(field.name, '')} |")
-    return "\n".join(lines)
+        value = field.default if defaults is None else getattr(defaults, field.name)
+        if dataclasses.is_dataclass(hints[field.name]):
+            given = field.default_factory() if value is dataclasses.MISSING else value
+            yield from _option_rows(hints[field.name], given)
+            continue
+        extras = getattr(hints[field.name], "__metadata__", ())
+        own = next((extra.metavar for extra in extras if getattr(extra, "metavar", None)), field.name.upper())
+        option = own if tyro.conf.Positional in extras else f"--{field.name.replace('_', '-')}"
+        yield f"| `{option}` | {_shown_default(value)} | {_texts(cls).get(field.name, '')} |"
 
 
-def _shown_default(field: dataclasses.Field[Any]) -> str:
-    """The default as on a command line; nothing where it is none."""
-    value = field.default
+def _shown_default(value: object) -> str:
+    """A default as on a command line; nothing where it is none."""
     if value is dataclasses.MISSING:
         return "required"
     if isinstance(value, bool):

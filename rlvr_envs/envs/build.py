@@ -20,6 +20,7 @@ from rlvr_envs.streams import Rules, TokenStreams, Verification
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
+from rlvr_envs.worlds.process_data import check_budget
 from verifiers import (
     InvalidArgumentError,
     Message,
@@ -149,6 +150,7 @@ def _task_rules(task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer:
     own = {} if task.rules is None else task.rules(dataset, tokenizer)
     names = ("max_new_tokens", "legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
+    check_budget(dataset, "max_new_tokens", given.get("max_new_tokens"))
     return {"max_new_tokens": task.max_new_tokens, **own, **given}
 
 

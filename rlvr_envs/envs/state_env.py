@@ -16,6 +16,7 @@ from rlvr_envs.procedural.base import require_whole
 from rlvr_envs.token_env import check_options
 from rlvr_envs.types import Dataset, Info
 from rlvr_envs.worlds.process import Process
+from rlvr_envs.worlds.process_data import check_budget
 from verifiers import InvalidArgumentError, unknown_argument, unknown_name
 
 
@@ -90,6 +91,7 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
         self.dataset: StateDataset = self.problems(**options)
         self.max_steps = self.dataset.max_new_tokens if max_steps is None else max_steps
         require_whole("max_steps", self.max_steps, 1)
+        check_budget(self.dataset, "max_steps", self.max_steps)
         self.render_mode = render_mode
         self.process = self.dataset.process
         self.observation_space: spaces.Space[np.int64] = spaces.Discrete(len(self.process.states))

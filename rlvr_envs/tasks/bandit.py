@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
 from rlvr_envs.procedural.base import require_whole
@@ -69,12 +70,16 @@ def check_rewards(rewards: str, noise: float) -> None:
 
     Raises:
         UnknownNameError: If there is no such distribution.
-        InvalidArgumentError: If the noise is not a finite number of at least 0.
+        InvalidArgumentError: If the noise is not a finite number of at least 0, or rewards have none.
     """
     if rewards not in get_args(Rewards):
         raise unknown_name("rewards", str(rewards), get_args(Rewards))
     if not 0 <= noise < math.inf:
         raise InvalidArgumentError(f"noise must be a finite number of at least 0, got {noise!r}")
+    if rewards == "bernoulli" and noise != 1:
+        raise InvalidArgumentError(
+            f"noise={noise} has no effect on rewards 0 and 1: set rewards='normal', or leave it out"
+        )
 
 
 def _is_finite(value: object) -> bool:
@@ -126,7 +131,12 @@ class Bandit(ProcessDataset):
         if not 2 <= len(self.means) <= MOST_ARMS or not all(map(_is_finite, self.means)):
             raise InvalidArgumentError(f"means must be 2 to {MOST_ARMS} finite numbers, got {self.means}")
         if self.arms not in (type(self).arms, len(self.means)):
-            raise InvalidArgumentError(f"means has {len(self.means)} arms and arms is {self.arms}: leave arms out")
+            raise _other_arms(self.means, self.arms)
+        if self.instance != type(self).instance:
+            raise InvalidArgumentError(
+                f"instance={self.instance} has no effect, since means are drawn from it, and means are given: leave one of "
+                "them out"
+            )
         if self.rewards == "bernoulli" and not all(0 <= mean <= 1 for mean in self.means):
             raise InvalidArgumentError(
                 f"means of rewards 0 and 1 must be from 0 to 1, got {self.means}: or set rewards='normal'"
@@ -143,10 +153,36 @@ class Bandit(ProcessDataset):
         """The number of pulls."""
         return self.pulls
 
+    @property
+    def needed_actions(self) -> int:
+        """The number of pulls, without which no episode ends."""
+        return self.pulls
+
     def gold(self, state: int) -> str:
         """The best arm in every pull; of several the first."""
         means = self.arm_means
         return self.process.actions[means.index(max(means))] * self.pulls
+
+
+def _other_arms(means: Sequence[float], arms: object) -> InvalidArgumentError:
+    return InvalidArgumentError(f"means has {len(means)} arms and arms is {arms}: leave arms out")
+
+
+def _check_arms(options: Mapping[str, Any]) -> None:
+    """Refuse a number of arms beside other means, also the default number, which the data set can't tell from none given."""
+    means = options.get("means")
+    if isinstance(means, tuple) and options.get("arms", len(means)) != len(means):
+        raise _other_arms(means, options["arms"])
+
+
+def load_bandit(**options: Any) -> Bandit:
+    """The data set of the arguments of an environment.
+
+    Raises:
+        InvalidArgumentError: If arguments are out of range, or contradict each other.
+    """
+    _check_arms(options)
+    return Bandit(**options)
 
 
 class BanditEnv(TaskEnv):
@@ -181,12 +217,17 @@ class BanditEnv(TaskEnv):
     `info["verdict"].detail["regret"]` is the best arm's mean less that of the arm pulled, summed over the episode's pulls.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `pulls` (1), `arms` (5), `instance` (0: which means are drawn), `means` (such as `(0.2,
-    0.8)`, in place of drawn ones), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of normal rewards), `seed` (of the
-    luck) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens=pulls`.
+    Those of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100), `arms` (5; from 2 to 26), `instance` (0: which means are drawn),
+    `means` (such as `(0.2, 0.8)`, in place of `arms` and `instance`), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of
+    normal rewards), `seed` (of the luck) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`,
+    `max_new_tokens=pulls`, and it can't be less.
+
+    Agents with a table (`rlvr train ucb1`, `q-learning`, ...) play `rlvr/BanditState-v0`, which has numbers in place of tokens.
+    It takes the arguments of the data set (`pulls`, `arms`, `instance`, `means`, `rewards`, `noise`, `seed`, `size`), `split`,
+    and `max_steps` in place of `max_new_tokens`, but none of `rlvr_envs.Settings`.
     """
 
-    task: ClassVar[TaskSpec] = process_task(Bandit)
+    task: ClassVar[TaskSpec] = dataclasses.replace(process_task(Bandit), load=load_bandit)
 
 
 class BanditStateEnv(StateEnv):
@@ -205,7 +246,11 @@ class BanditStateEnv(StateEnv):
     `step` gives `regret`: the best arm's mean less that of the arm just pulled.
 
     ## Arguments
-    Those of the data set of `rlvr/Bandit-v0`, and `split`.
+    Those of the data set of `rlvr/Bandit-v0`, `split`, and `max_steps` (`pulls`, and it can't be less).
     """
 
     problems: ClassVar[type[Bandit]] = Bandit
+
+    def __init__(self, **options: Any) -> None:
+        _check_arms(options)
+        super().__init__(**options)

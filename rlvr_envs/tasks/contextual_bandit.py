@@ -97,6 +97,11 @@ class ContextualBandit(ProcessDataset):
         """The number of pulls."""
         return self.pulls
 
+    @property
+    def needed_actions(self) -> int:
+        """The number of pulls, without which no episode ends."""
+        return self.pulls
+
     def gold(self, state: int) -> str:
         """The best arm of a context in every pull; of several the first."""
         return self.process.actions[int(self.arm_means[state].argmax())] * self.pulls
@@ -133,9 +138,14 @@ class ContextualBanditEnv(TaskEnv):
     episode's pulls.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `pulls` (1, all in one context), `bits` (4), `arms` (4), `instance` (0: which weights are
-    drawn), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of normal rewards), `seed` (of contexts and luck) and `size` of
-    the data set. Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens=pulls`.
+    Those of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100, all in one context), `bits` (4; from 1 to 8), `arms` (4; from 2 to
+    26), `instance` (0: which weights are drawn), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of normal rewards),
+    `seed` (of contexts and luck) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`,
+    `max_new_tokens=pulls`, and it can't be less.
+
+    Agents with a table (`rlvr train linucb`, `q-learning`, ...) play `rlvr/ContextualBanditState-v0`, which has numbers in
+    place of tokens. It takes the arguments of the data set (`pulls`, `bits`, `arms`, `instance`, `rewards`, `noise`, `seed`,
+    `size`), `split`, and `max_steps` in place of `max_new_tokens`, but none of `rlvr_envs.Settings`.
     """
 
     task: ClassVar[TaskSpec] = process_task(ContextualBandit)
@@ -158,7 +168,7 @@ class ContextualBanditStateEnv(StateEnv):
     `step` gives `regret`: the mean of the context's best arm less that of the arm just pulled.
 
     ## Arguments
-    Those of the data set of `rlvr/ContextualBandit-v0`, and `split`.
+    Those of the data set of `rlvr/ContextualBandit-v0`, `split`, and `max_steps` (`pulls`, and it can't be less).
     """
 
     problems: ClassVar[type[ContextualBandit]] = ContextualBandit

@@ -93,6 +93,9 @@ class FrozenLakeEnv(TaskEnv):
         | T           G |
         +---+---+---+---+
 
+    `S` is the start, `G` the goal, and `T` a trap, here a hole in the ice; all other cells are ice. Gymnasium's map writes a
+    hole as `H` and ice as `F`. A `layout` is drawn with the letters above, and with `|` and `---` for walls between cells.
+
     ## Action Space
     The tokens of the four moves `L`, `D`, `R` and `U`; no other is legal. With the default tokenizer `"char"` these are
     the tokens 1 to 4. A move against the border leaves the walk where it is.

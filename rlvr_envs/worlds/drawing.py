@@ -19,6 +19,7 @@ from rlvr_envs.worlds.world import Cell, World
 from verifiers import InvalidArgumentError
 
 _MARKS = {"S", "G", "T", " "}
+_LETTERS = "S is the start, G a goal, T a trap, and other cells are empty"
 
 
 def read_drawing(
@@ -80,14 +81,23 @@ def _lines(drawing: str) -> list[str]:
     border = "+" + "---+" * (width // 4)
     if width < 5 or len(lines) < 3 or len(lines) % 2 == 0 or padded[0] != border or padded[-1] != border:
         raise InvalidArgumentError(
-            f"a drawing must begin and end with a border such as '+---+---+' and have two lines for each row of cells, got "
-            f"{drawing!r}"
+            f"a drawing must begin and end with a border such as '+---+---+' and have two lines for each row of cells, where "
+            f"{_LETTERS}; got {drawing!r}{_of_gymnasium(lines)}"
         )
     for number, line in enumerate(padded):
         if not (_is_row(line) if number % 2 else _is_border(line)) or len(line) != width:
             form = "'| S       T |'" if number % 2 else "'+---+   +---+'"
-            raise InvalidArgumentError(f"line {number + 1} of the drawing must have the form {form}, got {line!r}")
+            raise InvalidArgumentError(
+                f"line {number + 1} of the drawing must have the form {form}, where {_LETTERS}; got {line!r}"
+            )
     return padded
+
+
+def _of_gymnasium(lines: list[str]) -> str:
+    """A hint for a map in the letters of Gymnasium's FrozenLake."""
+    if not (lines and all(line and set(line.strip()) <= set("SFHG") for line in lines)):
+        return ""
+    return ", a map in the letters of Gymnasium: draw its holes H as traps T, and leave its frozen cells F empty"
 
 
 def _is_row(line: str) -> bool:

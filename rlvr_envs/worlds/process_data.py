@@ -47,6 +47,24 @@ def start_of(problem: Problem) -> ProcessStart:
     return problem.reference
 
 
+def check_budget(dataset: object, name: str, budget: object) -> None:
+    """Check that episodes can end within a budget of actions.
+
+    Args:
+        dataset: The data set; only one of a process is checked.
+        name: What the budget is called.
+        budget: The budget.
+
+    Raises:
+        InvalidArgumentError: If no episode ends before it is used up.
+    """
+    needed = dataset.needed_actions if isinstance(dataset, ProcessDataset) else 1
+    if type(budget) is int and 1 <= budget < needed:
+        raise InvalidArgumentError(
+            f"{name} must be at least {needed} here, the number of actions of an episode, got {budget}: leave it out"
+        )
+
+
 @dataclass(frozen=True)
 class ProcessDataset(SeededDataset):
     """Episodes of one process: a problem is a start and a seed of chance events, which no observation shows.
@@ -87,6 +105,11 @@ class ProcessDataset(SeededDataset):
     @abc.abstractmethod
     def max_new_tokens(self) -> int:
         """The default number of actions after which an episode is truncated."""
+
+    @property
+    def needed_actions(self) -> int:
+        """The least number of actions after which an episode can end."""
+        return 1
 
     def gold(self, state: int) -> str | None:
         """The actions of a right answer from a state, where it does not depend on chance."""

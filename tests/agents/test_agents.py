@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -378,7 +378,8 @@ def test_remax_leaves_such_a_problem_out_of_denominators_entropy_and_kl(settings
     """The update, and all it reports but the count, are those of the batch without it."""
     results = []
     for baseline in (None, math.nan):
-        agent = make_agent("remax", kl_placement="loss", kl_estimator="k2", **settings)
+        placed = {"kl_placement": "loss", "kl_estimator": "k2"} if "kl_coefficient" in settings else {}
+        agent = make_agent("remax", **placed, **settings)
         rows = some_batch(agent.policy)
         more = [] if baseline is None else [dataclasses.replace(one, baseline=baseline) for one in rows[2:5]]
         metrics = agent.update([*more[:1], *rows[:6], *more[1:], *rows[6:]])
@@ -657,6 +658,52 @@ def test_inconsistent_settings_are_named(settings: dict[str, Any], message: str)
         needed = {"max_tokens": 9} if name == "dr-grpo" else {}
         with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
             agent_classes(name)[1](**{**needed, **settings})
+
+
+@pytest.mark.parametrize(
+    ("settings", "needed"),
+    [
+        ({"kl_estimator": "k2"}, {"kl_coefficient": 0.1}),
+        ({"kl_placement": "reward"}, {"kl_coefficient": 0.1}),
+        ({"kl_horizon": 20_000}, {"kl_coefficient": 0.1, "kl_target": 0.1}),
+        ({"reference_sync_every": 2}, {"measure_kl": True}),
+        ({"reference_sync_mix": 0.5}, {"kl_coefficient": 0.1, "reference_sync_every": 2}),
+        ({"truncation_reward": -1.0}, {"truncation": "fixed-reward"}),
+        ({"overlong_margin": 4}, {"truncation": "soft-overlong", "max_tokens": 9}),
+        ({"max_tokens": 9}, {"aggregation": "sequence-mean-token-sum-norm"}),
+        ({"max_tokens": 9}, {"truncation": "soft-overlong", "overlong_margin": 4}),
+        ({"learner": LearnerConfig(schedule_steps=10)}, {"entropy_coefficient_end": 0.0}),
+        ({"importance_correction": "none", "importance_cap": 5.0}, {"importance_correction": "token-mask"}),
+    ],
+    ids=lambda value: "-".join(value),
+)
+def test_a_setting_without_effect_is_refused(settings: dict[str, Any], needed: dict[str, Any]) -> None:
+    name = "schedule_steps" if "learner" in settings else list(settings)[-1]
+    with pytest.raises(InvalidArgumentError, match=f"{name}=.* has no effect, since .*, or leave it out"):
+        GRPOConfig(**settings)
+    GRPOConfig(**{**settings, **needed})
+
+
+def test_what_an_agent_uses_itself_or_has_by_default_has_an_effect() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Own(GRPOConfig):
+        max_tokens: int | None = 7
+        own_uses: ClassVar[frozenset[str]] = frozenset({"importance_cap"})
+
+    assert Own(importance_correction="none", importance_cap=3.0).max_tokens == 7
+    with pytest.raises(InvalidArgumentError, match="max_tokens=8 has no effect"):
+        Own(max_tokens=8)
+    assert agent_classes("dpo")[1](reference_sync_every=2, reference_sync_mix=0.5).needs_reference
+    learner = LearnerConfig(schedule_steps=10)
+    assert agent_classes("rft")[1](threshold=0.0, threshold_end=1.0, learner=learner).has_schedule
+
+
+def test_bounds_of_importance_weights_need_samples_of_others() -> None:
+    for settings in ({"importance_cap": 5.0}, {"importance_floor": 0.5}):
+        with pytest.raises(InvalidArgumentError, match="has no effect, since the policy itself samples"):
+            make_agent("grpo", **settings)
+        make_agent("grpo", **settings, importance_correction="token-truncate")
+        make_agent("grpo", **settings, lag=1)
 
 
 @pytest.mark.parametrize(

@@ -279,7 +279,7 @@ def test_bad_input_says_what_was_expected(
 def test_a_setting_out_of_range_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     code, output, error = run(capsys, "train", "grpo", "--env", "Addition", "--group-size", "0")
     assert code == 2
-    assert "group_size must be at least 1, got 0" in output + error
+    assert "--group-size must be at least 1, got 0" in output + error
 
 
 def test_an_unknown_command_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

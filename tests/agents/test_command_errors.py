@@ -45,7 +45,8 @@ from agents import (
 )
 from agents.commands import check_dataset
 from agents.commands.main import _COMMANDS, BUG, CANNOT, REFUSED, _load, main
-from agents.commands.train import TrainOptions
+from agents.commands.train import AGENT_COMMANDS, TrainOptions
+from agents.commands.usage_errors import with_option_names
 from agents.experiments.gradient_lab import GradientLab
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.preferences import reward_model
@@ -441,8 +442,30 @@ def test_every_command_and_none_else_is_driven() -> None:
         (("audit-verifier", "[/x]", "--dataset", "Sort"), 2, "unknown verifier '[/x]'"),
         (("train", "grpo", "--env", "Sort", "--engine", "vllm"), 1, "pip install 'rlvr-envs[vllm]'"),
         (("train", "grpo", "--env", "Sort", "--num-envs", HUGE), 2, "not enough memory"),
-        (("train", "grpo", "--env", "Sort", "--group-size", "0"), 2, "error: group_size must be at least 1, got 0"),
-        (("train", "grpo", "--env", "Sort", "--learning-rate", "-1"), 2, "error: learning_rate must be greater than 0"),
+        (("train", "grpo", "--env", "Sort", "--kl-estimator", "k2"), 2, "--kl-estimator k2 has no effect, since"),
+        (
+            ("train", "grpo", "--env", "Sort", "--gather", "rows"),
+            2,
+            "--gather rows has no effect, since one process trains",
+        ),
+        (
+            ("train", "grpo", "--env", "Sort", "--rank-timeout", "5"),
+            2,
+            "--rank-timeout 5.0 has no effect, since one process",
+        ),
+        (
+            ("train", "grpo", "--env", "Sort", "--importance-cap", "5"),
+            2,
+            "--importance-cap 5.0 has no effect, since the pol",
+        ),
+        (("train", "grpo", "--env", "Sort", "--carried-groups", "99"), 2, "from 0 to --problems-per-step 16, so that"),
+        (("train", "grpo", "--env", "Sort", "--engine-args", "foo=1"), 2, "got ['foo=1']: set --engine to 'vllm'"),
+        (("train", "grpo", "--env", "Sort", "--group-size", "0"), 2, "error: --group-size must be at least 1, got 0"),
+        (
+            ("train", "grpo", "--env", "Sort", "--learning-rate", "-1"),
+            2,
+            "error: --learning-rate must be greater than 0",
+        ),
         (("train", "gpro", "--env", "Sort"), 2, "unknown agent 'gpro'. Did you mean 'grpo'?"),
         (("train", "q-lerning", "--env", "Sort"), 2, "Did you mean 'q-learning'?"),
         (("train", "--env", "Sort"), 2, "usage: rlvr train AGENT [options]: expected first one of reinforce, "),
@@ -641,3 +664,26 @@ def test_output_that_nobody_reads_or_that_does_not_fit_is_no_traceback() -> None
         done = subprocess.run([sys.executable, "-c", program, "envs"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == CANNOT
     assert done.stderr == "error: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "typed", "shown"),
+    [
+        ("group_size must be at least 2", (), "--group-size must be at least 2"),
+        ("seed must be at least 0", (), "--seed must be at least 0"),
+        ("the seed must be 0, got epochs=2 for 3 epochs", (), "the seed must be 0, got --epochs 2 for 3 epochs"),
+        ("set `reference_sync_every`, or scale='none'.", (), "set --reference-sync-every, or --scale none."),
+        ("fast=False or fast=True: set engine to 'vllm'", (), "--no-fast or --fast: set --engine to 'vllm'"),
+        (
+            "config.group_size, runs/group_size and max_new_tokens",
+            (),
+            "config.group_size, runs/group_size and max_new_tokens",
+        ),
+        ("set learner=LearnerConfig()", (), "set learner=LearnerConfig()"),
+        ("max_tokens must be at least 1", ("--verifier-args", "max_tokens=0"), "max_tokens must be at least 1"),
+        ("is called as f(epochs=1)", (), "is called as f(epochs=1)"),
+        ("resume it (--resume, resume=True)", (), "resume it (--resume, resume=True)"),
+    ],
+)
+def test_errors_name_options_as_they_are_typed(message: str, typed: tuple[str, ...], shown: str) -> None:
+    assert with_option_names(message, AGENT_COMMANDS.load("grpo"), typed) == shown

@@ -304,6 +304,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["ppo", "--env", "CartPole-v7"], "CartPole-v1"),
         (["ppo", "--env", "Pendulum-v1"], r"numbered actions, Discrete\(n\), and this environment has Box"),
         (["ppo", "--env", "CartPole-v1", "--model", "gpt2"], "leave out --model$"),
+        (["ppo", "--env", "CartPole-v1", "--split", "test"], "--split chooses among .* CartPole-v1 shows vectors"),
         (["grpo", "--env", "CartPole-v1", "--engine", "vllm"], "CartPole-v1 shows vectors.*: leave out --engine$"),
         (
             ["ppo", "--env", "CartPole-v1", "--reward-model", "b"],

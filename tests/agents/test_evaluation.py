@@ -224,3 +224,11 @@ def test_more_than_one_errored_sample_in_a_hundred_is_warned_of(errored: int, sa
     ]
     warning = summarize_evaluation(rows, 200, 1).warning
     assert warning is None if said is None else warning is not None and warning.startswith(said)
+
+
+def test_without_any_score_none_is_said_to_be_that_of_the_others() -> None:
+    rows = [Sample.failed("no answer", problem=index, problem_id=f"p{index}", sample=0, seed=0) for index in range(3)]
+    result = summarize_evaluation(rows, 3, 1)
+    assert result.warning == "none of the 3 samples has a score, since their verifier broke or their request failed"
+    assert str(result).startswith("unknown (3 problems x 1, 3 failed requests left out")
+    assert "nan" not in str(result)

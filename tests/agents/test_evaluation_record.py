@@ -440,7 +440,7 @@ def test_several_environments_are_evaluated_each_into_its_folder_and_resumed(
         ("GridWorld", ("--split", "validation"), "unknown split 'validation'"),
         ("GSM8K", (), "gsm8k, split 'test', was not found"),
         ("GridWorld", ("--problems", "49"), "--problems 49 is too many: rlvr/GridWorld-v0 test has 48"),
-        ("GridWorld", ("--env-args", "digits=2"), "digits"),
+        ("GridWorld", ("--env-args", "digits=2"), "rlvr/GridWorld-v0: the environment got an unexpected keyword"),
     ],
 )
 def test_what_is_wrong_with_the_last_environment_is_said_before_the_first_is_evaluated(
@@ -477,9 +477,27 @@ def test_every_run_has_a_folder_of_its_own(
 
 @pytest.mark.filterwarnings("default")
 def test_equal_samples_are_warned_of(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, error = run(capsys, [*command(model, tmp_path / "a"), "--temperature", "0"])
+    code, output, error = run(capsys, [*command(model, tmp_path / "a"), "--temperature", "0"])
     assert code == 0
     assert "warning: all 3 samples of a problem are the same at temperature 0" in error
+    assert "re-run noise" not in output
+
+
+def test_the_environments_arguments_of_the_run_are_named_where_an_evaluation_lacks_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run" / "checkpoints" / "step-000001" / "model"
+    save_model(folder, tiny_model(VOCAB, max_tokens=8, **SIZE), ByteTokenizer())
+    config = {"env": "Addition", "env_args": ["digits=1", "max_new_tokens=3"]}
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    line = ["eval", "--env", "Addition", "--model", str(folder), "--out", str(tmp_path / "out"), "--problems", "1"]
+    code, _, error = run(capsys, line)
+    said = "The run was trained with --env-args digits=1 max_new_tokens=3, and rlvr eval does not take these over"
+    assert (code, said in error) == (2, True), error
+    code, _, error = run(capsys, [*line, "--env-args", *config["env_args"]])
+    assert code == 0, error
+    code, _, error = run(capsys, ["eval", "--env", "Reverse", *line[3:-4], "--out", str(tmp_path / "other")])
+    assert (code, "context holds" in error, "trained with" in error) == (2, True, False)
 
 
 STALLS = """

@@ -274,18 +274,19 @@ def test_what_stands_off_the_mask_is_not_learned_from(noise: float, loss: TokenL
 
 
 AGENTS: list[Callable[[CausalLMPolicy, Aggregation], Reinforce | GRPO]] = [
-    lambda policy, aggregation: Reinforce(policy, ReinforceConfig(aggregation=aggregation, **shared())),
-    lambda policy, aggregation: Reinforce(
-        policy, ReinforceConfig(aggregation=aggregation, baseline="none", **shared())
-    ),
-    lambda policy, aggregation: GRPO(policy, GRPOConfig(aggregation=aggregation, **shared())),
-    lambda policy, aggregation: GRPO(policy, GRPOConfig(aggregation=aggregation, scale="none", **shared())),
+    lambda policy, aggregation: Reinforce(policy, ReinforceConfig(**shared(aggregation))),
+    lambda policy, aggregation: Reinforce(policy, ReinforceConfig(baseline="none", **shared(aggregation))),
+    lambda policy, aggregation: GRPO(policy, GRPOConfig(**shared(aggregation))),
+    lambda policy, aggregation: GRPO(policy, GRPOConfig(scale="none", **shared(aggregation))),
 ]
 
 
-def shared(**learner: Any) -> dict[str, Any]:
+def shared(aggregation: Aggregation | None = None, **learner: Any) -> dict[str, Any]:
     settings = {"max_grad_norm": UNCLIPPED, "micro_batch_size": 4, "learning_rate": 1e-3, **learner}
-    return {"max_tokens": MAX_TOKENS, "learner": LearnerConfig(**settings)}
+    chosen: dict[str, Any] = {} if aggregation is None else {"aggregation": aggregation}
+    if aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM:
+        chosen["max_tokens"] = MAX_TOKENS
+    return {**chosen, "learner": LearnerConfig(**settings)}
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
@@ -357,7 +358,7 @@ def test_grpo_without_scale_is_reinforce_with_the_groups_mean_as_baseline() -> N
     group = [dataclasses.replace(one, group=4) for one in on_policy(policy, last_reward_only(some_trajectories(6)))]
     grpo = GRPO(policy, GRPOConfig(scale="none", aggregation=aggregation, **shared()))
     grpo.update(group)
-    reinforce = Reinforce(tiny_policy(), ReinforceConfig(aggregation=aggregation, **shared()))
+    reinforce = Reinforce(tiny_policy(), ReinforceConfig(**shared(aggregation)))
     reinforce.update(group)
     expected = gradients(reinforce.policy)
     assert max(float(gradient.abs().max()) for gradient in expected) > 0.1
@@ -669,7 +670,7 @@ def test_bad_settings_of_agents_are_named(config: type[AgentConfig], settings: d
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 def test_an_aggregation_can_be_given_by_name(aggregation: Aggregation) -> None:
     named, member = (
-        GRPO(tiny_policy(), GRPOConfig(aggregation=value, **shared()))  # type: ignore[arg-type] # what users write
+        GRPO(tiny_policy(), GRPOConfig(**{**shared(aggregation), "aggregation": value}))
         for value in (aggregation.value, aggregation)
     )
     assert named.update(some_trajectories()) == member.update(some_trajectories())

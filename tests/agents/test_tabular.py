@@ -227,6 +227,13 @@ def test_the_command_trains_and_resumes_without_a_model(
         ),
         (["thompson", "--env", "Bandit", "--noise", "-1"], "noise must be finite and greater than 0"),
         (["ucb1", "--env", "Bandit", "--env-args", "arm=3"], "arm"),
+        (["q-learning", "--env", "Maze", "--epsilon-steps", "10"], "has no effect, since epsilon stays as it is"),
+        (["q-learning", "--env", "Maze", "--epsilon", "0.1", "--epsilon-end", "0.2"], "must be at most"),
+        (["thompson", "--env", "Bandit", "--noise", "2"], "Rewards of 0 and 1 have none"),
+        (["ucb1", "--env", "Bandit", "--env-args", "noise=5"], "noise=5 has no effect on rewards 0 and 1"),
+        (["ucb1", "--env", "Bandit", "--env-args", "means=(0.2,0.8)", "arms=5"], "means has 2 arms and arms is 5"),
+        (["ucb1", "--env", "Bandit", "--env-args", "means=(0.2,0.8)", "instance=3"], "instance=3 has no effect"),
+        (["q-learning", "--env", "Bandit", "--env-args", "pulls=9", "max_steps=3"], "max_steps must be at least 9"),
         (["ucb1", "--env", "Bandit", "--steps", "0"], "--steps must be at least 1"),
     ],
 )

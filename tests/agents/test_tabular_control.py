@@ -354,6 +354,20 @@ def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
         QLearningConfig(**settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon_steps": 10}, "epsilon_steps=10 has no effect, since epsilon stays as it is: set epsilon_end"),
+        ({"epsilon": 0.001, "epsilon_end": 0.01}, "epsilon_end must be at most epsilon=0.001, .* got 0.01"),
+    ],
+)
+def test_exploration_that_does_not_fall_is_refused_before_learning(settings: dict[str, Any], message: str) -> None:
+    env = Chance()
+    agent = QLearning(env, QLearningConfig(**settings))  # so that agents saved with them can be loaded
+    with pytest.raises(InvalidArgumentError, match=message):
+        agent.learn(env, steps=1)
+
+
 def test_settings_of_one_method_out_of_range() -> None:
     with pytest.raises(InvalidArgumentError, match="steps_ahead must be at least 1, or None, got 0"):
         SARSAConfig(steps_ahead=0)

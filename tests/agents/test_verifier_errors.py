@@ -72,7 +72,7 @@ def test_a_verifier_that_always_breaks_stops_the_command_with_its_text(
     warned, said = capsys.readouterr().err.split("\nerror: ")
     assert re.search(r"warning: the verifier broke on an episode of problem 'sort/.*ConnectionRefusedError", warned)
     assert said.startswith(
-        "the verifier broke on 32 of the last 32 episodes, more than max_error_share=0.5 of them; 32 "
+        "the verifier broke on 32 of the last 32 episodes, more than --max-error-share 0.5 of them; 32 "
     )
     assert "Connection refused" in said
     assert said.count("\n") == 1

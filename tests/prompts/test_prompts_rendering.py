@@ -127,8 +127,7 @@ def test_an_unknown_name_offers_the_nearest() -> None:
         get_prompt("gsm8k_cot_5shot")
     assert str(caught.value) == (
         "unknown prompt 'gsm8k_cot_5shot'. Did you mean 'gsm8k_cot_8shot'? Known: answer_only, boxed_chat, "
-        "chat, choice_chat, code_chat, gsm8k_cot_8shot, humaneval_completion, mbpp_3shot, minerva_math_4shot, plain, "
-        "sql_chat, tagged_chat."
+        "chat, choice_chat, code_chat, gsm8k_cot_8shot, humaneval_completion, mbpp_3shot and 4 more."
     )
 
 

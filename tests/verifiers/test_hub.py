@@ -32,7 +32,9 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Unreachable]:
 
 @pytest.mark.parametrize("kind", ["model", "dataset"])
 def test_an_unreachable_hub_is_asked_once_and_told_in_one_line(hub: type[Unreachable], kind: Any) -> None:
-    with pytest.raises(OSError, match=r"no such folder here.*ConnectionError: \[Errno -2\] Name or service not known$"):
+    with pytest.raises(
+        OSError, match=r"no such folder here, .* can't be reached: \[Errno -2\] Name or service not known$"
+    ):
         ask_once("someone/something", kind)
     assert hub.asked == 1
 
@@ -49,5 +51,5 @@ def test_a_folder_and_what_the_cache_holds_need_no_hub(hub: type[Unreachable], t
     ask_once(tmp_path, "model")
     ask_once("someone/something", "model")
     assert hub.asked == 0
-    with pytest.raises(OSError, match="ConnectionError"):  # a data set of that name is another thing
+    with pytest.raises(OSError, match="can't be reached"):  # a data set of that name is another thing
         ask_once("someone/something", "dataset")

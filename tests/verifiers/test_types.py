@@ -48,6 +48,14 @@ def test_unknown_name_offers_the_nearest_whatever_the_case():
     assert message == "unknown verifier 'Numeic'. Did you mean 'numeric'? Known: exact, math, numeric."
 
 
+def test_a_long_list_does_not_hide_the_nearest_name():
+    names = [f"name-{number:02}" for number in range(20)]
+    message = str(verifiers.unknown_name("verifier", "nam-07", names))
+    assert "Did you mean 'name-07'? Known: name-00, " in message
+    assert message.endswith("name-07 and 12 more.")
+    assert "name-19" in str(verifiers.unknown_name("verifier", "zzz", names))
+
+
 def test_unknown_name_offers_nothing_where_nothing_is_near():
     assert str(verifiers.unknown_name("split", "zzz", [])) == "unknown split 'zzz'. Known: none."
 

@@ -24,7 +24,7 @@ from agents.policies.transformers.policy import CausalLMPolicy
 from agents.training.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
 from verifiers import CheckpointError, InvalidArgumentError
-from verifiers.hub import ask_once, without_loading_bars
+from verifiers.hub import HubError, ask_once, without_loading_bars
 
 _TOKENIZER_FILE = "rlvr_tokenizer.json"
 _WEIGHTS = "weights.pt"
@@ -116,6 +116,8 @@ def _cause(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     first = lines[0] if lines else ""
     shown = first if len(first) <= 200 else f"{first[:200]}…"
+    if isinstance(error, HubError):
+        return shown
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
 
