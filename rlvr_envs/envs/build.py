@@ -49,7 +49,7 @@ class Settings:
     """`"byte"`, `"char"` (generated data), a Hugging Face name or folder, or a tokenizer object."""
     max_new_tokens: int | None = None
     """Maximum number of tokens that the policy may produce in an episode; by default that of the id, and with tools at least
-    256."""
+    128."""
     max_prompt_tokens: int | None = None
     """Maximum number of tokens of a prompt; by default just enough for every problem of the data set."""
     stop: str | int | Sequence[str | int] | None = None

@@ -11,7 +11,7 @@ from rlvr_envs.streams import Rules, TokenStreams
 from rlvr_envs.tools import Tool
 from verifiers import InvalidArgumentError
 
-TOOL_TOKENS = 256
+TOOL_TOKENS = 128
 """The least default of `max_new_tokens` with tools."""
 _PROMPTS = 1000
 """Number of problems whose prompts are looked at."""
@@ -28,8 +28,8 @@ def check_calls(rules: Rules, tools: Sequence[Tool]) -> None:
     call, least = _shortest_call(rules, tools)
     if rules.turn_tokens is not None and rules.turn_tokens < least:
         raise InvalidArgumentError(
-            f"a turn has {rules.turn_tokens} tokens here, and {call} takes {least}, so that no tool can be called: leave tools= "
-            "out"
+            f"a turn has {rules.turn_tokens} tokens here, and {call} takes {least}, so that no tool can be called: leave "
+            "tools= out"
         )
     if rules.max_new_tokens <= least:
         raise InvalidArgumentError(
