@@ -213,7 +213,8 @@ def _turn_rules(
         )
     dialogue = get_dialogue(settings.dialogue, tokenizer, [tool_schema(tool) for tool in tools])
     plain = isinstance(dialogue, PlainDialogue)
-    enough = room if room and plain and not tools else max(room, _INSERTED_TOKENS)
+    as_needed = room and plain and not tools and settings.summarize_after is None
+    enough = room if as_needed else max(room, _INSERTED_TOKENS)
     answers: Any = ToolInteraction(tools, interaction) if tools else interaction
     kept_short = _kept_short(settings, answers, dialogue, renderer, tools)
     return _Turns(

@@ -5,10 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
+
 from rlvr_envs.dialogue import PlainDialogue
+from rlvr_envs.dialogue.plain import OPENING
 from rlvr_envs.replies import room_for_reply
 from rlvr_envs.streams import Rules, TokenStreams
 from rlvr_envs.tools import Tool
+from rlvr_envs.types import FixedActions
 from verifiers import InvalidArgumentError
 
 TOOL_TOKENS = 128
@@ -36,6 +40,13 @@ def check_calls(rules: Rules, tools: Sequence[Tool]) -> None:
             f"max_new_tokens={rules.max_new_tokens} holds no call of a tool and an answer after it: {call} alone takes {least} "
             f"tokens. Give more, or leave max_new_tokens out, which is at least {TOOL_TOKENS} with tools by default"
         )
+    if isinstance(rules.legal_actions, FixedActions) and isinstance(rules.dialogue, PlainDialogue):
+        legal = np.flatnonzero(rules.legal_actions.mask).tolist()
+        if not {*OPENING.encode()} <= {*b"".join(map(rules.tokenizer.token_bytes, legal))}:
+            raise InvalidArgumentError(
+                f"no tool can be called where the legal tokens can't spell {OPENING!r}: leave tools= out, or leave out "
+                "restrict_actions= or legal_actions="
+            )
 
 
 def _shortest_call(rules: Rules, tools: Sequence[Tool]) -> tuple[str, int]:

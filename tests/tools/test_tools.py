@@ -349,6 +349,7 @@ def test_there_is_room_for_calls_by_default() -> None:
             {"max_turns": 1},
             r"^max_turns must be at least 2 with tools, one turn to call and one to answer; got 1",
         ),
+        ("Addition", {"restrict_actions": True}, r"^no tool can be called where the legal tokens can't spell '<tool>'"),
         ("CliffWalk", {"tokenizer": "byte"}, r"^a turn has 1 tokens here, and the shortest call"),
         ("Addition", {"tools": []}, r"^tools names no tool, got \[\]: leave it out, or give None, for no tools"),
     ],
