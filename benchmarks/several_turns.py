@@ -106,7 +106,7 @@ def sums(split: str, digits: int, *, tool: bool) -> Any:
         digits=digits,
         tokenizer=CHARACTERS,
         max_new_tokens=len("<tool>+</tool>") + 2 * digits + digits + 2,
-        tools="calculator" if tool else (),
+        tools="calculator" if tool else None,
         copy=False,
     )
 

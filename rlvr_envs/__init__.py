@@ -34,6 +34,7 @@ from rlvr_envs.tokenizers import (  # noqa: E402
     get_tokenizer,
 )
 from rlvr_envs.types import (  # noqa: E402
+    CheckedInteraction,
     Dataset,
     EndCondition,
     Ended,
@@ -60,6 +61,7 @@ __all__ = [
     "ByteTokenizer",
     "CharTokenizer",
     "ChatPrompt",
+    "CheckedInteraction",
     "Dataset",
     "EndCondition",
     "Ended",

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rlvr_envs.types import Interaction, Reply, Turn
+from rlvr_envs.types import Interaction, Reply, Turn, check_interaction
 from verifiers import InvalidArgumentError, Message, Problem
 
 REQUEST = (
@@ -86,6 +86,10 @@ class Summarize:
             return reply
         return dataclasses.replace(reply, messages=(*reply.messages, SummaryRequest("user", self.request)))
 
+    def check_problem(self, problem: Problem) -> None:
+        """Ask the interaction that answers."""
+        check_interaction(self.interaction, problem)
+
     def _asks(self, turn: Turn) -> bool:
         return isinstance(turn.reply[-1] if turn.reply else None, SummaryRequest)
 
@@ -140,6 +144,10 @@ class DropResults:
             said = shown if index >= dropped else map(self._shortened, shown)
             context += [turn, *said]
         return dataclasses.replace(reply, context=tuple(context))
+
+    def check_problem(self, problem: Problem) -> None:
+        """Ask the interaction that answers."""
+        check_interaction(self.interaction, problem)
 
     def _shortened(self, message: Message) -> Message:
         return dataclasses.replace(message, content=self.note) if _is_result(message) else message

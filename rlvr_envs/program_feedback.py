@@ -62,6 +62,15 @@ class ProgramFeedback:
             return None
         return Reply((Message("user", f"\n{_explained(tests, verdict.detail)}\n"),))
 
+    def check_problem(self, problem: Problem) -> None:
+        """Check that a problem has unit tests.
+
+        Raises:
+            InvalidArgumentError: If it has none.
+        """
+        if not isinstance(problem.reference, Tests | DeferredTests):
+            raise _no_tests(problem, problem.reference)
+
     def close(self) -> None:
         """End the sandbox's processes."""
         self._verifier.close()
@@ -81,10 +90,7 @@ def public_tests(problem: Problem, count: int) -> Tests | None:
     reference = problem.reference
     tests = reference.load() if isinstance(reference, DeferredTests) else reference
     if not isinstance(tests, Tests):
-        raise InvalidArgumentError(
-            f"feedback is for problems with unit tests (HumanEval, MBPP, APPS, ...), but the reference of problem "
-            f"{problem.id!r} is a {type(tests).__name__}"
-        )
+        raise _no_tests(problem, tests)
     if isinstance(tests, AssertTests):
         return dataclasses.replace(tests, asserts=tests.asserts[:count]) if tests.asserts else None
     if isinstance(tests, CallTests):
@@ -95,6 +101,13 @@ def public_tests(problem: Problem, count: int) -> Tests | None:
         asserts = tuple(_examples(tests.prefix))[:count]
         return AssertTests(asserts, prefix=tests.prefix, files=tests.files) if asserts else None
     return None
+
+
+def _no_tests(problem: Problem, reference: object) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"feedback is for problems with unit tests (HumanEval, MBPP, APPS, ...), but the reference of problem "
+        f"{problem.id!r} is a {type(reference).__name__}"
+    )
 
 
 def _examples(prefix: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvr_envs.contexts import SummaryRequest
 from rlvr_envs.dialogue import Dialogue, fit
 from rlvr_envs.types import Interaction, Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, Verdict, verifier_error
@@ -27,8 +28,27 @@ class EncodedReply:
     """A `VERIFIER_ERROR`, where the interaction broke."""
 
 
+def room_for_reply(free: int, window: int, budget: int, turn_tokens: int | None = None) -> int:
+    """The most tokens of an answer after which the policy has room for its next turn.
+
+    Args:
+        free: Number of tokens that may still come into view.
+        window: The most tokens in view.
+        budget: Number of tokens that the policy may still choose, at least 1.
+        turn_tokens: The length of a turn, where it is fixed.
+    """
+    return free - max(min(turn_tokens or window // 4, budget, free // 2), 1)
+
+
 def answer(
-    interaction: Interaction, dialogue: Dialogue, turns: Sequence[Turn], problem: Problem, *, room: int, window: int
+    interaction: Interaction,
+    dialogue: Dialogue,
+    turns: Sequence[Turn],
+    problem: Problem,
+    *,
+    room: int,
+    most: int,
+    window: int,
 ) -> EncodedReply:
     """Ask an interaction for its answer to the last of some turns, and encode it.
 
@@ -38,6 +58,7 @@ def answer(
         turns: The policy's turns so far.
         problem: The problem of the episode.
         room: The most tokens of an answer that is appended; a longer one is cut.
+        most: The same for an answer that asks for a summary and would be none if it were cut any shorter.
         window: The most tokens of a new context and what is said after it, of which only the latter is cut.
 
     Raises:
@@ -58,8 +79,10 @@ def answer(
     if not reply.messages and reply.context is None:
         return EncodedReply(reply, np.zeros(0, dtype=np.int32))
     try:
-        most = room if reply.context is None else window
-        fitted = fit(dialogue, reply.messages, int(turns[-1].tokens[-1]), most, context=reply.context)
+        said, last = reply.messages, int(turns[-1].tokens[-1])
+        fitted = fit(dialogue, said, last, room if reply.context is None else window, context=reply.context)
+        if fitted is None and reply.context is None and isinstance(said[-1], SummaryRequest):
+            fitted = fit(dialogue, said, last, most)
     except Exception as error:  # noqa: BLE001 - recorded in the verdict, never scored
         return EncodedReply(error=verifier_error(error))
     return EncodedReply(reply) if fitted is None else EncodedReply(reply, fitted.tokens, fitted.messages)

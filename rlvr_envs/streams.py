@@ -16,10 +16,11 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from rlvr_envs.dialogue import Dialogue, PlainDialogue
-from rlvr_envs.replies import EncodedReply, answer
+from rlvr_envs.replies import EncodedReply, answer, room_for_reply
 from rlvr_envs.stop_strings import StopStrings
 from rlvr_envs.tokenizers import Tokenizer, decode, token_table, utf8
 from rlvr_envs.types import (
+    CheckedInteraction,
     Dataset,
     EndCondition,
     Ended,
@@ -243,6 +244,9 @@ class TokenStreams:
         dataset: The problems.
         rules: How episodes go.
         num_streams: b.
+
+    Raises:
+        InvalidArgumentError: If there is no problem, or the interaction is not made for the first one.
     """
 
     def __init__(self, dataset: Dataset, rules: Rules, num_streams: int) -> None:
@@ -252,6 +256,8 @@ class TokenStreams:
             )
         if len(dataset) == 0:
             raise InvalidArgumentError("the data set is empty: an environment needs at least one problem")
+        if isinstance(rules.interaction, CheckedInteraction):
+            rules.interaction.check_problem(dataset[0])
         self.dataset = dataset
         self.rules = rules
         self.num_streams = num_streams
@@ -540,13 +546,14 @@ class TokenStreams:
     def _answer(self, row: int, turns: tuple[Turn, ...]) -> EncodedReply:
         assert self.rules.interaction is not None
         window = self.buffer_tokens
-        room = self.rules.max_inserted_tokens - int(self._inserted[row])
+        room = most = self.rules.max_inserted_tokens - int(self._inserted[row])
         if (budget := self._budget_left(turns)) > 0:  # the policy needs room for a token after what is said
-            left = window - int(self.length[row])
-            turn = min(self.rules.turn_tokens or window // 4, budget, left // 2)
-            room = min(room, left - max(turn, 1))
+            free = window - int(self.length[row])
+            room = min(room, room_for_reply(free, window, budget, self.rules.turn_tokens))
+            most = min(most, free - 1)
             window -= 1
-        return answer(self.rules.interaction, self._dialogue, turns, self._problem(row), room=room, window=window)
+        problem = self._problem(row)
+        return answer(self.rules.interaction, self._dialogue, turns, problem, room=room, most=most, window=window)
 
     def _settle_turn(self, row: int, turns: tuple[Turn, ...], given: EncodedReply, column: int, step: _Step) -> None:
         """Pay a turn's reward, and append the answer or end the episode."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,29 @@ class Interaction(Protocol):
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
         """Answer the last of the policy's turns, or end the episode there with None."""
         ...
+
+
+@runtime_checkable
+class CheckedInteraction(Interaction, Protocol):
+    """An interaction that can tell which problems it is made for, such as those with unit tests."""
+
+    def check_problem(self, problem: Problem) -> None:
+        """Check a problem, which is the first one of a data set, before any episode.
+
+        Raises:
+            InvalidArgumentError: If turns of such a problem can't be answered.
+        """
+        ...
+
+
+def check_interaction(interaction: Interaction | None, problem: Problem) -> None:
+    """Ask an interaction whether it is made for a problem, if it can tell.
+
+    Raises:
+        InvalidArgumentError: If it is not.
+    """
+    if isinstance(interaction, CheckedInteraction):
+        interaction.check_problem(problem)
 
 
 class ProcessScorer(Protocol):

@@ -4,7 +4,7 @@ What the model said stays as it is; what others say is appended as a suffix, and
 """
 
 from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat, ParsedTurn
-from rlvr_envs.dialogue.choose import DialogueArgument, get_dialogue
+from rlvr_envs.dialogue.choose import DialogueArgument, check_dialogue_name, get_dialogue
 from rlvr_envs.dialogue.dialogue import Dialogue, Fitted, encode_context, fit
 from rlvr_envs.dialogue.literal import encode_literal, spell
 from rlvr_envs.dialogue.plain import PlainDialogue
@@ -19,6 +19,7 @@ __all__ = [
     "ParsedTurn",
     "PlainDialogue",
     "TemplateDialogue",
+    "check_dialogue_name",
     "encode_context",
     "encode_literal",
     "fit",

@@ -15,6 +15,18 @@ from verifiers import InvalidArgumentError
 DialogueArgument = str | Callable[[Tokenizer, Sequence[ToolSchema]], Dialogue]
 
 
+def check_dialogue_name(spec: DialogueArgument) -> None:
+    """Check that a text names a format.
+
+    Raises:
+        InvalidArgumentError: If it does not.
+    """
+    if isinstance(spec, str) and spec not in ("auto", "plain", *CALL_FORMATS):
+        raise InvalidArgumentError(
+            f"dialogue must be 'auto', 'plain', one of {', '.join(map(repr, CALL_FORMATS))}, or a function; got {spec!r}"
+        )
+
+
 def get_dialogue(spec: DialogueArgument, tokenizer: Tokenizer, tools: Sequence[ToolSchema]) -> Dialogue:
     """Find the format of conversations.
 
@@ -27,14 +39,11 @@ def get_dialogue(spec: DialogueArgument, tokenizer: Tokenizer, tools: Sequence[T
     Raises:
         InvalidArgumentError: If the name is unknown, or the tokenizer's template is not made for this.
     """
+    check_dialogue_name(spec)
     if not isinstance(spec, str):
         return spec(tokenizer, tools)
     if spec == "plain" or (spec == "auto" and tokenizer.chat_template is None):
         return PlainDialogue(tokenizer, tools)
-    if spec not in ("auto", *CALL_FORMATS):
-        raise InvalidArgumentError(
-            f"dialogue must be 'auto', 'plain', one of {', '.join(map(repr, CALL_FORMATS))}, or a function; got {spec!r}"
-        )
     if not isinstance(tokenizer, HuggingFaceTokenizer):
         raise InvalidArgumentError(
             f"dialogue={spec!r} needs a tokenizer with a chat template; use dialogue='plain' here"

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvr_envs.contexts import SummaryRequest
 from rlvr_envs.dialogue.calls import ParsedTurn
 from rlvr_envs.dialogue.literal import encode_literal
 from rlvr_envs.tokenizers import Tokenizer, decode
@@ -65,7 +66,7 @@ def fit(
 ) -> Fitted | None:
     """Encode messages as `Dialogue.bridge` does, cut to at most `room` tokens i32[l]; None if not even the marks fit.
 
-    The longest message is cut first, at its end, where a mark says how much is missing.
+    The longest message is cut first, at its end, where a mark says how much is missing. A request for a summary is never cut.
 
     Args:
         dialogue: The format.
@@ -79,7 +80,10 @@ def fit(
         return dialogue.bridge(said, last_token) if context is None else encode_context(dialogue, (*context, *said))
 
     encoded = [encode_literal(dialogue.tokenizer, message.content) for message in messages]
-    kept = [len(tokens) for tokens in encoded]
+    kept = [
+        0 if isinstance(message, SummaryRequest) else len(tokens)
+        for message, tokens in zip(messages, encoded, strict=True)
+    ]
     shown = list(messages)
     while len(tokens := encode(shown)) > room:
         if not any(kept):

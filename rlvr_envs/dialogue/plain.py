@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -43,6 +44,10 @@ class PlainDialogue:
         self.stop: Sequence[str | int] = (CLOSING,) if tools else ()
         self._before, self._after = before, after
         self._only = _only_argument(tools)
+        names = [str(tool["function"]["name"]) for tool in tools]
+        named = "" if self._only or not names else json.dumps({"name": min(names, key=len)}, separators=(",", ":"))
+        self.shortest_call = f"{OPENING}{named}{CLOSING}"
+        """The shortest text that calls one of the tools."""
         self._format = CallFormat("plain", self._find)
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:

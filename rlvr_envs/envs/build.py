@@ -12,8 +12,10 @@ from typing import Any, cast
 import numpy as np
 
 import verifiers
-from rlvr_envs.contexts import DropResults, Summarize
-from rlvr_envs.dialogue import Dialogue, DialogueArgument, PlainDialogue, get_dialogue
+from rlvr_envs.contexts import DropResults, Summarize, SummaryRequest
+from rlvr_envs.dialogue import Dialogue, DialogueArgument, PlainDialogue, check_dialogue_name, get_dialogue
+from rlvr_envs.envs.fitting import check_references
+from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
 from rlvr_envs.envs.spec import TaskSpec
 from rlvr_envs.prompts import ChatPrompt, Prompt, get_prompt
 from rlvr_envs.streams import Rules, TokenStreams, Verification
@@ -47,7 +49,8 @@ class Settings:
     tokenizer: object = None
     """`"byte"`, `"char"` (generated data), a Hugging Face name or folder, or a tokenizer object."""
     max_new_tokens: int | None = None
-    """Maximum number of tokens that the policy may produce in an episode."""
+    """Maximum number of tokens that the policy may produce in an episode; by default that of the id, and with tools at least
+    128."""
     max_prompt_tokens: int | None = None
     """Maximum number of tokens of a prompt; by default just enough for every problem of the data set."""
     stop: str | int | Sequence[str | int] | None = None
@@ -68,12 +71,12 @@ class Settings:
     interaction: Interaction | str | None = None
     """The other side of an episode of several turns, a function of the turns and the problem, or its `module:attribute`; with
     tools, what answers turns that call none."""
-    tools: str | Sequence[ToolArgument] = ()
-    """What the policy may call: names such as `"calculator"`, tools, or functions with type hints."""
+    tools: str | Sequence[ToolArgument] | None = None
+    """What the policy may call: names such as `"calculator"`, tools, or functions with type hints; None for nothing."""
     dialogue: DialogueArgument = "auto"
     """How turns and replies become tokens; `"auto"` is the tokenizer's chat template, or plain text if it has none."""
     max_turns: int | None = None
-    """The policy's turns; by default as many as `max_new_tokens` allows."""
+    """The policy's turns, at least 2 with tools; by default as many as `max_new_tokens` allows."""
     max_inserted_tokens: int | None = None
     """Room for what the environment says over a whole episode; by default 1024 with tools or an interaction, else 0."""
     max_context_tokens: int | None = None
@@ -114,6 +117,9 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
     renderer = PromptRenderer(prompt, tokenizer)
     verifier_spec = task.verifier_of(dataset) if settings.verifier is None else settings.verifier
+    verifier = _verifier(verifier_spec)
+    if settings.verifier is not None:
+        check_references(settings.verifier, verifier, task.verifier_of(dataset)[0], dataset)
     own = _task_rules(task, settings, dataset, tokenizer)
     room = own.pop("max_inserted_tokens", 0)
     enough = room(own["max_new_tokens"]) if callable(room) else room
@@ -127,7 +133,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
             if settings.max_prompt_tokens is None
             else settings.max_prompt_tokens
         ),
-        verifier=_verifier(verifier_spec),
+        verifier=verifier,
         stop=(*stops, *turns.dialogue.stop) if turns.dialogue else stops,
         interaction=turns.interaction,
         max_inserted_tokens=turns.max_inserted_tokens,
@@ -142,7 +148,19 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
         rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
     manifest = _manifest(dataset, rules, prompt, verifier_spec) | _turns_manifest(rules, turns, settings)
-    return TokenStreams(dataset, rules, num_streams), manifest
+    streams = TokenStreams(dataset, rules, num_streams)
+    _check_turns(streams, turns)
+    return streams, manifest
+
+
+def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
+    """Refuse limits under which tools can't be called, or dialogues are never kept short."""
+    if turns.tools:
+        check_calls(streams.rules, turns.tools)
+    if isinstance(turns.interaction, Summarize) and turns.interaction is not turns.answers:
+        check_summaries(streams, turns.interaction.after_tokens, turns.request_tokens)
+    if isinstance(turns.interaction, DropResults) and turns.interaction is not turns.answers:
+        check_drops(streams.rules, turns.interaction.after_tokens, turns.interaction.keep)
 
 
 def _task_rules(task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer) -> dict[str, Any]:
@@ -151,7 +169,10 @@ def _task_rules(task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer:
     names = ("max_new_tokens", "legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
     check_budget(dataset, "max_new_tokens", given.get("max_new_tokens"))
-    return {"max_new_tokens": task.max_new_tokens, **own, **given}
+    defaults = {"max_new_tokens": task.max_new_tokens, **own}
+    if settings.tools is not None:
+        defaults["max_new_tokens"] = max(defaults["max_new_tokens"], TOOL_TOKENS)
+    return {**defaults, **given}
 
 
 @dataclass(frozen=True)
@@ -165,18 +186,25 @@ class _Turns:
     dialogue: Dialogue | None = None
     opening: Callable[[Problem], tuple[Message, ...]] | None = None
     max_inserted_tokens: int = 0
+    request_tokens: int = 0
+    """Number of tokens of the shortest answer that asks for a summary; 0 where none is asked for."""
 
 
 def _turn_rules(
     settings: Settings, interaction: Interaction | None, room: int, tokenizer: Tokenizer, renderer: PromptRenderer
 ) -> _Turns:
     """The rules of several turns, from the settings and the interaction of the id, which needs so much room as plain text."""
-    tools = get_tools(settings.tools) if settings.tools else []
+    check_dialogue_name(settings.dialogue)
+    tools = [] if settings.tools is None else get_tools(settings.tools)
+    if settings.tools is not None and not tools:
+        raise InvalidArgumentError(
+            f"tools names no tool, got {settings.tools!r}: leave it out, or give None, for no tools"
+        )
     if settings.interaction is not None:
         interaction = cast("Interaction", settings.interaction)
     if not tools and interaction is None:
-        for name in ("max_inserted_tokens", "max_turns", "summarize_after", "drop_results_after"):
-            if getattr(settings, name) not in (None, 0):
+        for name in ("max_inserted_tokens", "max_turns", "summarize_after", "drop_results_after", "dialogue"):
+            if getattr(settings, name) not in (None, 0, "auto"):
                 raise InvalidArgumentError(f"{name} is for episodes of several turns: give tools= or interaction=, too")
         return _Turns()
     if settings.max_inserted_tokens is not None and settings.max_inserted_tokens < 1:
@@ -187,17 +215,20 @@ def _turn_rules(
         )
     dialogue = get_dialogue(settings.dialogue, tokenizer, [tool_schema(tool) for tool in tools])
     plain = isinstance(dialogue, PlainDialogue)
-    enough = room if room and plain and not tools else max(room, _INSERTED_TOKENS)
+    as_needed = room and plain and not tools and settings.summarize_after is None
+    enough = room if as_needed else max(room, _INSERTED_TOKENS)
     answers: Any = ToolInteraction(tools, interaction) if tools else interaction
+    kept_short = _kept_short(settings, answers, dialogue, renderer, tools)
     return _Turns(
         tools,
-        _kept_short(settings, answers, dialogue, renderer, tools),
+        kept_short,
         answers,
         dialogue,
         # As plain text there is nothing to open, and a prompt that is text begins as in an episode of one turn. What the first
         # message of a chat says becomes no special token either: a game may say it.
         renderer.messages if not plain and (tools or isinstance(renderer.prompt, ChatPrompt)) else None,
         enough if settings.max_inserted_tokens is None else settings.max_inserted_tokens,
+        _request_tokens(kept_short, dialogue, tools if interaction is None else ()) if settings.summarize_after else 0,
     )
 
 
@@ -235,6 +266,11 @@ def _kept_short(
         return answers
     if summarize is not None and drop is not None:
         raise InvalidArgumentError("summarize_after and drop_results_after exclude each other: give one of the two")
+    if drop is not None and not tools:
+        raise InvalidArgumentError(
+            "drop_results_after drops the results of tools: give tools=, too. An interaction that answers with messages of the "
+            "role 'tool' can be wrapped in rlvr_envs.contexts.DropResults"
+        )
     _check_below_context("drop_results_after" if summarize is None else "summarize_after", settings)
     opening = renderer.messages
     if isinstance(dialogue, PlainDialogue):
@@ -252,6 +288,13 @@ def _kept_short(
         said = (ToolMessage("tool", "x", tools[0].name), Message("user", interaction.request))
         dialogue.bridge(said, renderer.tokenizer.eos_token)
     return interaction
+
+
+def _request_tokens(interaction: Any, dialogue: Dialogue, tools: Sequence[Tool]) -> int:
+    """The number of tokens of the shortest answer that asks for a summary, which begins with a result if only tools answer."""
+    request = SummaryRequest("user", interaction.request)
+    said = (*(ToolMessage("tool", "", tool.name) for tool in tools[:1]), request)
+    return len(dialogue.bridge(said, dialogue.tokenizer.eos_token))
 
 
 def _check_below_context(name: str, settings: Settings) -> None:

@@ -14,7 +14,7 @@ from rlvr_envs.contexts import without_summaries
 from rlvr_envs.games.game import Move, verdict_of
 from rlvr_envs.games.in_a_row import InARow, greedy_move, optimal_move, random_move
 from rlvr_envs.types import Reply, Turn
-from verifiers import Message, Problem, Verdict, dialogue_of
+from verifiers import InvalidArgumentError, Message, Problem, Verdict, dialogue_of
 
 _NUMBER = re.compile(r"\d+")
 _NO_MOVE = "no move"
@@ -119,6 +119,19 @@ class TwoSidedInteraction:
         rule = getattr(self.opponent, "rule", self.opponent)
         named = rule if hasattr(rule, "__qualname__") else type(rule)
         return f"{named.__module__}:{named.__qualname__}"
+
+    def check_problem(self, problem: Problem) -> None:
+        """Check that a problem is a game of two sides.
+
+        Raises:
+            InvalidArgumentError: If it is not.
+        """
+        reference = problem.reference
+        if not isinstance(reference, tuple | list) or len(reference) != 3 or not isinstance(reference[0], InARow):
+            raise InvalidArgumentError(
+                f"an opponent's moves are for games of two sides (TicTacToe, ConnectFour), but the reference of problem "
+                f"{problem.id!r} is a {type(reference).__name__}"
+            )
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
         """Answer the last move."""

@@ -120,6 +120,19 @@ class TextGameInteraction:
         scored = "" if self.forfeits == "excluded" else ":forfeits scored"
         return f"{named.__module__}:{named.__qualname__}{scored}"
 
+    def check_problem(self, problem: Problem) -> None:
+        """Check that a problem is a game in words.
+
+        Raises:
+            InvalidArgumentError: If it is not.
+        """
+        reference = problem.reference
+        if not isinstance(reference, tuple | list) or not reference or reference[0] not in LIBRARIES:
+            raise InvalidArgumentError(
+                f"this opponent's turns are for games in words (TextArena), but the reference of problem {problem.id!r} is a "
+                f"{type(reference).__name__}"
+            )
+
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
         """Answer the last turn."""
         game = game_of(problem)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rlvr_envs.tools.tool import Arguments, Tool, ToolUseError
-from rlvr_envs.types import Interaction, Reply, ToolCall, Turn
+from rlvr_envs.types import Interaction, Reply, ToolCall, Turn, check_interaction
 from verifiers import InvalidArgumentError, Message, Problem, ToolMessage, missing_dependency
 
 
@@ -56,6 +56,10 @@ class ToolInteraction:
             messages.append(ToolMessage("tool", text, call.name, call.id))
         wrong = [ToolMessage("tool", f"Error: {error}", next(iter(self._tools))) for error in last.errors]
         return Reply((*messages, *wrong))
+
+    def check_problem(self, problem: Problem) -> None:
+        """Ask what answers turns without calls."""
+        check_interaction(self._otherwise, problem)
 
     def _objection(self, call: ToolCall) -> str | None:
         """What is wrong with a call, None if nothing is."""

@@ -155,8 +155,10 @@ def test_references_that_one_verifier_reads_are_judged_by_it(
     path = write_rows("p.jsonl", {"question": "?", **row})
     default = gym.make("rlvr_envs:rlvr/Text-v0", dataset=str(path), convert=convert)
     assert default.unwrapped.manifest["verifier"][0] == verifier  # type: ignore[attr-defined]
-    given = gym.make("rlvr_envs:rlvr/Text-v0", dataset=str(path), convert=convert, verifier="exact")
-    assert given.unwrapped.manifest["verifier"] == "exact"  # type: ignore[attr-defined]
+    given = gym.make(
+        "rlvr_envs:rlvr/Text-v0", dataset=str(path), convert=convert, verifier=("format", {"structure": "think"})
+    )
+    assert given.unwrapped.manifest["verifier"][0] == "format"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("answer", [1, "B", "blue"])
@@ -233,8 +235,8 @@ def test_an_environment_judges_by_source_unless_told_otherwise(write_rows: Write
         "by_metadata",
         {"key": "data_source", "parts": {"mine": "exact"}},
     ]
-    own = gym.make("rlvr_envs:rlvr/Text-v0", **options, verifier="numeric")
-    assert own.unwrapped.manifest["verifier"] == "numeric"  # type: ignore[attr-defined]
+    own = gym.make("rlvr_envs:rlvr/Text-v0", **options, verifier="exact")
+    assert own.unwrapped.manifest["verifier"] == "exact"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rlvr_envs import ByteTokenizer
+from rlvr_envs.contexts import SummaryRequest
 from rlvr_envs.dialogue import PlainDialogue, TemplateDialogue, fit, spell
 from tests.dialogue.templates import tokenizer_of
 from verifiers import InvalidArgumentError, Message
@@ -61,3 +62,13 @@ def test_a_frame_says_where_the_result_goes() -> None:
         PlainDialogue(ByteTokenizer(), frame="<result>")
     framed = PlainDialogue(ByteTokenizer(), frame="={}\n")
     assert text(framed.bridge([Message("tool", "4")], 0)) == "=4\n"
+
+
+def test_a_request_for_a_summary_is_never_cut() -> None:
+    request = SummaryRequest("user", "Sum up. " * 20)
+    said = [Message("tool", "x" * 100), request]
+    fitted = fit(PLAIN, said, 0, 220)
+    assert fitted is not None
+    assert re.fullmatch(r"<result>x+ \[cut: \d+ of 100 tokens\]</result>(Sum up\. ){20}", text(fitted.tokens))
+    assert fit(PLAIN, said, 0, 180) is None
+    assert fit(PLAIN, [request], 0, 159) is None

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rlvr_envs import ByteTokenizer, Reply, TokenEnv, TokenVectorEnv, Turn
+from rlvr_envs.contexts import SummaryRequest
 from rlvr_envs.dialogue import PlainDialogue, encode_context
 from rlvr_envs.tokenizers import HuggingFaceTokenizer, decode
 from tests.envs.helpers import EOS, says, streams, text_tokens, vector_env, visible
@@ -240,3 +241,21 @@ def test_a_context_without_tokens_or_in_a_role_that_a_format_lacks_breaks_the_ep
 def test_a_window_that_some_prompt_would_fill_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"max_context_tokens must be more than max_prompt_tokens=8.*got 8"):
         streams(max_context_tokens=8)
+
+
+@pytest.mark.parametrize(("size", "asks"), [(30, True), (48, True), (49, False)])
+def test_a_request_for_a_summary_takes_the_room_of_the_next_turn_before_it_costs_the_episode(
+    size: int, asks: bool
+) -> None:
+    """A quarter of the context is kept free for the next turn, unless the request would then be cut."""
+    env = single(
+        interaction=lambda turns, problem: Reply((SummaryRequest("user", "x" * size),)),
+        max_prompt_tokens=4,
+        max_context_tokens=52,
+        max_new_tokens=40,
+        max_inserted_tokens=100,
+    )
+    env.reset(options={"problem": 0})
+    observation, _, terminated, truncated, info = env.step_many([A, EOS])
+    assert (terminated, truncated, info.get("inserted")) == (False, not asks, size if asks else None)
+    assert visible(observation).count(ord("x")) == (size if asks else 0)

@@ -133,7 +133,7 @@ def test_what_a_game_says_first_becomes_no_special_token_either() -> None:
             "rlvr/Text-v0",
             dataset=[Problem("p", prompt, None)],
             interaction=lambda turns, problem: None,
-            verifier="exact",
+            verifier=lambda completion, problem: 0.0,
             prompt="chat",
             tokenizer=tokenizer.inner,
         ).unwrapped

@@ -262,3 +262,8 @@ class TestRandomMoves:
                 RandomMoves()(seat)
         assert tried[:2] == tried[2:]
         assert len(tried[0]) == 300 < len(tried[1])
+
+
+def test_an_opponent_in_words_needs_a_game_in_words() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^this opponent's turns are for games in words .* is a str$"):
+        gymnasium.make("rlvr/Addition-v0", interaction=TextGameInteraction(Says("1")))

@@ -268,3 +268,11 @@ def test_large_boards_are_not_solved() -> None:
 def test_a_board_too_small_for_its_row_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="nobody can have 9 in a row on a board of 7 x 6"):
         gymnasium.make("rlvr/ConnectFour-v0", connect=9)
+
+
+def test_an_opponent_needs_a_game_of_two_sides() -> None:
+    opponent = TwoSidedInteraction(lambda seat: "1")
+    with pytest.raises(
+        InvalidArgumentError, match=r"^an opponent's moves are for games of two sides .* is a SecretNumber$"
+    ):
+        gymnasium.make("rlvr/GuessNumber-v0", interaction=opponent)

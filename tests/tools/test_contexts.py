@@ -176,7 +176,7 @@ def test_a_chat_template_frames_the_problem_with_the_summary() -> None:
 
     tokenizer = tokenizer_of("chatml")
     env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tokenizer=tokenizer, tools=["calculator"], summarize_after=10, max_new_tokens=300
+        "rlvr/Addition-v0", tokenizer=tokenizer, tools=["calculator"], summarize_after=400, max_new_tokens=300
     ).unwrapped
     env.reset(seed=0)
     problem = env.streams.problem(0)
@@ -228,3 +228,108 @@ def test_plain_text_between_chat_templates_is_refused() -> None:
             dialogue="plain",
             summarize_after=10,
         )
+
+
+@pytest.mark.parametrize("most", [101, 150, 300, 398])
+def test_a_context_that_can_not_hold_a_summary_is_refused(most: int) -> None:
+    """The request has 222 bytes, the frame of an empty result 17; the policy may write 59 tokens after its first."""
+    said = (
+        f"^summarize_after=100 leads to no summary: that takes 399 tokens in view, 101 before the request, 239 for this .*"
+        f"Raise max_context_tokens from {most} to 399, or lower summarize_after$"
+    )
+    settings: dict[str, Any] = {"tools": "calculator", "summarize_after": 100, "max_new_tokens": 60}
+    with pytest.raises(InvalidArgumentError, match=said):
+        gymnasium.make("rlvr/Addition-v0", **settings, max_context_tokens=most)
+    gymnasium.make("rlvr/Addition-v0", **settings, max_context_tokens=399)
+
+
+def test_the_smallest_context_that_is_taken_shows_the_whole_request() -> None:
+    env: Any = gymnasium.make(
+        "rlvr/Addition-v0", tools=[number], summarize_after=100, max_context_tokens=399, max_new_tokens=60
+    ).unwrapped
+    text, cuts = play(env, "<tool>70</tool>", "<tool>3</tool>")
+    assert text.endswith(f"<result>xxx</result>{REQUEST}")
+    text, cuts = play(env, "<tool>70</tool>", "<tool>3</tool>", "Two.")
+    assert cuts == [False, False, True]
+    assert text.endswith(f"{HEADING}\nTwo.")
+
+
+def test_the_request_stays_whole_where_the_answer_is_cut() -> None:
+    env: Any = gymnasium.make(
+        "rlvr/Addition-v0", tools=[number], summarize_after=20, max_context_tokens=400, max_new_tokens=300
+    ).unwrapped
+    text, _ = play(env, "<tool>3000</tool>")
+    assert re.search(r"<result>x* ?\[cut: \d+ of 3000 tokens\]</result>", text)
+    assert text.endswith(REQUEST)
+
+
+def test_a_request_counts_with_the_frames_of_a_chat_template() -> None:
+    pytest.importorskip("transformers")
+    from tests.dialogue.templates import tokenizer_of
+
+    tokenizer = tokenizer_of("chatml")
+    settings: dict[str, Any] = {"tokenizer": tokenizer, "tools": ["calculator"], "summarize_after": 400}
+    least = len(tokenizer.encode(REQUEST))
+    with pytest.raises(InvalidArgumentError, match="has no room for the request for a summary, which takes"):
+        gymnasium.make("rlvr/Addition-v0", **settings, max_inserted_tokens=least)
+    gymnasium.make("rlvr/Addition-v0", **settings, max_inserted_tokens=least + 100)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        (
+            {"summarize_after": 5000, "max_new_tokens": 50},
+            r"^summarize_after=5000 leads to no summary: that takes 5289 .* Raise max_new_tokens=50 or "
+            r"max_inserted_tokens=1024, with which a dialogue has at most 1080, or lower",
+        ),
+        ({"summarize_after": 10**9}, r"^summarize_after=1000000000 leads to no summary"),
+        (
+            {"summarize_after": 50, "max_inserted_tokens": 238},
+            r"^max_inserted_tokens=238 has no room .* takes 239 tokens",
+        ),
+        (
+            {"summarize_after": 3},
+            r"^summarize_after=3 asks for a summary after every turn.*fewer than 4. Give more than",
+        ),
+        ({"summarize_after": 50, "max_turns": 2}, r"^max_turns must be at least 3 with summarize_after.*got 2$"),
+        ({"drop_results_after": 50, "max_turns": 3}, r"^max_turns must be at least 4 with drop_results_after.*got 3$"),
+        (
+            {"drop_results_after": 1158},
+            r"^drop_results_after=1158 drops nothing.*Raise max_new_tokens=128 or max_inserted_tokens=1024.* at most 1158",
+        ),
+        (
+            {"drop_results_after": 10, "tools": None, "interaction": lambda turns, problem: None},
+            r"^drop_results_after drops the results of tools: give tools=, too",
+        ),
+    ],
+)
+def test_what_never_or_always_happens_is_refused(settings: dict[str, Any], match: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=match):
+        gymnasium.make("rlvr/Addition-v0", **{"tools": "calculator", **settings})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"summarize_after": 5},
+        {"summarize_after": 700, "max_turns": 3},
+        {"drop_results_after": 1157, "max_turns": 4},
+    ],
+)
+def test_what_may_happen_is_taken(settings: dict[str, Any]) -> None:
+    gymnasium.make("rlvr/Addition-v0", tools="calculator", **settings)
+
+
+def test_prompts_are_only_looked_at_until_one_is_short_enough() -> None:
+    class Problems(list[Problem]):
+        asked = 0
+
+        def __getitem__(self, index: Any) -> Any:
+            self.asked = max(self.asked, index)
+            return super().__getitem__(index)
+
+    problems = Problems([Problem(f"p{index}", "x" * (60 if index < 2 else 8), "1") for index in range(40)])
+    settings: dict[str, Any] = {"tools": "calculator", "summarize_after": 50, "max_prompt_tokens": 60}
+    gymnasium.make("rlvr/Text-v0", dataset=problems, verifier="exact", **settings)
+    assert problems.asked < 40

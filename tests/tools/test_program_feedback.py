@@ -175,3 +175,30 @@ def test_a_program_that_passes_only_what_is_public_scores_nothing() -> None:
     assert (reward, terminated, info["verdict"].outcome) == (0.0, True, Outcome.INCORRECT)
     assert not math.isnan(reward)
     env.close()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"tools": "calculator"}, {"summarize_after": 100, "max_new_tokens": 300}],
+    ids=["alone", "with tools", "with summaries"],
+)
+def test_problems_without_unit_tests_are_refused_before_any_episode(settings: dict[str, Any]) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"^feedback is for problems with unit tests .* 'addition/.* is a str$"
+    ):
+        gymnasium.make("rlvr/Addition-v0", interaction="rlvr_envs.program_feedback:ProgramFeedback", **settings)
+
+
+def test_deferred_tests_are_not_made_to_tell_that_they_are_tests() -> None:
+    class Never:
+        def load(self) -> Any:
+            raise AssertionError
+
+    ProgramFeedback().check_problem(Problem("p", "", Never()))
+
+
+def test_feedback_on_programs_and_a_verifier_of_answers_do_not_go_together() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"^the verifier 'math' can't use the reference of any of the first 8"
+    ):
+        gymnasium.make("rlvr/Function-v0", interaction=ProgramFeedback(), verifier="math")

@@ -319,3 +319,64 @@ def test_tools_and_interactions_are_named_where_they_stand() -> None:
     assert info["inserted"] == len("sure?")
     with pytest.raises(UnknownNameError, match="no_such"):
         get_tools(f"{__name__}:no_such")
+
+
+def test_there_is_room_for_calls_by_default() -> None:
+    env: Any = gymnasium.make("rlvr/Addition-v0", tools="calculator").unwrapped
+    assert env.streams.rules.max_new_tokens == 128
+    assert gymnasium.make("rlvr/Addition-v0").unwrapped.streams.rules.max_new_tokens == 8  # type: ignore[attr-defined]
+    game: Any = gymnasium.make("rlvr/GuessNumber-v0", tools="calculator").unwrapped
+    assert game.streams.rules.max_new_tokens == 128
+    chosen: Any = gymnasium.make("rlvr/Addition-v0", tools="calculator", max_new_tokens=30).unwrapped
+    assert chosen.streams.rules.max_new_tokens == 30
+
+
+@pytest.mark.parametrize(
+    ("env_id", "settings", "match"),
+    [
+        (
+            "Addition",
+            {"max_new_tokens": 13},
+            r"^max_new_tokens=13 holds no call .* '<tool></tool>', alone takes 13 tokens",
+        ),
+        (
+            "Addition",
+            {"tools": "calculator,python", "max_new_tokens": 30},
+            r"""^max_new_tokens=30 holds no call .* '<tool>\{"name":"python"\}</tool>', alone takes 30 tokens""",
+        ),
+        (
+            "Addition",
+            {"max_turns": 1},
+            r"^max_turns must be at least 2 with tools, one turn to call and one to answer; got 1",
+        ),
+        ("Addition", {"restrict_actions": True}, r"^no tool can be called where the legal tokens can't spell '<tool>'"),
+        ("CliffWalk", {"tokenizer": "byte"}, r"^a turn has 1 tokens here, and the shortest call"),
+        ("Addition", {"tools": []}, r"^tools names no tool, got \[\]: leave it out, or give None, for no tools"),
+    ],
+)
+def test_tools_that_can_not_be_called_are_refused(env_id: str, settings: dict[str, Any], match: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=match):
+        gymnasium.make(f"rlvr/{env_id}-v0", **{"tools": "calculator", **settings})
+
+
+def test_a_call_in_a_chat_template_names_the_tool() -> None:
+    pytest.importorskip("transformers")
+    from tests.dialogue.templates import tokenizer_of
+
+    tokenizer = tokenizer_of("chatml")
+    least = len(tokenizer.encode("calculator")) + 2
+    with pytest.raises(InvalidArgumentError, match=f"the shortest call, of 'calculator', alone takes {least} tokens"):
+        gymnasium.make("rlvr/Addition-v0", tokenizer=tokenizer, tools="calculator", max_new_tokens=least)
+    gymnasium.make("rlvr/Addition-v0", tokenizer=tokenizer, tools="calculator", max_new_tokens=least + 1)
+
+
+def test_no_tools_are_none() -> None:
+    env: Any = gymnasium.make("rlvr/Addition-v0", tools=None).unwrapped
+    assert env.streams.rules.interaction is None
+
+
+def test_the_format_of_a_conversation_is_checked_and_needs_one() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^dialogue must be 'auto', 'plain', .*; got 'herms'$"):
+        gymnasium.make("rlvr/Addition-v0", dialogue="herms")
+    with pytest.raises(InvalidArgumentError, match=r"^dialogue is for episodes of several turns: give tools="):
+        gymnasium.make("rlvr/Addition-v0", dialogue="hermes")
