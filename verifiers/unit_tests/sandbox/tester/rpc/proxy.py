@@ -110,10 +110,7 @@ class Proxy:
             raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}")
         if name not in _REBUILT:
             value = self._remote_session.request("getattr", self, name)
-            if name in _NAMING and isinstance(value, Proxy):
-                # The standard library assumes text here, and inserts it into code.
-                raise AttributeError(f"{name} of a {self._remote_type_name} is not text")
-            return value
+            return _naming(self, name, value) if name in _NAMING else value
         try:
             return _REBUILT[name](self)
         except (TypeError, ValueError) as error:
@@ -386,7 +383,17 @@ class _Forwarded:
         self._name = name
 
     def __get__(self, remote: Proxy | None, owner: type) -> object:
-        return None if remote is None else remote._remote_session.request("getattr", remote, self._name)
+        if remote is None:
+            return None
+        value = remote._remote_session.request("getattr", remote, self._name)
+        return _naming(remote, self._name, value) if self._name in _NAMING else value
+
+
+def _naming(remote: Proxy, name: str, value: object) -> object:
+    """An attribute where the standard library assumes text, which it inserts into code: no object, and exact text."""
+    if isinstance(value, Proxy):
+        raise AttributeError(f"{name} of a {remote._remote_type_name} is not text")
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 _FORWARDED = {name: _Forwarded(name) for name in ("__doc__", "__module__", "__annotations__", "__slots__", "__init__")}

@@ -36,8 +36,9 @@ class OwnProcessTester(Tester):
     _mirror: Mirror
 
     def _begin(self) -> None:
-        text = "\n".join(_sources(self._tests))
-        code_guard.begin(lambda: self._session.has_answered, self._refuse_text)
+        sources, session = [*_sources(self._tests)], self._session
+        text = "\n".join(sources)
+        code_guard.begin(lambda: session.has_answered, lambda: session.has_own_texts, sources, self._refuse_text)
         self._mirror = Mirror(self._session, text)
         self._session.around_request = self._mirror.held
         if "unittest" in text:
