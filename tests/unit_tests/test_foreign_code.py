@@ -113,10 +113,8 @@ def test_a_module_that_only_computes_may_have_another_name(verifier: UnitTestVer
 
 
 NAMED = """
-INSERTED = '''f(*args, **kwargs):
-    pass
-FORGERY
-def f'''
+CODE = FORGERY
+INSERTED = "f(*args, **kwargs):\\n    pass\\n" + CODE + "\\ndef f"
 class S(str):
     uses = 0
     def __str__(self):
@@ -124,10 +122,10 @@ class S(str):
         return INSERTED if S.uses != WHEN else "f"
     def __format__(self, spec):
         S.uses += 1
-        return "x:(FORGERY),zz" if S.uses == WHEN else "x"
+        return "x:(" + CODE + "),zz" if S.uses == WHEN else "x"
 def f(*_): return 0
 f.__name__ = f.__qualname__ = f.__module__ = S("f")
-def fields(names): return [S(name) for name in names]
+def fields(names): return [S(names[0]), *names[1:]]
 def call(*_): return f(1)
 """
 NAMING = {
@@ -166,13 +164,14 @@ def test_it():
 }
 
 
-@pytest.mark.parametrize("when", range(1, 9))
+@pytest.mark.parametrize("when", [1, 2, 5])
 @pytest.mark.parametrize("test", NAMING.values(), ids=NAMING)
 def test_a_name_that_becomes_another_text_is_not_run(verifier: UnitTestVerifier, test: str, when: int) -> None:
     # A generator of code checks a name, and inserts what `str` and `format` of it say then.
-    program = NAMED.replace("FORGERY", FORGERY).replace("WHEN", str(when)).replace("\\n", "\\\\n")
+    program = NAMED.replace("FORGERY", repr(FORGERY)).replace("WHEN", str(when))
     verdict = judge(verifier, program, FunctionTests(test))
     assert verdict.outcome is Outcome.INCORRECT, verdict.detail
+    assert verdict.detail["passed"] == 0, "text of the program has written to the report"
 
 
 PRINTED = """

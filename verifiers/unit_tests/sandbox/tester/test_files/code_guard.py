@@ -97,8 +97,10 @@ def _is_query(frame: types.FrameType, source: object) -> bool:
 def _is_of_the_tests(frame: types.FrameType | None, literals: Collection[str]) -> bool:
     """Whether pandas evaluates a query that the test code contains, or a part of one."""
     while frame is not None:
-        if _function_of(frame) == _QUERIES and _has_columns(frame) and frame.f_locals["node"] in literals:
-            return True
+        if _function_of(frame) == _QUERIES and _has_columns(frame):
+            text = frame.f_locals["node"]
+            if type(text) is str and text in literals:
+                return True
         frame = frame.f_back
     return False
 
