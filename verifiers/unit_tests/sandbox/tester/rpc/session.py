@@ -90,6 +90,8 @@ class Session:
         """Those made since they were last taken."""
         self.changes = 0
         """Number of requests that may have changed the program's objects."""
+        self.reads = 0
+        """Number of those that read an attribute or an item, and hardly change another object."""
         self._failed: BaseException | None = None
         """The failed assertion of a callback, which the program may have suppressed."""
         self._depth = 0
@@ -179,6 +181,7 @@ class Session:
             self._refuse("an argument nests too deeply")
         if operation not in _LOOKING:
             self.changes += 1
+            self.reads += operation == "getattr"
         self._send(message)
         writer.commit()
         while True:
