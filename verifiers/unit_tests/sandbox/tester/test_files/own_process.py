@@ -71,6 +71,10 @@ class OwnProcessTester(Tester):
     def _functions(self) -> None:
         code = compile_tests(self._tests["test"])
         self._session.program_modules = frozenset(map(root_of, self._tests["modules"]))
+        for name in self._session.program_modules & sys.modules.keys():
+            raise ImportError(
+                f"a module of the program is called like the package {name!r}, which the tests would import"
+            )
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
         self._provide_for_star(namespace)
         tried = resolution.tried_lines(ast.parse(self._source))
