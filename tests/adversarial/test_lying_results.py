@@ -41,6 +41,64 @@ def solve(): return A()
     assert (verdict.score, verdict.detail["failure"]) == (0, "unsupported"), verdict.detail
 
 
+SHORT = """
+class Item:
+    def __init__(self, name): self.name, self.tags = name, {"k": name}
+    def __getitem__(self, key): return self.tags[key]
+    def visit(self): return self.name
+class Names:
+    def __init__(self, names): self.items = [Item(name) for name in names]
+    def __len__(self): return len(self.items)
+    def __iter__(self): return iter(self.items)
+    def push(self, name): self.items.append(Item(name))
+    def pop(self): return self.items.pop().name
+class Draining(Names):
+    def __iter__(self):
+        while self.items: yield self.items.pop(0)
+class Short(Names):
+    def __iter__(self): return iter(self.items[:1])
+class Called(Short):
+    def __iter__(self):
+        self.callback(self.items[0])
+        return iter(self.items[:1])
+def make(names, callback=None):
+    made = CLASS(names)
+    made.callback = callback
+    return made
+"""
+LOOPS = (
+    "for item, name in zip(items, 'abc'): assert item.name == name",
+    "assert [item.name for item in items] == [*'abc']",
+    "for item, name in zip(items, 'abc'): assert item['k'] == name and item.visit() == name",
+)
+CHANGED = (
+    "names = []\nfor x in items:\n    names.append(x.name)\n    if len(names) < 3: items.push(x.name)\nassert len(names) == 5",
+    "names = []\nfor item in items:\n    names.append(item.name)\n    if len(items): items.pop()\nassert names == ['a', 'b']",
+    "assert [item.visit() for item in items] == ['a', 'b', 'c']",
+    "assert [a.visit() + b.visit() for a, b in zip(items, items)][0][0] == 'a'",
+)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_result_yields_as_many_items_as_it_says_whatever_is_asked_of_them(
+    verifier: UnitTestVerifier, loop: str
+) -> None:
+    test = f"items = make('abc', lambda item: item.name)\nassert len(items) == 3\n{loop}"
+    tests = FunctionTests(f"from solution import make\ndef test_it():\n{textwrap.indent(test, '    ')}")
+    for name, score in {"Names": 1, "Draining": 1, "Short": 0, "Called": 0}.items():
+        verdict = judge(verifier, SHORT.replace("CLASS", name), tests)
+        assert verdict.score == score, (name, verdict.detail)
+
+
+@pytest.mark.parametrize("loop", CHANGED)
+@pytest.mark.parametrize("name", ["Names", "Draining"])
+def test_a_loop_may_change_what_it_goes_over(verifier: UnitTestVerifier, name: str, loop: str) -> None:
+    test = f"items = make('abc')\nassert len(items) == 3\n{loop}"
+    tests = FunctionTests(f"from solution import make\ndef test_it():\n{textwrap.indent(test, '    ')}")
+    verdict = judge(verifier, SHORT.replace("CLASS", name), tests)
+    assert verdict.score == 1, verdict.detail
+
+
 POLYNOMIAL = """
 import math
 def poly(xs, x): return sum([coeff * math.pow(x, i) for i, coeff in enumerate(xs)])

@@ -8,7 +8,64 @@ import pytest
 
 from tests.sandbox import judge, load
 from verifiers import Outcome
-from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    Tests,
+    UnitTestVerifier,
+)
+
+LONG_NAME = """
+NAME = "\\u00e9" * 3_000_000
+class R:
+    ok = False
+    def __str__(self): raise type(NAME, (Exception,), {"__qualname__": "x"})("x")
+    __repr__ = __str__
+def f(*_): return R()
+cases = [NAME]
+B = type(NAME, (bytearray,), {"__repr__": lambda self: "x"})
+S = type(NAME, (str,), {"__str__": lambda self: "x"})
+def g(*_): return B()
+def h(*_): return S("x")
+def i(*_): return S
+"""
+LONG_TESTS: dict[str, Tests] = {
+    "a text that raises": FunctionTests(
+        "import solution\nr = solution.f()\nassert r.ok, r\ndef test(): assert solution.f().ok\n"
+    ),
+    "in setup": AssertTests(("assert f().ok",), setup="r = f()\nassert r.ok, r"),
+    "in a check": CheckTests("f", "r = f()\nassert r.ok, r\ndef check(c):\n    assert c().ok\n"),
+    "names of cases": FunctionTests(
+        "import pytest, solution\n@pytest.mark.parametrize('x', solution.cases, ids=str)\ndef test(x): assert x == 3\n"
+    ),
+    "an argument": FunctionTests("import solution as s\ndef test(): assert s.f(s.g()) == s.f(s.h()) == 1\n"),
+    "an exception": FunctionTests("import solution as s\ndef test(): raise ValueError(s.NAME)\n"),
+    "a result": CallTests("h", (CallCase((3,), 9),)),
+}
+
+
+@pytest.mark.parametrize("tests", LONG_TESTS.values(), ids=LONG_TESTS)
+def test_no_name_is_too_long_for_a_report(verifier: UnitTestVerifier, tests: Tests) -> None:
+    verdict = judge(verifier, LONG_NAME, tests)
+    assert verdict.outcome is Outcome.INCORRECT, str(verdict.detail)[:1000]
+    assert len(str(verdict.detail)) < 10_000
+
+
+def test_no_name_of_a_derived_value_is_too_long_for_a_report(verifier: UnitTestVerifier) -> None:
+    program = """
+import os, struct, time
+def f(*_):
+    data = ('["returned",["derived",null,"' + "\\U0001F600" * 3_000_000 + '",[],["ba",""]],[]]').encode()
+    data = struct.pack("!I", len(data)) + data
+    while data: data = data[os.write(4, data):]
+    time.sleep(60)
+"""
+    verdict = judge(verifier, program, AssertTests(("assert f(f(1)) == 2",)))
+    assert verdict.outcome is Outcome.INCORRECT, str(verdict.detail)[:1000]
+
 
 TAKE_OVER = """
 import json, os, struct

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.sandbox import judge
-from verifiers import Outcome
+from verifiers import InvalidArgumentError, Outcome
 from verifiers.unit_tests import (
     AssertTests,
     CallCase,
@@ -286,3 +286,11 @@ def test_an_exception_names_file_and_line(verifier: UnitTestVerifier) -> None:
     detail = judge(verifier, completion, CallTests("f", (CallCase((3,), 7),))).detail
     exception = detail["exception"]
     assert (exception["type"], exception["file"], exception["line"]) == ("ZeroDivisionError", "helper.py", 2)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["bisect", "statistics", "xml.dom", "pytest", "tests", "sandbox"])
+def test_no_program_has_the_name_of_a_module_that_its_tests_would_import_instead(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"can't be called '{name}': .* Choose another name"):
+        FunctionTests(PACKAGE_TEST, module=name)
+    with pytest.raises(InvalidArgumentError, match=f"can't be called '{name}'"):
+        FunctionTests(PACKAGE_TEST, modules=("bank", name))

@@ -112,6 +112,90 @@ def test_a_module_that_only_computes_may_have_another_name(verifier: UnitTestVer
     assert verdict.outcome is Outcome.CORRECT, verdict.detail
 
 
+NAMED = """
+CODE = FORGERY
+INSERTED = "f(*args, **kwargs):\\n    pass\\n" + CODE + "\\ndef f"
+class S(str):
+    uses = 0
+    def __str__(self):
+        S.uses += 1
+        return INSERTED if S.uses != WHEN else "f"
+    def __format__(self, spec):
+        S.uses += 1
+        return "x:(" + CODE + "),zz" if S.uses == WHEN else "x"
+def f(*_): return 0
+f.__name__ = f.__qualname__ = f.__module__ = S("f")
+def fields(names): return [S(names[0]), *names[1:]]
+def call(*_): return f(1)
+"""
+NAMING = {
+    "a mock": """
+from unittest.mock import create_autospec
+from solution import f
+def test_it():
+    m = create_autospec(f, return_value=3)
+    assert m(1) == 3 == f(1)
+""",
+    "a replaced function": """
+from unittest.mock import patch
+import solution
+def test_it():
+    with patch.object(solution, "f", autospec=True) as m:
+        m.return_value = 3
+        solution.call()
+    assert solution.f(1) == 3
+""",
+    "the name of a function of the tests": """
+from unittest.mock import create_autospec
+from solution import f, fields
+def test_it():
+    def g(): pass
+    g.__name__ = fields("f")[0]
+    m = create_autospec(g, return_value=3)
+    assert m() == 3 == f(1)
+""",
+    "a dataclass": """
+from dataclasses import asdict, make_dataclass
+from solution import f, fields
+def test_it():
+    row = make_dataclass("Row", fields("xy"))(1, 2)
+    assert asdict(row) == {"x": 1, "y": 2} and f(1) == 3
+""",
+}
+
+
+@pytest.mark.parametrize("when", [1, 2, 5])
+@pytest.mark.parametrize("test", NAMING.values(), ids=NAMING)
+def test_a_name_that_becomes_another_text_is_not_run(verifier: UnitTestVerifier, test: str, when: int) -> None:
+    # A generator of code checks a name, and inserts what `str` and `format` of it say then.
+    program = NAMED.replace("FORGERY", repr(FORGERY)).replace("WHEN", str(when))
+    verdict = judge(verifier, program, FunctionTests(test))
+    assert verdict.outcome is Outcome.INCORRECT, verdict.detail
+    assert verdict.detail["passed"] == 0, "text of the program has written to the report"
+
+
+PRINTED = """
+import io, sys
+def write(frame, event, argument):
+    if type(sys.stdout) is io.StringIO and not sys.stdout.getvalue():
+        io.StringIO.write(sys.stdout, FORGERY)
+sys.setprofile(write)
+"""
+
+
+def test_what_a_program_prints_when_it_is_imported_is_its_answer(verifier: UnitTestVerifier) -> None:
+    test = """
+import contextlib, io
+def test_it():
+    buffer = io.StringIO()
+    with contextlib.redirect_stdout(buffer):
+        import solution
+    assert eval(buffer.getvalue()) == 777
+"""
+    verdict = judge(verifier, PRINTED.replace("FORGERY", repr(FORGERY)), FunctionTests(test))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), verdict.detail
+
+
 LYING_SET = """
 class S:
     def difference(self, other):

@@ -128,6 +128,56 @@ def test_no_frame_is_its_own_judge(verifier: UnitTestVerifier, program: str) -> 
         assert verdict.outcome is Outcome.INCORRECT, (style, verdict.detail)
 
 
+FILTERED = """
+import pandas as pd
+import solution
+def test_filter():
+    df = pd.DataFrame({"name": ["a", "b", "c"], "age": [20, 35, 50], "day": pd.to_datetime(["2020", "2021", "2022"])})
+    expected = df[1:2].reset_index(drop=True)
+    least = 30
+    assert len(df.query("age > @least and name.str.len() == 1 and day < @df.day.max()")) == 1
+    result = df.EVALUATED.reset_index(drop=True)
+    pd.testing.assert_frame_equal(result, expected)
+"""
+QUERIES = {
+    "age > 30 and name != 'c'": True,
+    "(30 < age) & (age < 50) | name == 'b'": True,
+    "`age` == 35 or name in ['b', 'x']": True,
+    "age * 2 - 1 == 69 and not index == 0": True,
+    "@df.index >= @expected.drop([0, 1], inplace=True)": False,
+    "@pd.io.common.os.abort()": False,
+    "name.str.len() == 1": False,
+    "expected": False,
+    "@expected": False,
+    "age == @least + 5": False,
+}
+
+
+@pytest.mark.parametrize("evaluated", ["query(solution.text())", "loc[lambda df: df.eval(solution.text())]"])
+@pytest.mark.parametrize("text", QUERIES)
+def test_a_query_of_the_program_compares_columns_with_plain_data(
+    verifier: UnitTestVerifier, text: str, evaluated: str
+) -> None:
+    tests = FunctionTests(FILTERED.replace("EVALUATED", evaluated))
+    verdict = judge(verifier, f"def text(): return {text!r}", tests)
+    assert verdict.outcome is (Outcome.CORRECT if QUERIES[text] else Outcome.INCORRECT), verdict.detail
+    assert QUERIES[text] or text == "expected" or verdict.detail["failure"] == "unsupported", verdict.detail
+
+
+def test_a_text_that_pandas_evaluates_among_variables_names_none(verifier: UnitTestVerifier) -> None:
+    head = "import pandas as pd\nimport solution\ndef test_it():\n    expected = 777\n"
+    test = f"{head}    assert pd.eval(solution.text()) == expected\n"
+    for text, outcome in {"700 + 77": Outcome.CORRECT, "expected": Outcome.INCORRECT}.items():
+        verdict = judge(verifier, f"def text(): return {text!r}", FunctionTests(test))
+        assert verdict.outcome is outcome, verdict.detail
+
+
+def test_no_program_has_the_name_of_a_package_of_its_tests(verifier: UnitTestVerifier) -> None:
+    test = "from pandas import DataFrame\ndef test_it(): assert len(DataFrame()) == 0\n"
+    verdict = judge(verifier, "DataFrame = 3", FunctionTests(test, module="pandas"))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test"), verdict.detail
+
+
 def test_what_frames_do_not_cross_by_is_told(verifier: UnitTestVerifier) -> None:
     verdict = judge(verifier, f"import pandas as pd\n{HOSTILE['periods']}", check("assert f(2).shape == (2, 1)"))
     assert verdict.detail["failure"] == "unsupported", verdict.detail

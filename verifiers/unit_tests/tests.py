@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -140,6 +141,21 @@ class FunctionTests(_Checked):
     """As for `CheckTests`."""
     modules: tuple[str, ...] = ()
     """Other modules of a program of several files that the test file imports."""
+
+    def __post_init__(self) -> None:
+        """Refuse names under which the test file would import something else than the program."""
+        # Without arguments, `super` finds no class with slots.
+        super(FunctionTests, self).__post_init__()
+        for name in (self.module, *self.modules):
+            if name.partition(".")[0] in _TAKEN:
+                raise InvalidArgumentError(
+                    f"a module of the program can't be called {name!r}: the test file would import another one of that name. "
+                    "Choose another name for FunctionTests.module or FunctionTests.modules, also in the test file"
+                )
+
+
+_TAKEN = sys.stdlib_module_names | {"pytest", "sandbox", "tests"}
+"""Modules that the process of the tests has."""
 
 
 Tests = FunctionTests | CheckTests | AssertTests | CallTests | StdioTests

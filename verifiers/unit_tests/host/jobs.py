@@ -249,7 +249,9 @@ def clean(text: str) -> str:
 
 def _report_lines(report: bytes) -> list[dict[str, Any]]:
     # The last line may have been cut short by a kill.
-    return [_without_surrogates(json.loads(line)) for line in report.split(b"\n")[:-1]]
+    lines = [_without_surrogates(json.loads(line)) for line in report.split(b"\n")[:-1]]
+    full = [{"failure": "output_limit", "reason": "the report is full"}] if len(report) >= MAX_REPORT else []
+    return lines + full
 
 
 def _without_surrogates(value: Any) -> Any:

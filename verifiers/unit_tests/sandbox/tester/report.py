@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 TEST_FILE = "test.py"
 """The name under which test code is compiled."""
 MAX_TEXT = 1000
-"""Characters of a message or a name in a report."""
+"""Characters of a message or a name in a report; any other text of it is cut there."""
 _FULL = 1 << 20
 """Size in bytes above which messages are left out of a report; it still says which cases passed."""
 MAX_REPORT = 16 << 20
@@ -57,7 +57,14 @@ class Report:
 
 
 def _line(fields: Mapping[str, object]) -> bytes:
-    return (json.dumps(fields) + "\n").encode()
+    return (json.dumps(_shortened(fields)) + "\n").encode()
+
+
+def _shortened(value: object) -> object:
+    """Cut the texts in a line, which may be the program's, so that each line and the last one fit into the report."""
+    if isinstance(value, Mapping):
+        return {name: _shortened(item) for name, item in value.items()}
+    return value[:MAX_TEXT] if isinstance(value, str) else value
 
 
 def tidy(error: Any) -> dict[str, Any]:
@@ -154,7 +161,7 @@ def text_of(error: BaseException) -> str:
     except JobEndedError:
         raise
     except BaseException as second:  # noqa: BLE001 - recorded in the text
-        return f"<its text raised {type(second).__name__}>"
+        return f"<its text raised {type(second).__name__}>"[:MAX_TEXT]
 
 
 def absent(cls: type[BaseException], message: str) -> BaseException:

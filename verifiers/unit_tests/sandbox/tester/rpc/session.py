@@ -82,12 +82,16 @@ class Session:
         """For each requesting thread, the containers that its last answer introduced."""
         self.has_answered = False
         """Whether the program has sent anything that could influence the tests, more than functions and classes."""
+        self.has_own_texts = False
+        """Whether it has sent text of a class of its own, which may become another text with every use."""
         self.unsupported_uses = 0
         """How often the program was not asked whether its object equals plain data, or for an array's memory."""
         self._assumptions: dict[object, Assumption] = {}
         """Those made since they were last taken."""
         self.changes = 0
         """Number of requests that may have changed the program's objects."""
+        self.reads = 0
+        """Number of those that read an attribute or an item, and hardly change another object."""
         self._failed: BaseException | None = None
         """The failed assertion of a callback, which the program may have suppressed."""
         self._depth = 0
@@ -177,6 +181,7 @@ class Session:
             self._refuse("an argument nests too deeply")
         if operation not in _LOOKING:
             self.changes += 1
+            self.reads += operation == "getattr"
         self._send(message)
         writer.commit()
         while True:
@@ -315,6 +320,7 @@ class Session:
 
     def _tuple_class(self, name: str, fields: tuple[str, ...]) -> Any:
         """A class of named tuples, which are compared here; their further attributes are the program's."""
+        _check_length(name)
         if (name, fields) not in self._tuple_classes:
             content = {"__slots__": (), **derived_content(self, ())}
             self._tuple_classes[name, fields] = type(name, (named_tuple(name, fields),), content)
@@ -328,6 +334,8 @@ class Session:
             return self._derived[number]
         (plain,) = content
         base = type(plain)
+        _check_length(name, *own)
+        self.has_own_texts |= base is str
         key = base, name, tuple(own)
         if key not in self._derived_classes:
             if base.__module__ not in ("builtins", __name__):
@@ -436,9 +444,14 @@ _USUAL_TYPES = [list(describe_type_of(value)) for value in (_reveals_nothing, Se
 def _class_of(handle: Wire) -> type[Proxy]:
     """The proxy class for the object behind a handle."""
     _, _, *info = handle
-    if not all(type(text) is str and len(text) <= _LONGEST_TYPE_INFO for text in info):
-        raise ValueError("a type must be described by short strings")
+    _check_length(*info)
     return proxy_class(*info)
+
+
+def _check_length(*names: object) -> None:
+    """Raise an exception unless names of the program are short enough to be in messages of the sandbox."""
+    if not all(type(name) is str and len(name) <= _LONGEST_TYPE_INFO for name in names):
+        raise ValueError("a type must be described by short strings")
 
 
 def _name_and_bases(cls: type[BaseException]) -> tuple[str, list[str]]:

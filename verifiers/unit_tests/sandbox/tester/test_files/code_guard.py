@@ -4,14 +4,21 @@ The tester holds the expected values and writes the report, so code that runs in
 text as code, as `eval`, `typing.get_type_hints`, `timeit` and `pickle` do, and the text may come from the program. The
 interpreter raises an audit event before each compilation. Anything may run until the program has answered, and later an
 expression of numbers, text and operators alone. Anything else ends the job as unsupported.
+
+What the standard library compiles of its own may have names of the program in it, and a name that has been checked may become
+another text when it is inserted, if its class is one of the program's derived from `str`. So it is the compiled text that
+counts where it has one form, as that of mocks, and else nothing is compiled once the program has given such a value.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
+import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NoReturn
 
 _COMPILERS = frozenset(
@@ -21,13 +28,21 @@ _COMPILERS = frozenset(
         ("ast", "parse"),
         ("symtable", "symtable"),
         ("collections", "namedtuple"),
-        ("dataclasses", "_create_fn"),
         ("types", "coroutine"),
     }
-    | {("unittest.mock", "_set_signature")}
 )
-"""Functions that compile modules, trees and tables only, or their own sources with checked names in them, or that change a
-function's flags. Functions rather than whole modules: a builtin that such a module calls appears under the module's name."""
+"""Functions that compile modules, trees and tables only, or their own sources with checked exact texts in them, or that change
+a function's flags. Functions rather than whole modules: a builtin that such a module calls appears under the module's name."""
+_DATACLASSES = frozenset({("dataclasses", "_create_fn"), ("dataclasses", "add_fns_to_class")})
+"""Functions that compile their own sources with names in them that were checked before they became text."""
+_MOCKS = frozenset({("unittest.mock", "_set_signature"), ("unittest.mock", "_set_async_signature")})
+_SIGNATURE = re.compile(
+    r"(async )?def \w+\(\*args, \*\*kwargs\):\n    _checksig_\(\*args, \*\*kwargs\)\n"
+    r"    return (await )?mock\(\*args, \*\*kwargs\)"
+)
+"""The only source that mocks compile."""
+_QUERIES = "pandas.core.computation.expr", "visit"
+"""The function by which pandas evaluates text, such as that of `df.query`: it reads a tree, and runs that itself."""
 _RUNTIME = frozenset({"sandbox.protocol.source_files", "sandbox.tester.analysis.compilation", "sandbox.tester.tester"})
 _COMPUTING = (
     *(ast.Module, ast.Expr, ast.Constant, ast.Subscript, ast.Slice, ast.Starred, ast.IfExp),
@@ -37,11 +52,30 @@ _COMPUTING = (
 """No names: one could be that of the expected value."""
 
 
-def begin(has_answered: Callable[[], bool], refuse: Callable[[str], NoReturn]) -> None:
-    """Audit this process from now on; `refuse` ends the job with a reason, past any handler of the tests."""
+def begin(
+    has_answered: Callable[[], bool],
+    has_own_texts: Callable[[], bool],
+    sources: Sequence[str],
+    refuse: Callable[[str], NoReturn],
+) -> None:
+    """Audit this process from now on; `refuse` ends the job with a reason, past any handler of the tests.
+
+    `has_own_texts` says whether the program has given text of a class of its own, and `sources` are those of the tests.
+    """
+    literals = functools.cache(lambda: frozenset(_literals(sources)))
+
+    def trusts(frame: types.FrameType, source: object) -> bool:
+        function = _function_of(frame)
+        if function in _MOCKS:
+            return _SIGNATURE.fullmatch(_decoded(source)) is not None
+        if function in _DATACLASSES:
+            return not has_own_texts()
+        if function == ("ast", "parse") and frame.f_back is not None and _function_of(frame.f_back) == _QUERIES:
+            return _is_query(frame.f_back, source) or _is_of_the_tests(frame.f_back, literals())
+        return function[0] in _RUNTIME or function in _COMPILERS
 
     def hear(event: str, arguments: tuple[object, ...]) -> None:
-        if event not in _EVENTS or _is_compiler(sys._getframe(1)) or not has_answered():
+        if event not in _EVENTS or not has_answered() or trusts(sys._getframe(1), arguments[0]):
             return
         if event == "compile" and _only_computes(arguments[0]):
             return
@@ -53,6 +87,45 @@ def begin(has_answered: Callable[[], bool], refuse: Callable[[str], NoReturn]) -
     sys.addaudithook(hear)
 
 
+def _is_query(frame: types.FrameType, source: object) -> bool:
+    """Whether a text that pandas evaluates compares columns with plain data. Other names could be the expected value's."""
+    text = _decoded(source)
+    # pandas begins the names of variables of the tests, written `@name`, with this.
+    return _computes(text, *([] if "__pd_eval_local_" in text or not _has_columns(frame) else [ast.Name]))
+
+
+def _is_of_the_tests(frame: types.FrameType | None, literals: Collection[str]) -> bool:
+    """Whether pandas evaluates a query that the test code contains, or a part of one."""
+    while frame is not None:
+        if _function_of(frame) == _QUERIES and _has_columns(frame):
+            text = frame.f_locals["node"]
+            if type(text) is str and text in literals:
+                return True
+        frame = frame.f_back
+    return False
+
+
+def _has_columns(frame: types.FrameType) -> bool:
+    """Whether the names in a text that pandas evaluates are those of columns; else they are those of variables."""
+    return bool(frame.f_locals["self"].env.has_resolvers)
+
+
+def _decoded(source: object) -> str:
+    """A text that is compiled: each is audited twice, as it is and in UTF-8."""
+    if isinstance(source, bytes):
+        return source.decode()
+    assert isinstance(source, str)  # neither mocks nor pandas compile trees
+    return str.__str__(source)
+
+
+def _literals(sources: Sequence[str]) -> Iterator[str]:
+    for source in sources:
+        with contextlib.suppress(SyntaxError, ValueError):
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
 def _only_computes(source: object) -> bool:
     if isinstance(source, bytes):
         # `eval` reads UTF-8, but a first line can declare another encoding to `compile`.
@@ -60,19 +133,19 @@ def _only_computes(source: object) -> bool:
     return isinstance(source, str) and _computes(source)
 
 
-def _computes(source: str | bytes) -> bool:
+def _computes(source: str | bytes, *also: type[ast.AST]) -> bool:
     try:
         tree = ast.parse(source.lstrip())
     except (SyntaxError, ValueError):
         return True  # running it fails
     except (RecursionError, MemoryError):
         return False
-    return all(isinstance(node, _COMPUTING) for node in ast.walk(tree))
+    return all(isinstance(node, (*_COMPUTING, *also)) for node in ast.walk(tree))
 
 
 _EVENTS = frozenset({"compile", "pickle.find_class", "marshal.loads", "code.__new__"})
 
 
-def _is_compiler(frame: types.FrameType) -> bool:
-    module = frame.f_globals.get("__name__")
-    return module in _RUNTIME or (module, frame.f_code.co_name) in _COMPILERS
+def _function_of(frame: types.FrameType) -> tuple[object, str]:
+    """A function's module and name."""
+    return frame.f_globals.get("__name__"), frame.f_code.co_name

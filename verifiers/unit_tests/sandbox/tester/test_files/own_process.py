@@ -36,8 +36,9 @@ class OwnProcessTester(Tester):
     _mirror: Mirror
 
     def _begin(self) -> None:
-        text = "\n".join(_sources(self._tests))
-        code_guard.begin(lambda: self._session.has_answered, self._refuse_text)
+        sources, session = [*_sources(self._tests)], self._session
+        text = "\n".join(sources)
+        code_guard.begin(lambda: session.has_answered, lambda: session.has_own_texts, sources, self._refuse_text)
         self._mirror = Mirror(self._session, text)
         self._session.around_request = self._mirror.held
         if "unittest" in text:
@@ -70,6 +71,10 @@ class OwnProcessTester(Tester):
     def _functions(self) -> None:
         code = compile_tests(self._tests["test"])
         self._session.program_modules = frozenset(map(root_of, self._tests["modules"]))
+        for name in self._session.program_modules & sys.modules.keys():
+            raise ImportError(
+                f"a module of the program is called like the package {name!r}, which the tests would import"
+            )
         namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
         self._provide_for_star(namespace)
         tried = resolution.tried_lines(ast.parse(self._source))

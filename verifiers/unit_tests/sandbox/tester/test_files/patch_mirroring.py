@@ -84,11 +84,14 @@ class Mirror:
         finally:
             self._apart(self._pull)
 
-    def _apart(self, action: Callable[[], None]) -> None:
-        """Make requests that no test made, and that fail only if the program misbehaves."""
+    def _apart(self, action: Callable[[], object]) -> None:
+        """Make requests that no test made, and that fail only if the program misbehaves.
+
+        They are no answers to the tests unless the action returns true.
+        """
         self._busy, answered = True, self._session.has_answered
         try:
-            action()
+            answered |= action() is True
         except UnsupportedTestError:
             raise
         except Exception as error:
@@ -145,13 +148,17 @@ class Mirror:
             raise unsupported(error) if self._session.is_from_program(stream) else error
         return stream
 
-    def _pull(self) -> None:
+    def _pull(self) -> bool:
+        """Write what the program has written to the tests' streams; return whether it has written anything."""
+        has_written = False
         for name, (stream, count) in self._written.items():
             theirs = getattr(self._module("sys"), name)
             if type(theirs) is io.StringIO and not (theirs.closed or stream.closed):
                 text = theirs.getvalue()
                 stream.write(text[count:])
+                has_written |= len(text) != count
                 self._written[name] = stream, len(text)
+        return has_written
 
     def _push_environment(self, before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
         theirs: Any = self._module("os").environ
