@@ -17,6 +17,8 @@ from verifiers.unit_tests import (
     Tests,
     UnitTestVerifier,
 )
+from verifiers.unit_tests.host.jobs import _report_lines
+from verifiers.unit_tests.sandbox.tester.report import MAX_REPORT
 
 LONG_NAME = """
 NAME = "\\u00e9" * 3_000_000
@@ -148,3 +150,9 @@ def test_the_same_conversation_with_right_answers_passes(verifier: UnitTestVerif
     answer = "n = request[2][0]; send(['returned', n * n + 7 if type(n) is int else None, nothing])"
     assert judge(verifier, take_over(answer=answer), KINDS["calls"]).outcome is Outcome.CORRECT
     assert judge(verifier, take_over(answer=answer), KINDS["functions"]).outcome is Outcome.CORRECT
+
+
+def test_a_report_that_is_full_is_the_failure_of_the_program() -> None:
+    report = b'{"total":1}\n{"name":"' + b"x" * MAX_REPORT
+    assert _report_lines(report[: MAX_REPORT - 1]) == [{"total": 1}]
+    assert [line.get("failure") for line in _report_lines(report[:MAX_REPORT])] == [None, "output_limit"]
