@@ -27,6 +27,17 @@ def test_a_program_names_no_exception_that_it_was_not_lent(verifier: UnitTestVer
     assert verdict.detail["failure"] in ("protocol", "exception"), verdict.detail
 
 
+@pytest.mark.parametrize("case", cases(DATA["aliases"]))
+def test_no_name_that_the_program_gives_to_a_class_catches_a_failure(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier)
+
+
+@pytest.mark.parametrize("case", cases(DATA["numbers"]))
+@pytest.mark.parametrize("number", ["0", "1", "-1", "True", "10 ** 9"])
+def test_only_classes_that_it_was_lent_have_numbers(verifier: UnitTestVerifier, case: Case, number: str) -> None:
+    assert case.check(verifier, case.program.replace("NUMBER", number)).detail["isolation"]
+
+
 def test_what_the_program_sets_on_a_copy_says_nothing_of_who_failed(verifier: UnitTestVerifier) -> None:
     program = """
 def run(f):

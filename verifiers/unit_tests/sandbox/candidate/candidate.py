@@ -335,7 +335,7 @@ class Candidate:
 
     def _class_of_the_tests(self, name: str, number: int, bases: Sequence[Wire]) -> type[BaseException]:
         if number not in self._tester_objects:
-            cls = exception_class_of(name, [self._decode_special(base) for base in bases])
+            cls = exception_class_of(name, number, [self._decode_special(base) for base in bases])
             self._tester_objects[number] = cls
             self._tester_functions[id(cls)] = number
         return self._tester_objects[number]  # type: ignore[return-value]  # the number is that of a class

@@ -144,15 +144,17 @@ def function_of(caller: Caller, number: int, description: Sequence[Any]) -> Call
     return proxy
 
 
-def exception_class_of(name: str, bases: Sequence[type[BaseException]]) -> type[BaseException]:
-    """Make a stand-in for an exception class of the tests."""
-    return type(name, tuple(dict.fromkeys(bases)), {"__module__": "tests", "__str__": _text})
+def exception_class_of(name: str, number: int, bases: Sequence[type[BaseException]]) -> type[BaseException]:
+    """Make a stand-in for the exception class of the tests with this number."""
+    return type(name, tuple(dict.fromkeys(bases)), {"__module__": "tests", "__str__": _text, CLASS_NUMBER: number})
 
 
 def _text(error: BaseException) -> str:
     return error.__dict__.get(_TEXT) or BaseException.__str__(error)
 
 
+CLASS_NUMBER = "__number_of_tests__"
+"""The attribute for the number of a stand-in for an exception class of the tests."""
 _TEXT = "_text"
 """The attribute for the text of a copied exception, if its class defines another than that of its arguments."""
 

@@ -35,15 +35,20 @@ class Exceptions:
     """Rebuilds classes and exceptions from the candidate's descriptions."""
 
     def __init__(
-        self, decode: Callable[[Wire], Any], request: Callable[..., Any], lent: Callable[[object], BaseException]
+        self,
+        decode: Callable[[Wire], Any],
+        request: Callable[..., Any],
+        lent: Callable[[object], BaseException],
+        lent_class: Callable[[int], type[BaseException]],
     ) -> None:
         """`request` runs an operation in the candidate on a class or exception that has a number.
 
-        `lent` finds an exception that the tests have lent to the program, or raises one.
+        `lent` finds an exception that the tests have lent to the program, or raises one; `lent_class` a class.
         """
         self._decode = decode
         self._request = request
         self._lent = lent
+        self._lent_class = lent_class
         self.numbers: dict[type[BaseException], int] = {}
         """Handles of the program's classes that these are copies of."""
         self._made: dict[int, BaseException] = {}
@@ -56,7 +61,7 @@ class Exceptions:
     def named(self, description: Wire) -> type[BaseException]:
         """The class behind a name of the program; the tests' own failures are never instances of it."""
         cls = self._class(description)
-        if not isinstance(description, str) and not is_shared(cls.__module__):
+        if not isinstance(description, str | int) and not is_shared(cls.__module__):
             return cls
         if cls not in self._named:
             self._named[cls] = _derived(cls, cls)
@@ -67,6 +72,8 @@ class Exceptions:
         """The class that `describe_class` described: a builtin, a shared one, or a new one with that name and those bases."""
         if isinstance(description, str):
             return _BUILTINS.get(description, Exception)
+        if type(description) is int:
+            return self._lent_class(description)
         key = json.dumps(description)
         if key not in self._classes:
             name, bases, full_name = description
@@ -169,6 +176,8 @@ class Exceptions:
     def _single(self, cls: type[BaseException], error: _Error) -> BaseException:
         args = (error["message"],) if error["args"] is None else tuple(self._decode(error["args"]))
         made = self._class_raised(cls)
+        if type(error["class"]) is int:
+            return _constructed(made, args)  # as in one process, the tests' constructor decides what it holds
         raised = _constructed(made, args) if made.__module__ == "builtins" else made.__new__(made)
         raised.args = args
         return raised
@@ -205,11 +214,11 @@ def _derived(cls: type[BaseException], *bases: type[BaseException]) -> type[Base
 
 
 def _constructed(cls: type[BaseException], args: tuple[object, ...]) -> BaseException:
-    """Make a builtin exception, by its constructor if that accepts the arguments, since it sets attributes such as `errno`."""
+    """Make an exception, by its constructor if that accepts the arguments, since it sets attributes such as `errno`."""
     try:
         return cls(*args)
-    except TypeError:
-        return cls.__new__(cls)
+    except Exception:  # noqa: BLE001 - constructors of the tests may raise any, and without them it is raised all the same
+        return cls.__new__(cls, *args)
 
 
 def _construct(error: Any, *args: object, **kwargs: object) -> None:

@@ -28,12 +28,17 @@ class LentExceptions:
         self._number_of_class = number_of
         self._lent: list[BaseException] = []
         self._numbers: dict[int, int] = {}
+        self._classes: dict[int, type[BaseException]] = {}
 
     def lent(self, number: object) -> BaseException:
         """The exception with this number; an error if none was lent."""
         if type(number) is not int or not 0 <= number < len(self._lent):
             raise ValueError(f"no exception of the tests has the number {number!r}")
         return self._lent[number]
+
+    def lent_class(self, number: int) -> type[BaseException]:
+        """The exception class with this number; KeyError if the program has none such."""
+        return self._classes[number]
 
     def class_wire(self, cls: type[BaseException]) -> Wire:
         """Encode a class: its name, its builtin bases, and if it may be lent, where it comes from."""
@@ -43,7 +48,9 @@ class LentExceptions:
         if is_shared(cls.__module__) and not _is_of_the_tests(cls):
             return [*wire, cls.__module__, cls.__qualname__]
         bases = [self.class_wire(base) for base in cls.__bases__ if issubclass(base, BaseException)]
-        return [*wire, self._number_of_class(cls), bases]
+        number = self._number_of_class(cls)
+        self._classes[number] = cls
+        return [*wire, number, bases]
 
     def wire(self, error: BaseException) -> Wire:
         """Encode an exception, and lend it if that is possible."""

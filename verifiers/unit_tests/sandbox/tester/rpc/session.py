@@ -78,7 +78,7 @@ class Session:
         self._tuple_classes: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._lent = LentExceptions(self._encode_opaque, self._number_of)
         self._exceptions = Exceptions(
-            lambda wire: Decoder(self.decode_special).decode(wire), self.request, self._lent.lent
+            lambda wire: Decoder(self.decode_special).decode(wire), self.request, self._lent.lent, self._lent.lent_class
         )
         self.turns = Turns(report)
         self._shared = Table(self._encode_opaque, self.decode_special, first=0)
