@@ -78,7 +78,7 @@ def _says_forbidden(error: BaseException) -> bool:
 
 
 def describe_class(cls: type[BaseException]) -> Wire:
-    """Describe an exception class: a builtin by its name, one of the tests by its number, others by name, bases and full name."""
+    """Describe an exception class: a builtin by its name, one of the tests by its number, others by name, bases and path."""
     if CLASS_NUMBER in vars(cls):
         return vars(cls)[CLASS_NUMBER]
     if _is_builtin(cls):
