@@ -27,6 +27,12 @@ def test_a_program_names_no_exception_that_it_was_not_lent(verifier: UnitTestVer
     assert verdict.detail["failure"] in ("protocol", "exception"), verdict.detail
 
 
+def test_the_forging_program_is_heard(verifier: UnitTestVerifier) -> None:
+    head = DATA["forged"]["test_file"].partition("BODY")[0]
+    tests = FunctionTests(f"{head}def test_it():\n    with pytest.raises(ValueError): solve(other, 0)")
+    assert judge(verifier, DATA["forged"]["program"], tests).score == 1
+
+
 @pytest.mark.parametrize("case", cases(DATA["aliases"]))
 def test_no_name_that_the_program_gives_to_a_class_catches_a_failure(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
