@@ -167,3 +167,10 @@ NAMED = "collections.namedtuple('N', 'called calls call_count assert_called_once
 @pytest.mark.parametrize("case", cases(DATA["spies"]))
 def test_what_judges_is_not_replaced(verifier: UnitTestVerifier, case: Case, value: str) -> None:
     case.check(verifier, case.program.replace("VALUE", value))
+
+
+@pytest.mark.parametrize("case", cases(DATA["types"]))
+def test_the_program_sees_the_names_of_the_tests_classes_and_what_their_objects_hold(
+    verifier: UnitTestVerifier, case: Case
+) -> None:
+    case.check(verifier)

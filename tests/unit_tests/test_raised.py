@@ -105,7 +105,7 @@ SAID = {"type": "E", "class": "ValueError", "bases": [], "message": "m"}
 
 
 def raised(**fields: object) -> BaseException:
-    return Exceptions(lambda wire: wire, print).raised(tidy(SAID | fields), "call")
+    return Exceptions(lambda wire: wire, print, print, print).raised(tidy(SAID | fields), "call")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,14 @@ from ..protocol.shared_containers import Table, Writer
 from ..protocol.source_files import Program, ProgramError, module_name
 from .exception_info import describe, describe_class, has_members, is_forbidden, links
 from .operations import OPERATIONS
-from .tester_objects import TesterProxy, UnsupportedUseError, class_of, function_of
+from .tester_objects import (
+    TesterProxy,
+    UnsupportedUseError,
+    class_of,
+    copied_exception,
+    exception_class_of,
+    function_of,
+)
 
 REQUESTS, REPLIES, PROGRAM = 3, 4, 5
 """Descriptors of the pipes from and to the tester, and of the program."""
@@ -71,7 +78,10 @@ class Candidate:
         """Ids of instances that the tests made of the program's classes, which have handles."""
         self._tester_objects: dict[int, object] = {}
         self._tester_functions: dict[int, int] = {}
-        """Numbers of functions by their ids; `_tester_objects` keeps the functions alive."""
+        """Numbers of functions and exception classes by their ids; `_tester_objects` keeps them alive."""
+        self._lent: dict[int, BaseException] = {}
+        """Copies of the tests' exceptions by their numbers."""
+        self._lent_numbers: dict[int, int] = {}
         self._constructed: object = None
         """The exception that the tests have made last of one of the program's classes."""
         self._derived: dict[str, type[Any]] = {}
@@ -156,6 +166,8 @@ class Candidate:
     def _described(self, error: BaseException, depth: int = 0) -> dict[str, Any]:
         """Describe an exception with its arguments and, up to a depth, those that led to it."""
         described = describe(error, self._files) | self._arguments(error)
+        if id(error) in self._lent_numbers:
+            described["lent"] = self._lent_numbers[id(error)]
         if has_members(type(error)) or error is self._constructed:
             described |= {"number": self._number_of(error), "made": error is self._constructed}
             described["class_number"] = self._number_of(type(error))
@@ -225,8 +237,10 @@ class Candidate:
         cls = type(value)  # `isinstance` would consult the value too
         if issubclass(cls, TesterProxy):
             return ["cb", value._number]  # type: ignore[attr-defined]  # its type was just checked
-        if cls is types.FunctionType and id(value) in self._tester_functions:
+        if id(value) in self._tester_functions:
             return ["cb", self._tester_functions[id(value)]]
+        if id(value) in self._lent_numbers:
+            return ["xi", self._lent_numbers[id(value)]]
         if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
             return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
         if issubclass(cls, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
@@ -259,18 +273,18 @@ class Candidate:
         if wire[0] == "more":
             return operator.itemgetter(0)
         if wire[0] == "x":
-            return self._exception_class(wire[1], wire[2])
+            return self._exception_class(*wire[1:])
         if wire[0] == "m":
             return importlib.import_module(wire[1])
         if wire[0] == "xi":
-            return self._exception_class(wire[1], wire[2])(*Decoder(self._decode_special).decode(wire[3]))
+            return self._exception(*wire[1:])
         return operator.attrgetter(wire[2])(importlib.import_module(wire[1]))
 
-    def _tester_object(self, number: int, kind: str, description: Wire = None) -> object:
+    def _tester_object(self, number: int, kind: str, description: Wire = "") -> object:
         """The object of the tests with this number; always the same one."""
         if number not in self._tester_objects:
-            if description is None:
-                self._tester_objects[number] = class_of(kind)(self, number)
+            if isinstance(description, str):
+                self._tester_objects[number] = class_of(kind, description)(self, number)
             else:
                 function = self._tester_objects[number] = function_of(
                     self, number, Decoder(_refuse).decode(description)
@@ -283,8 +297,34 @@ class Candidate:
         own = (cls for cls in owners if isinstance(cls, type) and getattr(cls, "_fields", None) == fields)
         return next(own, None) or named_tuple(name, fields)
 
-    def _exception_class(self, name: str, bases: Sequence[str]) -> type[BaseException]:
-        """The program's exception class of a name, else the first of the builtin bases."""
+    def _exception(
+        self, number: int | None, cls: Wire, text: str, args: list[Wire] | None, attributes: list[list[Any]]
+    ) -> BaseException:
+        """A copy of an exception of the tests; always the same one if it has a number."""
+        if number is not None and number in self._lent:
+            return self._lent[number]
+        decode = Decoder(self._decode_special).decode
+        copy = copied_exception(decode(cls), text, (text,) if args is None else decode(args[0]))
+        copy.__dict__.update((name, decode(wire)) for name, (wire,) in attributes)
+        if number is not None:
+            self._lent[number] = copy
+            self._lent_numbers[id(copy)] = number
+        return copy
+
+    def _exception_class(self, name: str, bases: Sequence[str], *origin: Any) -> type[BaseException]:
+        """The class of an exception of the tests.
+
+        It is theirs by a number and its bases, or a module's by its path there. Without either it is the program's of this
+        name, else the first of the builtin bases.
+        """
+        if origin and isinstance(origin[0], str):
+            with contextlib.suppress(ImportError, AttributeError):
+                return operator.attrgetter(origin[1])(importlib.import_module(origin[0]))  # type: ignore[no-any-return]
+            return self._exception_class(name, bases)
+        if origin:
+            return self._class_of_the_tests(name, *origin)
+        if name == UnsupportedUseError.__name__:
+            return UnsupportedUseError
         own = self._namespace.get(name)
         if isinstance(own, type) and issubclass(own, BaseException):
             return own
@@ -292,6 +332,13 @@ class Candidate:
         return next(
             (cls for cls in builtin_classes if isinstance(cls, type) and issubclass(cls, BaseException)), Exception
         )
+
+    def _class_of_the_tests(self, name: str, number: int, bases: Sequence[Wire]) -> type[BaseException]:
+        if number not in self._tester_objects:
+            cls = exception_class_of(name, number, [self._decode_special(base) for base in bases])
+            self._tester_objects[number] = cls
+            self._tester_functions[id(cls)] = number
+        return self._tester_objects[number]  # type: ignore[return-value]  # the number is that of a class
 
     def call_back(self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Have the tester run an operation on an object of its own, and return its result or raise its exception."""
@@ -325,12 +372,7 @@ class Candidate:
                 return self._shared.reader().decode(answer[0])
         finally:
             self._shared.forget(dropped)
-        name, bases, text, number = answer
-        if number is not None:
-            raise self._handles[number]
-        if name == UnsupportedUseError.__name__:
-            raise UnsupportedUseError(text)
-        raise self._exception_class(name, bases)(text)
+        raise self._decode_special(answer[0])
 
 
 def _unsendable(error: BaseException) -> dict[str, bool]:

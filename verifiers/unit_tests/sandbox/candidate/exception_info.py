@@ -10,7 +10,7 @@ from typing import Any
 
 from ..protocol.codec import Wire
 from ..protocol.library_folders import library_paths
-from .tester_objects import UnsupportedUseError
+from .tester_objects import CLASS_NUMBER, UnsupportedUseError
 
 _TEXT = 2000
 """Characters of an exception's text that are sent."""
@@ -78,7 +78,9 @@ def _says_forbidden(error: BaseException) -> bool:
 
 
 def describe_class(cls: type[BaseException]) -> Wire:
-    """Describe an exception class: a builtin by its name, any other by its name, bases and qualified name."""
+    """Describe an exception class: a builtin by its name, one of the tests by its number, others by name, bases and path."""
+    if CLASS_NUMBER in vars(cls):
+        return vars(cls)[CLASS_NUMBER]
     if _is_builtin(cls):
         return cls.__name__
     bases = [describe_class(base) for base in cls.__bases__ if issubclass(base, BaseException)]

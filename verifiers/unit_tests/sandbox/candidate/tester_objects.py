@@ -29,7 +29,14 @@ class TesterProxy:
     _number: int
 
     def __init__(self, caller: Caller, number: int) -> None:
-        self.__dict__.update(_caller=caller, _number=number)
+        object.__setattr__(self, "_caller", caller)
+        object.__setattr__(self, "_number", number)
+
+    def __copy__(self) -> TesterProxy:
+        return type(self)(self._caller, self._number)
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise UnsupportedUseError("deepcopy is called with an object of the tests")
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> NoReturn:
         raise UnsupportedUseError("a class derives from an object that the tests put in place of a class")
@@ -54,6 +61,11 @@ class TesterFunction(TesterProxy):
 
 class TesterObject(TesterProxy):
     """An object of a class that the tests define: its public attributes can be read and set."""
+
+    @property
+    def __dict__(self) -> object:  # type: ignore[override]  # what `vars` reads
+        """The public attributes that the object holds, each time in a new dict."""
+        return self._caller.call_back("vars", self._number, (), {})
 
     def __getattr__(self, name: str) -> object:
         return self._ask("getattr", name)
@@ -91,11 +103,18 @@ OWN_PROTOCOLS = ("eq", "ne", "lt", "le", "gt", "ge", "hash", "str", "repr")
 
 
 @functools.cache
-def class_of(kind: str) -> type[TesterProxy]:
-    """The class for a kind, which consists of a name and the special methods, each after a `+`."""
+def class_of(kind: str, full_name: str) -> type[TesterProxy]:
+    """The class for a kind, which consists of a name and the special methods, each after a `+`.
+
+    `full_name` is that of the object's class: its module, a colon, and its qualified name; empty for the name of the kind.
+    """
     name, *protocols = kind.split("+")
     base = _KINDS[name]
-    return type(base.__name__, (base,), {f"__{protocol}__": _special(protocol) for protocol in protocols})
+    content: dict[str, object] = {f"__{protocol}__": _special(protocol) for protocol in protocols}
+    module, _, qualified_name = full_name.rpartition(":")
+    if module:
+        content |= {"__module__": module, "__qualname__": qualified_name}
+    return type(qualified_name.rpartition(".")[2] or base.__name__, (base,), content)
 
 
 def _special(name: str) -> Callable[..., object]:
@@ -123,3 +142,30 @@ def function_of(caller: Caller, number: int, description: Sequence[Any]) -> Call
         proxy.__signature__ = signature_of_parts(*parts)  # type: ignore[attr-defined]  # what `inspect` looks for
         proxy.__annotations__ = annotations_of_parts(*parts)
     return proxy
+
+
+def exception_class_of(name: str, number: int, bases: Sequence[type[BaseException]]) -> type[BaseException]:
+    """Make a stand-in for the exception class of the tests with this number."""
+    return type(name, tuple(dict.fromkeys(bases)), {"__module__": "tests", "__str__": _text, CLASS_NUMBER: number})
+
+
+def _text(error: BaseException) -> str:
+    return error.__dict__.get(_TEXT) or BaseException.__str__(error)
+
+
+CLASS_NUMBER = "__number_of_tests__"
+"""The attribute for the number of a stand-in for an exception class of the tests."""
+_TEXT = "_text"
+"""The attribute for the text of a copied exception, if its class defines another than that of its arguments."""
+
+
+def copied_exception(cls: type[BaseException], text: str, args: tuple[object, ...]) -> BaseException:
+    """Make an exception with these arguments and this text; its class may have a constructor that takes others."""
+    try:
+        copy = cls(*args)
+    except TypeError:
+        copy = cls.__new__(cls)
+        copy.args = args
+    if cls.__str__ is _text and str(copy) != text:
+        copy.__dict__[_TEXT] = text
+    return copy

@@ -37,7 +37,9 @@ def kind_of(value: object) -> str | None:
 
 
 def description_of(value: object) -> list[Wire]:
-    """The description of a test file's function, for `tester_objects.function_of`; empty for any other value."""
+    """The description of a test file's function, for `tester_objects.function_of`, or the full name of an object's class."""
+    if is_of_the_tests(value):
+        return [f"{type(value).__module__}:{type(value).__qualname__}"]
     if not isinstance(value, types.FunctionType | types.MethodType):
         return []
     names = [value.__name__, value.__qualname__, (value.__doc__ or "")[:_DOCUMENTATION] or None]
@@ -76,6 +78,8 @@ def operate(operation: str, value: object, args: list[Any], kwargs: dict[str, An
         return value(*args, **kwargs)  # type: ignore[operator]  # its kind says so
     if operation == "getattr" and kind in ("object", "callable"):
         return getattr(value, _public(value, args[0]))
+    if operation == "vars" and kind in ("object", "callable"):
+        return _held(value)
     if operation in ("setattr", "delattr") and kind in ("object", "callable"):
         _change(value, *args)
         return None
@@ -86,6 +90,13 @@ def _public(value: object, name: object) -> str:
     if type(name) is not str or name.startswith("_") or (_is_mock(value) and _checks(name)):
         raise UnsupportedUseError(f"the program can't have the attribute {name!r} of an object of the tests")
     return name
+
+
+def _held(value: object) -> dict[str, object]:
+    """What `vars` shows the program of an object."""
+    if _is_mock(value) or not hasattr(value, "__dict__"):
+        raise UnsupportedUseError(f"the program can't have the `__dict__` of a {type(value).__name__} of the tests")
+    return {_public(value, name): content for name, content in vars(value).items()}
 
 
 def _change(value: object, name: object, *new: object) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 from ...protocol.codec import Wire
 from ...protocol.packages import is_package
 from ...protocol.source_files import is_in_memory
-from ..report import tidy
+from ..report import is_unsupported, tidy
 
-_STOPPING = frozenset(("StopIteration", "StopAsyncIteration", "GeneratorExit", "CancelledError"))
+STOPPING = frozenset(("StopIteration", "StopAsyncIteration", "GeneratorExit", "CancelledError"))
 """If these were raised as they are, they could end a loop or a task of the test early and so pass it."""
 STANDS_FOR = "stands_for"
 """The attribute of the substitute exception that holds the original."""
@@ -34,10 +34,21 @@ _Error = Mapping[str, Any]
 class Exceptions:
     """Rebuilds classes and exceptions from the candidate's descriptions."""
 
-    def __init__(self, decode: Callable[[Wire], Any], request: Callable[..., Any]) -> None:
-        """`request` runs an operation in the candidate on a class or exception that has a number."""
+    def __init__(
+        self,
+        decode: Callable[[Wire], Any],
+        request: Callable[..., Any],
+        lent: Callable[[object], BaseException],
+        lent_class: Callable[[int], type[BaseException]],
+    ) -> None:
+        """`request` runs an operation in the candidate on a class or exception that has a number.
+
+        `lent` finds an exception that the tests have lent to the program, or raises one; `lent_class` a class.
+        """
         self._decode = decode
         self._request = request
+        self._lent = lent
+        self._lent_class = lent_class
         self.numbers: dict[type[BaseException], int] = {}
         """Handles of the program's classes that these are copies of."""
         self._made: dict[int, BaseException] = {}
@@ -50,7 +61,7 @@ class Exceptions:
     def named(self, description: Wire) -> type[BaseException]:
         """The class behind a name of the program; the tests' own failures are never instances of it."""
         cls = self._class(description)
-        if not isinstance(description, str) and not _is_shared(cls.__module__):
+        if not isinstance(description, str | int) and not is_shared(cls.__module__):
             return cls
         if cls not in self._named:
             self._named[cls] = _derived(cls, cls)
@@ -61,6 +72,8 @@ class Exceptions:
         """The class that `describe_class` described: a builtin, a shared one, or a new one with that name and those bases."""
         if isinstance(description, str):
             return _BUILTINS.get(description, Exception)
+        if type(description) is int:
+            return self._lent_class(description)
         key = json.dumps(description)
         if key not in self._classes:
             name, bases, full_name = description
@@ -116,6 +129,17 @@ class Exceptions:
             del error.__dict__["candidate_error"]
             self._made[description["number"]] = error
 
+    def received(self, description: Wire, operation: str = "") -> BaseException:
+        """The exception that an operation raised: the tests' own if the program was lent it, else it is rebuilt."""
+        if description.get("lent") is None:
+            return self.raised(tidy(description), operation)
+        lent = self._lent(description["lent"])
+        if not is_unsupported(lent):
+            # The tests chose what it says of files and groups.
+            said = tidy(description) | {"forbidden": False, "unsupported": False, "errno": None}
+            lent.__dict__["candidate_error"] = said
+        return lent
+
     def raised(self, error: _Error, operation: str = "") -> BaseException:
         """Rebuild the exception that an operation raised, with those that led to it, from what `tidy` returns.
 
@@ -129,7 +153,7 @@ class Exceptions:
             cls, error = Exception if issubclass(cls, ExceptionGroup) else BaseException, {**error, "args": None}
         if cls is _STOPS.get(operation):
             made = self._class_raised(cls)(*(self._decode(error["args"]) if error["args"] else ()))
-        elif any(base.__name__ in _STOPPING and _is_shared(base.__module__) for base in cls.__mro__):
+        elif any(base.__name__ in STOPPING and is_shared(base.__module__) for base in cls.__mro__):
             base = self._class_raised(Exception if issubclass(cls, Exception) else BaseException)
             made = _derived(cls, base)(f"the program raised {error['type']}")
             made.__dict__[STANDS_FOR] = self._single(cls, error)
@@ -152,12 +176,14 @@ class Exceptions:
     def _single(self, cls: type[BaseException], error: _Error) -> BaseException:
         args = (error["message"],) if error["args"] is None else tuple(self._decode(error["args"]))
         made = self._class_raised(cls)
+        if type(error["class"]) is int:
+            return _constructed(made, args)  # as in one process, the tests' constructor decides what it holds
         raised = _constructed(made, args) if made.__module__ == "builtins" else made.__new__(made)
         raised.args = args
         return raised
 
     def _linked(self, error: Any) -> BaseException | None:
-        return None if error is None else self.raised(tidy(error))
+        return None if error is None else self.received(error)
 
 
 class _ProgramClass(type):
@@ -172,11 +198,11 @@ class _ProgramClass(type):
 
 def _known(module: str, name: str) -> type[BaseException] | None:
     """The class of this name in a shared module that the tests have imported, if a shared module defines it; else None."""
-    cls = vars(sys.modules[module]).get(name) if module in sys.modules and _is_shared(module) else None
-    return cls if isinstance(cls, type) and issubclass(cls, BaseException) and _is_shared(cls.__module__) else None
+    cls = vars(sys.modules[module]).get(name) if module in sys.modules and is_shared(module) else None
+    return cls if isinstance(cls, type) and issubclass(cls, BaseException) and is_shared(cls.__module__) else None
 
 
-def _is_shared(module: str) -> bool:
+def is_shared(module: str) -> bool:
     """Whether a module is a standard one, a package or a supplied file; `unittest`, which skips and fails tests, is not."""
     root = module.partition(".")[0]
     return is_in_memory(module) or is_package(module) or (root in sys.stdlib_module_names and root != "unittest")
@@ -188,11 +214,11 @@ def _derived(cls: type[BaseException], *bases: type[BaseException]) -> type[Base
 
 
 def _constructed(cls: type[BaseException], args: tuple[object, ...]) -> BaseException:
-    """Make a builtin exception, by its constructor if that accepts the arguments, since it sets attributes such as `errno`."""
+    """Make an exception, by its constructor if that accepts the arguments, since it sets attributes such as `errno`."""
     try:
         return cls(*args)
-    except TypeError:
-        return cls.__new__(cls)
+    except Exception:  # noqa: BLE001 - constructors of the tests may raise any, and without them it is raised all the same
+        return cls.__new__(cls, *args)
 
 
 def _construct(error: Any, *args: object, **kwargs: object) -> None:
@@ -212,3 +238,5 @@ def _text(error: BaseException) -> str:
 _CONTENT = {"__init__": _construct, "__getattr__": _attribute, "__str__": _text}
 _NUMBER, _MADE = "candidate_number", "candidate_made"
 """Attributes that hold an exception's handle, and the description of one that a test has made."""
+HIDDEN = frozenset(("candidate_error", _NUMBER, _MADE, STANDS_FOR))
+"""Attributes of exceptions that are not for the program."""

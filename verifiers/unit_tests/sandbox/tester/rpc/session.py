@@ -25,10 +25,11 @@ from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
 from ..analysis.side_effects import PURE_MODULES
 from ..outcomes import raised_by_assertion
-from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, refusal, text_of, tidy, unsupported
+from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, refusal, tidy, unsupported
 from .callbacks import description_of, kind_of, operate
 from .derived import derived_content
 from .exceptions import Exceptions
+from .lent_exceptions import LentExceptions
 from .proxy import Proxy, make_proxy, proxy_class, wait_for
 from .turn_lock import Turns
 
@@ -75,7 +76,10 @@ class Session:
         """Their handles by their ids."""
         self._derived_classes: dict[object, Any] = {}
         self._tuple_classes: dict[tuple[str, tuple[str, ...]], Any] = {}
-        self._exceptions = Exceptions(lambda wire: Decoder(self.decode_special).decode(wire), self.request)
+        self._lent = LentExceptions(self._encode_opaque, self._number_of)
+        self._exceptions = Exceptions(
+            lambda wire: Decoder(self.decode_special).decode(wire), self.request, self._lent.lent, self._lent.lent_class
+        )
         self.turns = Turns(report)
         self._shared = Table(self._encode_opaque, self.decode_special, first=0)
         self._last_resolved: dict[int, list[object]] = {}
@@ -237,7 +241,7 @@ class Session:
             self._shared.apply(contents)
             if kind == "returned":
                 return self._shared.reader().decode(body)
-            raised = self._exceptions.raised(tidy(body), operation)
+            raised = self._exceptions.received(body, operation)
         except ShortenedError:
             raise
         except Exception as problem:  # noqa: BLE001 - recorded in the report
@@ -265,19 +269,18 @@ class Session:
                 error = UnsupportedUseError(f"a callback of the tests returned what can't be sent: {error}")
             writer.abandon()
             writer = self._shared.writer()
-            text, number = self._text_for_program(error), self._exceptions.number_of(error)
-            answer, contents = ["error", *_name_and_bases(type(error)), text, number], writer.contents()
+            answer, contents = ["error", self._for_program(error)], writer.contents()
         finally:
             self._depth -= 1
         self._send([*answer, contents, self._shared.release()])
         writer.commit()
 
-    def _text_for_program(self, error: BaseException) -> str:
-        """The text of a callback's exception; empty for a failed assertion, which is kept to fail the test."""
+    def _for_program(self, error: BaseException) -> Wire:
+        """A callback's exception; without any content for a failed assertion, which is kept to fail the test."""
         if not raised_by_assertion(error):
-            return text_of(error)
+            return self._encode_opaque(error)
         self._failed = self._failed or error
-        return ""
+        return self._lent.secret_wire(error)
 
     def _raise_failed(self) -> None:
         """Raise the failed assertion of a callback, once no callback is running."""
@@ -296,6 +299,8 @@ class Session:
         if wire[0] == "more":
             self.unsupported_uses += 1
             return operator.itemgetter(0)
+        if wire[0] == "xi":
+            return self._lent.lent(wire[1])
         if wire[0] == "xc":
             return self._class_of_exceptions(wire)
         if wire[0] == DERIVED:
@@ -375,9 +380,9 @@ class Session:
         if number is not None:
             return ["h", number]
         if isinstance(value, type) and issubclass(value, BaseException):
-            return ["x", *_name_and_bases(value)]
+            return self._lent.class_wire(value)
         if isinstance(value, BaseException):
-            return ["xi", *_name_and_bases(type(value)), Encoder(self._encode_opaque).encode(value.args)]
+            return self._lent.wire(value)
         if isinstance(value, type | types.BuiltinFunctionType) and _is_standard(value):
             return ["g", value.__module__, value.__qualname__]
         if isinstance(value, types.ModuleType) and _is_standard_module(value.__name__):
@@ -452,10 +457,6 @@ def _check_length(*names: object) -> None:
     """Raise an exception unless names of the program are short enough to be in messages of the sandbox."""
     if not all(type(name) is str and len(name) <= _LONGEST_TYPE_INFO for name in names):
         raise ValueError("a type must be described by short strings")
-
-
-def _name_and_bases(cls: type[BaseException]) -> tuple[str, list[str]]:
-    return cls.__name__, [base.__name__ for base in cls.__mro__ if base.__module__ == "builtins"]
 
 
 def _is_standard_module(name: str) -> bool:

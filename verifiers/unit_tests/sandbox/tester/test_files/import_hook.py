@@ -93,6 +93,16 @@ _REMOTE, _FINDER = "__remote__", "__finder__"
 """Keys in a module's namespace; underscores keep them apart from the program's names, which come through `__getattr__`."""
 
 
+_OF_THE_IMPORT_SYSTEM = frozenset(
+    f"__{name}__"
+    for name in (
+        *("file", "cached", "builtins", "path", "spec", "loader", "package", "dict", "class", "getattr", "dir"),
+        *("wrapped", "signature", "annotations", "annotate", "test", "warningregistry", "mro_entries"),
+    )
+)
+"""Names that are not the program's to define: the import system and the standard library read them in a module."""
+
+
 class _ProgramModule(types.ModuleType):
     """A module of the program, as the tests see it. Attributes that they set are set in the program."""
 
@@ -104,9 +114,12 @@ class _ProgramModule(types.ModuleType):
         finder: ProgramFinder = self.__dict__[_FINDER]
         if name == "__all__":
             return finder.starred(self.__name__)
-        if name.startswith("__"):
+        if name in _OF_THE_IMPORT_SYSTEM:
             raise AttributeError(name)
         return finder.attribute(self.__name__, name)
+
+    # The namespace of every module holds one, which hides the program's.
+    __doc__ = property(lambda self: _documentation(self))
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("__") or isinstance(value, _ProgramModule):  # the import system's
@@ -119,3 +132,8 @@ class _ProgramModule(types.ModuleType):
             super().__delattr__(name)
         else:
             delattr(self.__dict__[_FINDER].remote(self), name)
+
+
+def _documentation(module: types.ModuleType) -> object:
+    finder: ProgramFinder = module.__dict__[_FINDER]
+    return finder.attribute(module.__name__, "__doc__")
