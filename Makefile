@@ -20,6 +20,7 @@ DOCS := .cache/docs
 OLDEST_INSPECT := 0.3.275
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
 PARALLEL := -n 2 --dist worksteal
+BENCHMARKS := tests/agents/test_benchmark_commands.py
 
 .PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
 .PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement docs course bench clean
@@ -46,7 +47,7 @@ types: setup
 	$(BIN)/mypy
 
 tests: setup
-	$(BIN)/pytest $(PARALLEL)
+	$(BIN)/pytest $(PARALLEL) --ignore $(BENCHMARKS)
 
 # What only repeats the tests above, deeper: more seeds, agents, worlds and random answers.
 test-long: setup
@@ -239,8 +240,10 @@ $(DOCS)/packages/.installed: constraints.txt constraints-docs.txt | .venv/.insta
 course: setup $(DOCS)/packages/.installed
 	PYTHONPATH=$(CURDIR)/$(DOCS)/packages $(BIN)/python docs/course/run.py
 
+# A benchmark starts an interpreter with torch in it, so their tests are no part of `make test`.
 bench: setup
 	$(BIN)/python benchmarks/env_steps.py $(BENCH)
+	$(BIN)/pytest $(PARALLEL) $(BENCHMARKS)
 
 clean:
 	rm -rf .venv .cache runs
