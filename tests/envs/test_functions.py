@@ -109,9 +109,9 @@ def calculate(expression: str) -> str:
 @pytest.mark.parametrize(
     ("env_id", "given", "with_what"),
     [
-        (ID, {"tools": [calculate]}, "tools="),
+        (ID, {"tools": "calculator"}, "tools="),
         (ID, {"interaction": lambda turns, problem: None}, "interaction="),
-        (ID, {"tools": [calculate], "interaction": lambda turns, problem: None}, "tools= and interaction="),
+        (ID, {"tools": "calculator", "interaction": lambda turns, problem: None}, "tools= and interaction="),
         ("rlvr/TicTacToe-v0", {}, "the interaction of this environment"),
     ],
 )
