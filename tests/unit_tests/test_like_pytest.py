@@ -282,6 +282,58 @@ class Second(unittest.TestCase):
     def test_2(self): self.assertEqual(LOG, ["begin", "setUp", "end", "begin", "asked"])
 def test_3(): assert LOG[-3:] == ["asked", "end", "begin"]
 """,
+    "what a handler of exceptions catches": """
+import contextlib, pytest, unittest
+from solution import same
+def fail(*_): pytest.fail("no")
+RUNS = [fail, lambda: pytest.raises(ValueError, same, 1), lambda: same([]).missing]
+@pytest.mark.parametrize("run", RUNS, ids=["a", "b", "c"])
+def test_handler(run):
+    try: run()
+    except Exception: pass
+def test_suppressed():
+    with contextlib.suppress(Exception): pytest.fail("no")
+def test_nested():
+    with pytest.raises(Exception), pytest.raises(ValueError): same(1)
+def test_skipped():
+    try: pytest.skip("no")
+    except Exception: pass
+    assert 0
+def test_another_text():
+    with pytest.raises(AssertionError), pytest.raises(ValueError, match="y"): raise ValueError("x")
+class TestUnit(unittest.TestCase):
+    def test_it(self):
+        try: pytest.fail("no")
+        except Exception: pass
+    def test_handled(self):
+        try: self.fail("no")
+        except Exception: pass
+""",
+    "what is expected of an exception": """
+import pytest, re
+from solution import once, same
+def failing(*notes, match=None):
+    error = ValueError("text", match)
+    for note in notes: error.add_note(note)
+    raise error
+@pytest.mark.parametrize("expected", [("text", None), ("text", 1)], ids=["a", "b"])
+def test_check(expected):
+    with pytest.raises(ValueError, check=lambda error: error.args == expected): failing()
+def test_check_alone():
+    with pytest.raises(check=lambda error: isinstance(error, ValueError)): failing()
+@pytest.mark.parametrize("pattern", ["None.*note", "note$", re.compile("NOTE", re.I), "other"], ids=[*"abcd"])
+def test_notes(pattern):
+    with pytest.raises(ValueError, match=pattern): failing(same("a note"))
+def test_arguments():
+    assert pytest.raises(ValueError, failing, match=same(2)).value.args == ("text", 2)
+def test_text():
+    with pytest.raises(ValueError) as info: once()
+    assert "the first time" in str(info) and info.match("first") and "other" not in str(info)
+def test_no_function(): pytest.raises(TypeError, same(None), "x")
+def test_no_function_of_tests(): pytest.raises(TypeError, "x".missing if same(0) else 5, "x")
+def test_unknown_argument():
+    with pytest.raises(ValueError, matches="x"): failing()
+""",
 }
 
 

@@ -158,6 +158,17 @@ def seed(number: int) -> None:
         _arrays.numpy.random.seed(number)
 
 
+def is_array(value: object) -> bool:
+    """Whether a value is an array of NumPy."""
+    return _arrays is not None and _arrays.is_array(value)
+
+
+def plain(value: object) -> object:
+    """An array of NumPy as lists, and a scalar as a value of Python; any other value as it is."""
+    is_numpys = _arrays is not None and isinstance(value, _arrays.ndarray | _arrays.generic)
+    return value.tolist() if is_numpys else value  # type: ignore[attr-defined]  # both have it
+
+
 def same(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
     """Whether two values, which may contain arrays or frames, are equal; `equal` compares values without them."""
     if _arrays is None:

@@ -3,44 +3,60 @@
 from __future__ import annotations
 
 import cmath
+import datetime
 import decimal
-import fractions
-from collections.abc import Mapping, Sequence
-from typing import Any
+import numbers
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NoReturn
 
 from ..protocol import packages
+from .outcomes import UnsupportedTestError
 
 
 class approx:
-    """A number, or a list, tuple or dict of numbers, that equals any value close to it.
+    """A number, or a list, tuple, dict or array of numbers, that equals any value close to it.
 
     The tolerance is `abs` or `rel` times the expected number, whichever is larger; the defaults are 1e-12 and 1e-6, and `abs`
-    alone counts if only that is given.
+    alone counts if only that is given. Times and durations have no defaults.
     """
 
     __hash__ = None  # type: ignore[assignment]  # equality within a tolerance allows no hash
+    __array_ufunc__ = None
+    """NumPy leaves comparisons to this class."""
 
     def __init__(self, expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False) -> None:
         if isinstance(expected, set | frozenset):
             raise TypeError("approx() takes numbers in an ordered collection, not a set")
+        if isinstance(expected, datetime.datetime | datetime.timedelta) and rel is abs is None:
+            raise TypeError("approx() of a time or a duration needs a tolerance, such as abs=timedelta(seconds=1)")
         self.expected = expected
         self._tolerances = rel, abs
         self._nan_ok = nan_ok
 
-    def __eq__(self, actual: object) -> bool:
+    def __eq__(self, actual: Any) -> bool:
+        if packages.is_array(actual) and not isinstance(self.expected, Collection):
+            return all(self._close(item, self.expected) for item in actual.ravel())
+        if packages.is_array(self.expected) and not (isinstance(actual, Sequence) or packages.is_array(actual)):
+            return not isinstance(actual, Collection) and all(self._close(actual, one) for one in self.expected.ravel())
         return self._close(actual, self.expected)
+
+    def __bool__(self) -> NoReturn:
+        raise UnsupportedTestError("approx() has no truth value: write `assert result == approx(expected)`")
 
     def __repr__(self) -> str:
         return f"approx({self.expected!r})"
 
     def _close(self, actual: Any, expected: Any) -> bool:
+        actual, expected = packages.plain(actual), packages.plain(expected)
         if isinstance(expected, Mapping):
             return isinstance(actual, Mapping) and self._close_items(dict(actual), dict(expected))
         if isinstance(expected, Sequence) and not isinstance(expected, str | bytes):
-            return isinstance(actual, Sequence) and self._close_all(list(actual), list(expected))
-        if _is_number(actual) and _is_number(expected):
+            return isinstance(actual, Collection) and self._close_all(list(actual), list(expected))
+        if isinstance(expected, datetime.datetime | datetime.timedelta):
+            return self._close_time(actual, expected)
+        if not isinstance(expected, bool) and _is_number(actual) and _is_number(expected):
             return self._close_number(actual, expected)
-        return bool(actual == expected)
+        return bool(actual == expected) and (isinstance(actual, bool) or not isinstance(expected, bool))
 
     # These receive copies: an object of the program may claim more items than it yields.
 
@@ -49,6 +65,14 @@ class approx:
 
     def _close_all(self, actual: list[Any], expected: list[Any]) -> bool:
         return len(actual) == len(expected) and all(map(self._close, actual, expected))
+
+    def _close_time(self, actual: Any, expected: Any) -> bool:
+        rel, absolute = self._tolerances
+        tolerances = [rel * abs(expected)] if rel is not None else []
+        try:
+            return bool(abs(actual - expected) <= max([*tolerances, *([] if absolute is None else [absolute])]))
+        except (TypeError, OverflowError):  # of another type
+            return False
 
     def _close_number(self, actual: Any, expected: Any) -> bool:
         if actual == expected:
@@ -60,8 +84,8 @@ class approx:
         return bool(abs(actual - expected) <= self._tolerance(expected))
 
     def _tolerance(self, expected: Any) -> Any:
-        rel, absolute = self._tolerances
         number: Any = decimal.Decimal if isinstance(expected, decimal.Decimal) else float
+        rel, absolute = (None if given is None else number(given) for given in self._tolerances)
         if rel is None and absolute is not None:
             return absolute
         return max(
@@ -70,9 +94,7 @@ class approx:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | complex | decimal.Decimal | fractions.Fraction) and not isinstance(
-        value, bool
-    )
+    return isinstance(value, numbers.Complex | decimal.Decimal)
 
 
 class Equality:

@@ -8,23 +8,32 @@ import traceback
 _JUDGING = frozenset({"unittest.case", "unittest.mock"})
 
 
-class UnsupportedTestError(Exception):
+class TestOutcome(BaseException):
+    """How the test API ends a test: as in pytest, a handler of `Exception` around the call does not prevent it."""
+
+
+class UnsupportedTestError(TestOutcome):
     """A test uses something unsupported."""
 
 
-class Skipped(Exception):
+class Skipped(TestOutcome):
     """A test called `skip` or `xfail`."""
 
 
-class Failed(AssertionError):
+class Failed(TestOutcome):
     """A test called `fail`, or an expected exception was not raised."""
+
+
+class UnexpectedExceptionError(AssertionError):
+    """An expected exception was raised, but is not like the test expects."""
 
 
 def raised_by_assertion(error: BaseException) -> bool:
     """Whether an `assert*` method of a test case or of a mock raised this, or `fail`, rather than the program."""
     innermost = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
     judged = any(frame.f_globals.get("__name__") in _JUDGING for frame in innermost)
-    return isinstance(error, Failed) or (isinstance(error, AssertionError) and judged)
+    own = isinstance(error, TestOutcome | UnexpectedExceptionError)
+    return own or (isinstance(error, AssertionError) and judged)
 
 
 def runs_whole(function: object) -> bool:

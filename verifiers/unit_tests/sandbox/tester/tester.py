@@ -67,7 +67,7 @@ class Tester:
         self._tests = tests
         self.report = report
         self._session = Session(channel, report)
-        self._source = "" if tests["kind"] == "calls" else tidied(tests["setup"] if "setup" in tests else tests["test"])
+        self._source: str = tidied(tests["setup"]) if "setup" in tests else tests.get("test", "")
         """The test code that runs outside of cases."""
         self._programs: set[str] = set()
         """Names in the test code that are the program's."""

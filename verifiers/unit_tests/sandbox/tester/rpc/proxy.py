@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ...protocol.object_types import OPERATORS, PROTOCOLS, STANDARD_CLASSES
 from ...protocol.signatures import signature_of_parts
-from ..outcomes import UnsupportedTestError
+from ..outcomes import TestOutcome, UnsupportedTestError
 from ..report import TEST_FILE, refusal, unsupported
 from .callbacks import is_of_the_tests
 
@@ -340,12 +340,13 @@ def _leave(
     # The program receives the arguments, and may suppress the exception, only if a statement of the test raised it: the
     # message of a failed check reveals the expected value, and a failed check must not be suppressed.
     own = raised_by_statement(error, trace)
-    if error is not None and not (own or isinstance(error, AssertionError) or "candidate_error" in error.__dict__):
+    fails = isinstance(error, AssertionError | TestOutcome)
+    if error is not None and not (own or fails or "candidate_error" in error.__dict__):
         unsupported(error)
     # A test that calls the method itself may give a class alone.
     args = error.args if own and error is not None else ()
     answer = remote._remote_session.request(operation, remote, cls, args)
-    if answer is True and error is not None and not (own or isinstance(error, AssertionError)):
+    if answer is True and error is not None and not (own or fails):
         # Raised again, it could be what the test expects of a program that suppresses nothing.
         refusal(error)
     return answer is True and own

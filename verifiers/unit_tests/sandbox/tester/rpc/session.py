@@ -25,7 +25,18 @@ from ...protocol.packages import has_class, is_named, is_package
 from ...protocol.shared_containers import ShortenedError, Table
 from ..analysis.side_effects import PURE_MODULES
 from ..outcomes import raised_by_assertion
-from ..report import MAX_TEXT, UNSUPPORTED, Report, classify, described, finding, refusal, tidy, unsupported
+from ..report import (
+    MAX_TEXT,
+    UNSUPPORTED,
+    JobEndedError,
+    Report,
+    classify,
+    described,
+    finding,
+    refusal,
+    tidy,
+    unsupported,
+)
 from .callbacks import description_of, kind_of, operate
 from .derived import derived_content
 from .exceptions import Exceptions
@@ -97,7 +108,7 @@ class Session:
         self.reads = 0
         """Number of those that read an attribute or an item, and hardly change another object."""
         self._failed: BaseException | None = None
-        """The failed assertion of a callback, which the program may have suppressed."""
+        """The failed assertion or other outcome of a callback, which the program may have suppressed."""
         self._depth = 0
         """Nesting depth of the program's callbacks, which may call the program in turn."""
 
@@ -131,6 +142,7 @@ class Session:
             _, answers, contents = message
             # Kept alive, so that they stay shared until the tests receive them.
             self._last_resolved[threading.get_ident()] = self._shared.apply(contents)
+            self.has_answered |= bool(contents)
             return list(answers)
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
@@ -264,7 +276,9 @@ class Session:
         try:
             answer = ["result", writer.encode(operate(operation, callback, args, kwargs))]
             contents = writer.contents()
-        except Exception as error:  # noqa: BLE001 - sent to the candidate, which made the call
+        except JobEndedError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - sent to the candidate, which made the call
             if isinstance(error, NotPlainError):
                 error = UnsupportedUseError(f"a callback of the tests returned what can't be sent: {error}")
             writer.abandon()
@@ -276,14 +290,14 @@ class Session:
         writer.commit()
 
     def _for_program(self, error: BaseException) -> Wire:
-        """A callback's exception; without any content for a failed assertion, which is kept to fail the test."""
+        """A callback's exception; without any content for one by which the test API ends the test, which is kept to end it."""
         if not raised_by_assertion(error):
             return self._encode_opaque(error)
         self._failed = self._failed or error
         return self._lent.secret_wire(error)
 
     def _raise_failed(self) -> None:
-        """Raise the failed assertion of a callback, once no callback is running."""
+        """Raise what ended the test in a callback, once no callback is running."""
         if self._failed is not None and not self._depth:
             failed, self._failed = self._failed, None
             raise failed

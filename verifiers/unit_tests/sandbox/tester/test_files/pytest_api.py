@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from ..comparison import approx as approx
-from ..outcomes import Failed, Skipped, UnsupportedTestError
+from ..outcomes import Failed, Skipped, UnexpectedExceptionError, UnsupportedTestError
 from ..rpc.exceptions import STANDS_FOR
 
 _Error = TypeVar("_Error", bound=BaseException)
@@ -76,10 +76,18 @@ class ExceptionInfo(Generic[_Error]):
         return type(self.value).__name__
 
     def match(self, regexp: str | re.Pattern[str]) -> bool:
-        """Raise `Failed` unless the exception's text contains the pattern."""
-        if not re.search(regexp, str(self.value)):
-            raise Failed(f"pattern {regexp!r} not found in {str(self.value)!r}")
+        """Raise UnexpectedExceptionError unless the exception's text, to which its notes belong, contains the pattern."""
+        text = "\n".join([str(self.value), *getattr(self.value, "__notes__", ())])
+        if not re.search(regexp, text):
+            raise UnexpectedExceptionError(f"pattern {regexp!r} not found in {text!r}")
         return True
+
+    def __repr__(self) -> str:
+        return (
+            f"<ExceptionInfo {self.value!r}>"
+            if "value" in self.__dict__
+            else "<ExceptionInfo for raises contextmanager>"
+        )
 
 
 def _require_exception_classes(expected: object) -> None:
@@ -92,10 +100,16 @@ def _require_exception_classes(expected: object) -> None:
 
 
 class _Raises(Generic[_Error]):
-    def __init__(self, expected: type[_Error] | tuple[type[_Error], ...], match: str | re.Pattern[str] | None) -> None:
+    def __init__(
+        self,
+        expected: type[_Error] | tuple[type[_Error], ...],
+        match: str | re.Pattern[str] | None = None,
+        check: Callable[[_Error], object] | None = None,
+    ) -> None:
         _require_exception_classes(expected)
         self._expected = expected
         self._match = match
+        self._check = check
         self._info: ExceptionInfo[_Error] = ExceptionInfo()
 
     def __enter__(self) -> ExceptionInfo[_Error]:
@@ -110,26 +124,30 @@ class _Raises(Generic[_Error]):
         self._info.value = error
         if self._match is not None:
             self._info.match(self._match)
+        if self._check is not None and not self._check(error):
+            raise UnexpectedExceptionError(f"the check of pytest.raises did not return True for {error!r}")
         return True
 
 
 def raises(
     expected_exception: type[_Error] | tuple[type[_Error], ...] | None = None,
+    func: Callable[..., object] | None = None,
     *args: Any,
-    match: str | re.Pattern[str] | None = None,
     **kwargs: Any,
 ) -> Any:
     """Expect an exception in a `with` block, or from calling a function with the given arguments."""
-    if expected_exception is None:
-        if match is None:
-            raise ValueError("pytest.raises needs the class of the exception, or a pattern for its text")
-        return _Raises(BaseException, match)
-    if not args:
-        return _Raises(expected_exception, match)
-    function, *rest = args
-    with _Raises(expected_exception, match) as info:
-        function(*rest, **kwargs)
+    if func is None and not args:
+        if expected_exception is None and not {"match", "check"} & kwargs.keys():
+            raise ValueError("pytest.raises needs the class of the exception, a pattern for its text, or a check")
+        return _Raises(expected_exception or BaseException, **kwargs)
+    if not callable(func):
+        raise TypeError(f"pytest.raises got a {type(func).__name__} in place of a function")
+    with _Raises(expected_exception or ()) as info:
+        func(*args, **kwargs)
     return info
+
+
+raises.Exception = Failed  # type: ignore[attr-defined]
 
 
 @dataclasses.dataclass(frozen=True)
