@@ -41,6 +41,7 @@ from .tester_objects import (
     exception_class_of,
     function_of,
 )
+from .turns import Turns
 
 REQUESTS, REPLIES, PROGRAM = 3, 4, 5
 """Descriptors of the pipes from and to the tester, and of the program."""
@@ -86,8 +87,7 @@ class Candidate:
         """The exception that the tests have made last of one of the program's classes."""
         self._derived: dict[str, type[Any]] = {}
         """Classes by their names of values that were sent by their content."""
-        self._turn = threading.RLock()
-        """Held by the one thread of the program that may send a request to the tester."""
+        self._turns = Turns()
         self._shared = Table(self._encode_opaque, self._decode_special, first=1)
         self._flush = (sys.stdout.flush, sys.stderr.flush)
         self._get_limit, self._set_limit = sys.getrecursionlimit, sys.setrecursionlimit
@@ -137,28 +137,38 @@ class Candidate:
     def _answer(self, request: Wire) -> None:
         operation, target, arguments, *rest = request
         if operation == "resolve":
-            writer = self._shared.writer()
-            self._send_with(writer, ["resolved", [self._resolve(writer, target, name) for name in arguments]])
+            turn = self._turns.begin_request()
+            names = self._namespace if target is None else vars(importlib.import_module(target))
+            with self._turns.reply(turn):
+                writer = self._shared.writer()
+                self._send_with(writer, ["resolved", [self._resolve(writer, names, name) for name in arguments]])
             return
-        keywords, contents, dropped = rest
+        turn = 0
         try:
             try:
-                self._shared.apply(contents)
-                decode = self._shared.reader().decode
-                subject = decode(target)
-                args = [decode(item) for item in arguments]
-                kwargs = {name: decode(item) for name, item in keywords}
+                subject, args, kwargs = self._decoded(target, arguments, *rest)
             finally:
-                self._shared.forget(dropped)  # not earlier: the message itself may hold the last reference
+                turn = self._turns.begin_request()  # not earlier: threads that wait for it use what is shared, too
             value = self._run(OPERATIONS[operation], subject, *args, **kwargs)
             if operation == "make":
                 self._constructed = value
                 raise value
         except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
             _make_room(error)
-            self._send_answer(functools.partial(self._raised, error))
+            self._send_answer(turn, functools.partial(self._raised, error))
         else:
-            self._send_answer(lambda writer: ["returned", self._result(operation, subject, value, writer)])
+            self._send_answer(turn, lambda writer: ["returned", self._result(operation, subject, value, writer)])
+
+    def _decoded(
+        self, target: Wire, arguments: list[Wire], keywords: list[list[Any]], contents: Wire, dropped: list[int]
+    ) -> tuple[object, list[object], dict[str, object]]:
+        """The subject and the arguments of a request."""
+        try:
+            self._shared.apply(contents)
+            decode = self._shared.reader().decode
+            return decode(target), [decode(item) for item in arguments], {name: decode(item) for name, item in keywords}
+        finally:
+            self._shared.forget(dropped)  # not earlier: the message itself may hold the last reference
 
     def _raised(self, error: BaseException, _: Encoder) -> list[Wire]:
         return ["raised", self._described(error)]
@@ -177,16 +187,17 @@ class Candidate:
         linked = [None if other is None else self._described(other, depth + 1) for other in (cause, context)]
         return described | {"links": [*linked, suppresses]}
 
-    def _send_answer(self, make: Callable[[Encoder], list[Wire]]) -> None:
+    def _send_answer(self, turn: int, make: Callable[[Encoder], list[Wire]]) -> None:
         """Send an answer, or the exception that prevents it."""
-        writer = self._shared.writer()
-        try:
-            self._send_with(writer, make(writer))
-        except ChannelClosedError:
-            raise
-        except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
-            writer.abandon()
-            self._reply(["raised", describe(error, self._files) | _unsendable(error), []])
+        with self._turns.reply(turn):
+            writer = self._shared.writer()
+            try:
+                self._send_with(writer, make(writer))
+            except ChannelClosedError:
+                raise
+            except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
+                writer.abandon()
+                self._reply(["raised", describe(error, self._files) | _unsendable(error), []])
 
     def _send_with(self, writer: Writer, message: list[Wire]) -> None:
         """Send a message, with the changes to the containers that the tester shares."""
@@ -218,9 +229,8 @@ class Candidate:
                 continue  # the exception is raised all the same, with its text
         return encoded
 
-    def _resolve(self, writer: Writer, module: str | None, name: str) -> Wire:
-        """Describe a global name of one of the program's modules, the main one by default."""
-        namespace = self._namespace if module is None else vars(importlib.import_module(module))
+    def _resolve(self, writer: Writer, namespace: Mapping[str, Any], name: str) -> Wire:
+        """Describe a global name of one of the program's modules."""
         if name not in namespace:
             return ["missing"]
         value = namespace[name]
@@ -342,7 +352,7 @@ class Candidate:
 
     def call_back(self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Have the tester run an operation on an object of its own, and return its result or raise its exception."""
-        with self._turn:
+        with self._turns.call():
             self._leave_program()
             try:
                 self._send_callback(operation, number, args, kwargs)

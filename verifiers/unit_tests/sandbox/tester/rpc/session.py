@@ -137,7 +137,7 @@ class Session:
         return dict(zip(names, answers, strict=True))
 
     def _take_answers(self) -> list[Wire]:
-        message = self._receive()
+        message = self._reply()
         try:
             _, answers, contents = message
             # Kept alive, so that they stay shared until the tests receive them.
@@ -200,15 +200,17 @@ class Session:
             self.reads += operation == "getattr"
         self._send(message)
         writer.commit()
-        while True:
-            reply = self._receive()
-            if reply[0] == "callback":
-                self._call_back(reply)
-                continue
-            try:
-                return self._finish(reply, operation)
-            finally:
-                self._raise_failed()
+        reply = self._reply()
+        try:
+            return self._finish(reply, operation)
+        finally:
+            self._raise_failed()
+
+    def _reply(self) -> Wire:
+        """Wait for the answer to a request, and meanwhile run what the program calls back."""
+        while (message := self._receive())[0] == "callback":
+            self._call_back(message)
+        return message
 
     def assume(self, operation: str, remote: Proxy, value: object, answer: bool | None) -> None:
         """Assume an answer of the program for now."""
