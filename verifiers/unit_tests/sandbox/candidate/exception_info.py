@@ -90,7 +90,7 @@ def describe_class(cls: type[BaseException]) -> Wire:
 def has_members(cls: type[BaseException]) -> bool:
     """Whether a class of exceptions has attributes besides those of the builtin classes that it derives from."""
     own = [base for base in cls.__mro__ if not _is_builtin(base)]
-    return any(name == "__getattr__" or not name.startswith("_") for base in own for name in vars(base))
+    return any(name == "__getattr__" or not name.startswith("__") for base in own for name in vars(base))
 
 
 def _is_builtin(cls: type) -> bool:

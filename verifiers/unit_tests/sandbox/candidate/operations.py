@@ -7,6 +7,7 @@ import dataclasses
 import importlib
 import math
 import operator
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -75,7 +76,7 @@ OPERATIONS: dict[str, Callable[..., object]] = {
         function.__name__: function
         for function in (len, str, repr, bool, int, float, complex, bytes, abs, hash, format, round)
     },
-    **{function.__name__: function for function in (reversed, divmod, math.trunc, math.floor, math.ceil, dir)},
+    **{function.__name__: function for function in (reversed, divmod, math.trunc, math.floor, math.ceil, dir, os.fspath)},
     **{name: getattr(operator, name) for name in ("neg", "pos", "invert", "index")},
     **{name: getattr(operator, name) for name in (*BINARY_OPERATORS, *IN_PLACE_OPERATORS)},
     **{name: _reflected(plain) for name, plain in REFLECTED_OPERATORS.items()},

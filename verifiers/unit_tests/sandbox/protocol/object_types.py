@@ -30,7 +30,7 @@ OPERATORS = {
 object has."""
 _ALONE = """
 call hash bool len iter next reversed getitem setitem delitem enter exit await aiter anext aenter aexit abs neg pos invert int
-float complex bytes index round trunc floor ceil
+float complex bytes index round trunc floor ceil fspath
 """
 PROTOCOLS = frozenset((*OPERATORS, *_ALONE.split()))
 """Special methods, without underscores, that only some types have."""

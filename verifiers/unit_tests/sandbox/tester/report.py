@@ -20,6 +20,8 @@ _LAST = 64 << 10
 _EFBIG = 27
 UNSUPPORTED = "unsupported"
 """The class of failure for what the sandbox does not support."""
+MARK = "candidate_unsupported"
+"""The attribute by which `unsupported` marks an exception."""
 
 
 class JobEndedError(BaseException):
@@ -121,7 +123,7 @@ _Error = TypeVar("_Error", bound=BaseException)
 
 def unsupported(error: _Error) -> _Error:
     """Mark an exception: the sandbox does not support the operation on this object, which the program chose."""
-    error.__dict__[UNSUPPORTED] = True
+    error.__dict__[MARK] = True
     return error
 
 
@@ -151,7 +153,7 @@ def passed(refusals_before: int) -> dict[str, Any]:
 
 def is_unsupported(error: BaseException) -> bool:
     """Whether `unsupported` has marked the exception."""
-    return error.__dict__.get(UNSUPPORTED) is True
+    return error.__dict__.get(MARK) is True
 
 
 def text_of(error: BaseException) -> str:

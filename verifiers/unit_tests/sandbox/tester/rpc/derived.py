@@ -20,17 +20,30 @@ if TYPE_CHECKING:
 _TEXTS = {f"__{operation}__": operation for operation in ("str", "repr", "format")}
 
 
-def derived_content(session: Session, own: Collection[str]) -> dict[str, Any]:
-    """The content of a class for values of the program's, which defines these special methods and attributes of its base."""
+def derived_content(session: Session, own: Collection[str], *, is_copied: bool = False) -> dict[str, Any]:
+    """The content of a class for values of the program's, which defines these special methods and attributes of its base.
+
+    The program gets a copy of those that are copied, and else the value itself, of which it sets attributes.
+    """
 
     def attribute(value: object, name: str) -> object:
-        if name.startswith("_"):
+        if name.startswith("__"):
             raise AttributeError(f"{type(value).__name__!r} object has no attribute {name!r}")
         if name in COMPARING_METHODS:
             raise refusal(AttributeError(f"{name} of a {type(value).__name__}: {ONLY_PLAIN}"))
         return session.request("getattr", value, name)
 
-    content: dict[str, Any] = {"__getattr__": attribute}
+    def set_attribute(value: object, name: str, new: object) -> None:
+        session.request("setattr", value, name, new)
+        if is_copied:
+            raise refusal(TypeError(f"{name!r} of a {type(value).__name__} can't be set: the program has another copy of it"))
+
+    def delete_attribute(value: object, name: str) -> None:
+        session.request("delattr", value, name)
+
+    content: dict[str, Any] = {
+        "__getattr__": attribute, "__setattr__": set_attribute, "__delattr__": delete_attribute
+    }
     for name in own:
         if name in _TEXTS:
             content[name] = _text(session, _TEXTS[name])

@@ -16,11 +16,11 @@ from typing import Any
 from ...protocol.codec import Wire
 from ...protocol.packages import is_package
 from ...protocol.source_files import is_in_memory
-from ..report import is_unsupported, tidy
+from ..report import MARK, is_unsupported, tidy
 
 STOPPING = frozenset(("StopIteration", "StopAsyncIteration", "GeneratorExit", "CancelledError"))
 """If these were raised as they are, they could end a loop or a task of the test early and so pass it."""
-STANDS_FOR = "stands_for"
+STANDS_FOR = "candidate_stands_for"
 """The attribute of the substitute exception that holds the original."""
 _STOPS: dict[str, type[BaseException]] = {"next": StopIteration, "anext": StopAsyncIteration}
 """Operations that regularly end with one of them."""
@@ -109,7 +109,7 @@ class Exceptions:
 
     def attribute(self, value: object, name: str) -> object:
         """An attribute that a class of the program, or an instance of it, has there."""
-        if name.startswith("_") or self.number_of(value) is None:
+        if name.startswith("__") or self.number_of(value) is None:
             shown = f"type object {value.__name__!r}" if isinstance(value, type) else f"{type(value).__name__!r} object"
             raise AttributeError(f"{shown} has no attribute {name!r}")
         return self._request("getattr", value, name)
@@ -161,7 +161,8 @@ class Exceptions:
         else:
             made = self._single(cls, error)
         if error["attributes"] is not None:
-            made.__dict__.update(self._decode(error["attributes"]))
+            attributes = self._decode(error["attributes"])
+            made.__dict__.update((name, attributes[name]) for name in attributes.keys() - HIDDEN)
         made.__dict__["candidate_error"] = error
         made.__dict__[_NUMBER] = error["number"]
         if error["class_number"] is not None and cls in self._classes.values():
@@ -238,5 +239,5 @@ def _text(error: BaseException) -> str:
 _CONTENT = {"__init__": _construct, "__getattr__": _attribute, "__str__": _text}
 _NUMBER, _MADE = "candidate_number", "candidate_made"
 """Attributes that hold an exception's handle, and the description of one that a test has made."""
-HIDDEN = frozenset(("candidate_error", _NUMBER, _MADE, STANDS_FOR))
-"""Attributes of exceptions that are not for the program."""
+HIDDEN = frozenset(("candidate_error", _NUMBER, _MADE, STANDS_FOR, MARK))
+"""Attributes of exceptions that the program neither sees nor sets."""

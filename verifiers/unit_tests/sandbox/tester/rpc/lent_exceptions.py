@@ -11,7 +11,7 @@ from typing import Any
 
 from ...protocol.codec import Encoder, NotPlainError, Wire
 from ...protocol.source_files import is_in_memory
-from ..report import UNSUPPORTED, text_of
+from ..report import text_of
 from .exceptions import HIDDEN, STOPPING, is_shared
 
 _MOST = 1000
@@ -93,7 +93,7 @@ def _constants(cls: type[BaseException]) -> dict[str, object]:
 
 
 def _is_public(name: object) -> bool:
-    return type(name) is str and not name.startswith("_") and name not in HIDDEN and name != UNSUPPORTED
+    return type(name) is str and not name.startswith("_") and name not in HIDDEN
 
 
 def _is_of_the_tests(cls: type) -> bool:

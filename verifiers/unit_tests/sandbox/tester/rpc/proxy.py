@@ -33,9 +33,10 @@ COMPARING_METHODS = frozenset({"startswith", "endswith", "issubset", "issuperset
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge"})
 _GUARDED = frozenset(f"__{name}__" for name in OPERATORS)
 _UNSUPPORTED = (
-    *("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__", "_typ"),
+    *("__array", "__dlpack", "__arrow", "__cuda_array", "__dataframe__"),
     *("__base", "__mro__", "__globals__"),
 )
+_TYPE_OF_PANDAS = "_typ"
 """Prefixes of attributes that are not sent: those by which packages access an object's memory, the bases of a class, and a
 function's globals."""
 _CACHED_CLASSES = 256
@@ -105,7 +106,7 @@ class Proxy:
             raise refusal(AttributeError(f"{name} of a {self._remote_type_name}: {ONLY_PLAIN}"))
         if name in _GUARDED:
             return self._guarded_method(name)
-        if name.startswith(_UNSUPPORTED):
+        if name.startswith(_UNSUPPORTED) or name == _TYPE_OF_PANDAS:
             self._remote_session.unsupported_uses += 1
             raise AttributeError(f"{self._remote_type_name!r} object has no attribute {name!r}")
         if name not in _REBUILT:
@@ -224,6 +225,10 @@ class _Everything(Proxy):
         size = self._remote_converted("len")
         if type(size) is not int:
             raise TypeError(f"len of a {self._remote_type_name} is a {type(size).__name__}, not an int")
+        if size > self._remote_conversions[1].get(_END, size):  # type: ignore[operator]  # a position
+            raise refusal(TypeError(f"a {self._remote_type_name} of {size} items has none at an earlier position"))
+        if not self._remote_session.sized.setdefault(self._remote_number, True):
+            raise refusal(TypeError(f"a {self._remote_type_name} without a length has one"))
         return size
 
     def __getitem__(self, key: object) -> object:
@@ -234,19 +239,24 @@ class _Everything(Proxy):
         try:
             return self._remote_session.request("getitem", self, key)
         except IndexError as error:
+            if type(key) is int and 0 <= key:
+                self._remote_conversions[1][_END] = key
             if type(key) is int and 0 <= key < size:
-                raise TypeError(f"a {self._remote_type_name} of {size} items has none at {key}") from error
+                raise refusal(TypeError(f"a {self._remote_type_name} of {size} items has none at {key}")) from error
             raise
 
     def __next__(self) -> object:
         size = _known_size(self)
         try:
-            return self._remote_session.request("next", self)
+            item = self._remote_session.request("next", self)
         except StopIteration:
             if size:
-                raise TypeError(f"a {self._remote_type_name} of {size} items yields none") from None
+                raise refusal(TypeError(f"a {self._remote_type_name} of {size} items yields none")) from None
             object.__setattr__(self, "_remote_conversions", (self._remote_session.changes, {("len",): 0}))
             raise
+        if size:
+            object.__setattr__(self, "_remote_conversions", (self._remote_session.changes, {_LEFT: size - 1}))
+        return item
 
     def __iter__(self) -> Iterator[object]:
         return _iterator(self, "iter")
@@ -303,10 +313,16 @@ def _counted(remote: Proxy, iterator: Proxy) -> Iterator[object]:
     """Iterate over a result, whose length must match the number of items at the end.
 
     Else one that claims the expected length, but yields no items to compare, would pass. The length is that before the first
-    item: the items may be taken out of the object.
+    item: the items may be taken out of the object. An object whose length raises has none, now and later.
     """
     session = remote._remote_session
-    size, count = len(remote), 0  # type: ignore[arg-type]  # its class has __len__
+    try:
+        size, count = len(remote), 0  # type: ignore[arg-type]  # its class has __len__
+    except Exception:
+        if session.sized.setdefault(remote._remote_number, False):
+            raise
+        yield from iterator  # type: ignore[misc]  # if it has no __next__, iteration itself says so
+        return
     changes = session.changes - session.reads
     while True:
         changes += 1  # by the request itself
@@ -320,13 +336,17 @@ def _counted(remote: Proxy, iterator: Proxy) -> Iterator[object]:
     # ends after as many items as there were or are, and one that takes items out of the object leaves none.
     is_unchanged = changes == session.changes - session.reads
     if (count != size) if is_unchanged else count < min(size, len(remote)):  # type: ignore[arg-type]
-        raise TypeError(f"a {remote._remote_type_name} of {size} items yields {count}")
+        raise refusal(TypeError(f"a {remote._remote_type_name} of {size} items yields {count}"))
+
+
+_LEFT, _END = ("left",), ("end",)
+"""What is known of a result besides its conversions: how many items an iterator has left, and a position without an item."""
 
 
 def _known_size(remote: Proxy) -> int:
-    """The length that a result has given, if no request could have changed it since; else 0."""
+    """The number of items that are left by the length that a result has given, if no request could have changed it; else 0."""
     changes, known = remote._remote_conversions
-    size = known.get(("len",)) if changes == remote._remote_session.changes else 0
+    size = known.get(_LEFT, known.get(("len",))) if changes == remote._remote_session.changes else 0
     return size if type(size) is int else 0
 
 

@@ -46,7 +46,7 @@ from .turn_lock import Turns
 
 _LOOKS = """
 len reversed iter getitem bool str repr hash eq ne isinstance import signature fields
-int float complex bytes index trunc floor ceil round format abs neg pos invert dir
+int float complex bytes index trunc floor ceil round format abs neg pos invert dir fspath
 """
 _LOOKING = frozenset(_LOOKS.split())
 """Operations that change no object. An attribute or the next item may: an object can be drained by them."""
@@ -103,6 +103,8 @@ class Session:
         """How often the program was not asked whether its object equals plain data, or for an array's memory."""
         self._assumptions: dict[object, Assumption] = {}
         """Those made since they were last taken."""
+        self.sized: dict[int, bool] = {}
+        """Whether an object with `__len__`, by its handle, has a length; True if it has given one."""
         self.changes = 0
         """Number of requests that may have changed the program's objects."""
         self.reads = 0
@@ -256,8 +258,8 @@ class Session:
             if kind == "returned":
                 return self._shared.reader().decode(body)
             raised = self._exceptions.received(body, operation)
-        except ShortenedError:
-            raise
+        except ShortenedError as error:
+            raise refusal(error) from None
         except Exception as problem:  # noqa: BLE001 - recorded in the report
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
         raise raised
@@ -343,7 +345,7 @@ class Session:
         """A class of named tuples, which are compared here; their further attributes are the program's."""
         _check_length(name)
         if (name, fields) not in self._tuple_classes:
-            content = {"__slots__": (), **derived_content(self, ())}
+            content = {"__slots__": (), **derived_content(self, (), is_copied=True)}
             self._tuple_classes[name, fields] = type(name, (named_tuple(name, fields),), content)
         return self._tuple_classes[name, fields]
 

@@ -185,14 +185,14 @@ def _parametrize_arguments(
         raise UnsupportedTestError("parametrize(indirect=True) is not supported: give the fixture params instead")
     names = [name.strip() for name in argnames.split(",")] if isinstance(argnames, str) else list(argnames)
     names = [name for name in names if name]
-    return names, list(argvalues), ids
+    return names, list(argvalues), ids if callable(ids) or ids is None else list(ids)
 
 
 def _label(ids: Any, number: int, values: Sequence[Any]) -> str:
     if callable(ids):
         return "-".join(str(ids(value)) for value in values)
     if ids is not None:
-        return str(list(ids)[number])
+        return str(ids[number])
     simple = [value for value in values if isinstance(value, str | int | float | bool | None)]
     return "-".join(map(str, simple))[:60] if len(simple) == len(values) else str(number)
 
