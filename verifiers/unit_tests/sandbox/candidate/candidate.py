@@ -31,13 +31,14 @@ from ..protocol.codec import DERIVED, Decoder, Encoder, NotPlainError, Wire, nam
 from ..protocol.object_types import describe_type_of
 from ..protocol.shared_containers import Table, Writer
 from ..protocol.source_files import Program, ProgramError, module_name
-from .exception_info import describe, describe_class, has_members, is_forbidden, links
+from .exception_info import describe, describe_class, has_members, is_forbidden, is_plain_exception, links
 from .operations import OPERATIONS
 from .tester_objects import (
     TesterProxy,
     UnsupportedUseError,
     class_of,
     copied_exception,
+    coroutine_of,
     exception_class_of,
     function_of,
 )
@@ -79,10 +80,12 @@ class Candidate:
         """Ids of instances that the tests made of the program's classes, which have handles."""
         self._tester_objects: dict[int, object] = {}
         self._tester_functions: dict[int, int] = {}
-        """Numbers of functions and exception classes by their ids; `_tester_objects` keeps them alive."""
+        """Numbers of functions, coroutines and exception classes by their ids; `_tester_objects` keeps them alive."""
         self._lent: dict[int, BaseException] = {}
         """Copies of the tests' exceptions by their numbers."""
         self._lent_numbers: dict[int, int] = {}
+        self._describing: set[int] = set()
+        """Ids of the exceptions that are being described."""
         self._constructed: object = None
         """The exception that the tests have made last of one of the program's classes."""
         self._derived: dict[str, type[Any]] = {}
@@ -175,10 +178,14 @@ class Candidate:
 
     def _described(self, error: BaseException, depth: int = 0) -> dict[str, Any]:
         """Describe an exception with its arguments and, up to a depth, those that led to it."""
-        described = describe(error, self._files) | self._arguments(error)
+        self._describing.add(id(error))  # it may hold itself
+        try:
+            described = describe(error, self._files) | self._arguments(error)
+        finally:
+            self._describing.discard(id(error))
         if id(error) in self._lent_numbers:
             described["lent"] = self._lent_numbers[id(error)]
-        if has_members(type(error)) or error is self._constructed:
+        if has_members(type(error)) or error is self._constructed or id(error) in self._handle_numbers:
             described |= {"number": self._number_of(error), "made": error is self._constructed}
             described["class_number"] = self._number_of(type(error))
         cause, context, suppresses = links(error)
@@ -253,6 +260,8 @@ class Candidate:
             return ["xi", self._lent_numbers[id(value)]]
         if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
             return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
+        if is_plain_exception(cls) and id(value) not in self._describing:
+            return ["xe", self._described(value) | {"number": self._number_of(value)}]  # type: ignore[arg-type]  # it is one
         if issubclass(cls, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
             self._derived[cls.__name__] = cls
             if id(value) in self._made:
@@ -293,7 +302,10 @@ class Candidate:
     def _tester_object(self, number: int, kind: str, description: Wire = "") -> object:
         """The object of the tests with this number; always the same one."""
         if number not in self._tester_objects:
-            if isinstance(description, str):
+            if kind == "coroutine":
+                coroutine = self._tester_objects[number] = coroutine_of(self, number)
+                self._tester_functions[id(coroutine)] = number
+            elif isinstance(description, str):
                 self._tester_objects[number] = class_of(kind, description)(self, number)
             else:
                 function = self._tester_objects[number] = function_of(

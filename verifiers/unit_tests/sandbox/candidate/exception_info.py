@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Collection
 from typing import Any
 
-from ..protocol.codec import Wire
+from ..protocol.codec import SPECIAL, Wire
 from ..protocol.library_folders import library_paths
 from .tester_objects import CLASS_NUMBER, UnsupportedUseError
 
@@ -91,6 +91,16 @@ def has_members(cls: type[BaseException]) -> bool:
     """Whether a class of exceptions has attributes besides those of the builtin classes that it derives from."""
     own = [base for base in cls.__mro__ if not _is_builtin(base)]
     return any(name == "__getattr__" or not name.startswith("__") for base in own for name in vars(base))
+
+
+def is_plain_exception(cls: type) -> bool:
+    """Whether a class is one of exceptions that are compared, shown and grouped like any other."""
+    if not issubclass(cls, BaseException) or issubclass(cls, BaseExceptionGroup):
+        return False
+    return not any(name in _SHOWING or name in SPECIAL for base in cls.__mro__ if not _is_builtin(base) for name in vars(base))
+
+
+_SHOWING = frozenset({"__repr__", "__format__"})
 
 
 def _is_builtin(cls: type) -> bool:

@@ -59,6 +59,22 @@ class TesterFunction(TesterProxy):
         return self if instance is None else types.MethodType(self, instance)
 
 
+class TesterGenerator(TesterProxy):
+    """A generator of the tests."""
+
+    def send(self, value: object) -> object:
+        """Resume it with a value."""
+        return self._caller.call_back("send", self._number, (value,), {})
+
+    def throw(self, error: object, *args: object) -> object:
+        """Resume it with an exception."""
+        return self._caller.call_back("throw", self._number, (error,), {})
+
+    def close(self) -> object:
+        """End it."""
+        return self._caller.call_back("close", self._number, (), {})
+
+
 class TesterObject(TesterProxy):
     """An object of a class that the tests define: its public attributes can be read and set."""
 
@@ -93,6 +109,7 @@ class TesterCallable(TesterFunction, TesterObject):
 _KINDS: dict[str, type[TesterProxy]] = {
     "function": TesterFunction,
     "iterator": TesterProxy,
+    "generator": TesterGenerator,
     "object": TesterObject,
     "callable": TesterCallable,
 }
@@ -129,19 +146,30 @@ def _special(name: str) -> Callable[..., object]:
 def function_of(caller: Caller, number: int, description: Sequence[Any]) -> Callable[..., object]:
     """Make a stand-in for a function of the tests, which `caller` calls there by its number.
 
-    The description is its name, its qualified name, its documentation, and the parts of its signature if they are plain data.
+    The description is its name, its qualified name, its documentation, whether it makes coroutines, and the parts of its
+    signature if they are plain data.
     """
-    name, qualified_name, documentation, parts = description
+    name, qualified_name, documentation, is_async, parts = description
 
-    def proxy(*args: object, **kwargs: object) -> object:
+    def call(*args: object, **kwargs: object) -> object:
         return caller.call_back("call", number, args, kwargs)
 
+    async def call_async(*args: object, **kwargs: object) -> object:
+        return await caller.call_back("call", number, args, kwargs)
+
+    proxy: Any = call_async if is_async else call
     proxy.__name__, proxy.__qualname__, proxy.__doc__ = name, qualified_name, documentation
     proxy.__module__ = "tests"
     if parts is not None:
-        proxy.__signature__ = signature_of_parts(*parts)  # type: ignore[attr-defined]  # what `inspect` looks for
+        proxy.__signature__ = signature_of_parts(*parts)
         proxy.__annotations__ = annotations_of_parts(*parts)
-    return proxy
+    made: Callable[..., object] = proxy
+    return made
+
+
+async def coroutine_of(caller: Caller, number: int) -> object:
+    """Make a stand-in for a coroutine of the tests, which runs there to its end when it is awaited."""
+    return caller.call_back("await", number, (), {})
 
 
 def exception_class_of(name: str, number: int, bases: Sequence[type[BaseException]]) -> type[BaseException]:

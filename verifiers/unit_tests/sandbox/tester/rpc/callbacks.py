@@ -8,6 +8,7 @@ mocks, on which tests rely, must not change.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import io
 import sys
@@ -31,6 +32,10 @@ def kind_of(value: object) -> str | None:
         if not _is_mock(value):
             protocols += [name for name in OWN_PROTOCOLS if _has_own(type(value), f"__{name}__")]
         return "+".join(("callable" if callable(value) else "object", *protocols))
+    if isinstance(value, types.CoroutineType):
+        return "coroutine"
+    if isinstance(value, types.GeneratorType):
+        return "generator+iter+next"
     if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
         return "iterator+iter+next"
     return "function" if callable(value) else None
@@ -42,7 +47,8 @@ def description_of(value: object) -> list[Wire]:
         return [f"{type(value).__module__}:{type(value).__qualname__}"]
     if not isinstance(value, types.FunctionType | types.MethodType):
         return []
-    names = [value.__name__, value.__qualname__, (value.__doc__ or "")[:_DOCUMENTATION] or None]
+    names: list[object] = [value.__name__, value.__qualname__, (value.__doc__ or "")[:_DOCUMENTATION] or None]
+    names.append(inspect.iscoroutinefunction(value))
     try:
         return [_plain([*names, signature_parts(value)])]
     except Exception:  # noqa: BLE001 - a function without a signature, or tests that break `inspect`
@@ -78,12 +84,29 @@ def operate(operation: str, value: object, args: list[Any], kwargs: dict[str, An
         return value(*args, **kwargs)  # type: ignore[operator]  # its kind says so
     if operation == "getattr" and kind in ("object", "callable"):
         return getattr(value, _public(value, args[0]))
+    if operation in ("send", "throw", "close") and kind == "generator":
+        return getattr(value, operation)(*args)
+    if operation == "await" and kind == "coroutine":
+        return _run_to_end(value)
     if operation == "vars" and kind in ("object", "callable"):
         return _held(value)
     if operation in ("setattr", "delattr") and kind in ("object", "callable"):
         _change(value, *args)
         return None
     raise TypeError(f"{operation!r} is not supported on a {kind}")
+
+
+def _run_to_end(coroutine: Any) -> object:
+    """Run a coroutine in an event loop of its own, within what may be a coroutine of the tests that has called the program."""
+    asyncio: Any = importlib.import_module("asyncio")
+    running = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop.close()
+        asyncio._set_running_loop(running)
 
 
 def _public(value: object, name: object) -> str:

@@ -53,6 +53,8 @@ class Exceptions:
         """Handles of the program's classes that these are copies of."""
         self._made: dict[int, BaseException] = {}
         """Exceptions that the tests have made of the program's classes, by their handles."""
+        self._returned: dict[int, BaseException] = {}
+        """Exceptions that the program has given as values, by their handles."""
         self._classes: dict[str, type[BaseException]] = {}
         self._named: dict[type[BaseException], type[BaseException]] = {}
         """For each class that the program has a name for, the derived class that the tests see."""
@@ -129,6 +131,18 @@ class Exceptions:
             del error.__dict__["candidate_error"]
             self._made[description["number"]] = error
 
+    def returned(self, description: Wire) -> BaseException:
+        """An exception that is a value; the same object each time, with its present content."""
+        error = tidy(description)
+        known = self._returned.get(error["number"])
+        if known is None:
+            made = self.raised(error)
+            known = self._returned[error["number"]] = made.__dict__.get(STANDS_FOR, made)
+            known.__dict__[_NUMBER] = error["number"]
+        else:
+            self._fill(known, error)
+        return known
+
     def received(self, description: Wire, operation: str = "") -> BaseException:
         """The exception that an operation raised: the tests' own if the program was lent it, else it is rebuilt."""
         if description.get("lent") is None:
@@ -148,22 +162,21 @@ class Exceptions:
         cls = self._class(error["class"])
         if isinstance(known := self._made.get(error["number"]), cls):
             return known
+        if isinstance(known := self._returned.get(error["number"]), cls) and not _stops(cls):
+            return self._fill(known, error)
         if issubclass(cls, BaseExceptionGroup):
             # Its members are not sent: what needs them is not supported.
             cls, error = Exception if issubclass(cls, ExceptionGroup) else BaseException, {**error, "args": None}
         if cls is _STOPS.get(operation):
             made = self._class_raised(cls)(*(self._decode(error["args"]) if error["args"] else ()))
-        elif any(base.__name__ in STOPPING and is_shared(base.__module__) for base in cls.__mro__):
+        elif _stops(cls):
             base = self._class_raised(Exception if issubclass(cls, Exception) else BaseException)
             made = _derived(cls, base)(f"the program raised {error['type']}")
             made.__dict__[STANDS_FOR] = self._single(cls, error)
             made.__dict__[STANDS_FOR].__dict__["candidate_error"] = error
         else:
             made = self._single(cls, error)
-        if error["attributes"] is not None:
-            attributes = self._decode(error["attributes"])
-            made.__dict__.update((name, attributes[name]) for name in attributes.keys() - HIDDEN)
-        made.__dict__["candidate_error"] = error
+        self._fill(made, error)
         made.__dict__[_NUMBER] = error["number"]
         if error["class_number"] is not None and cls in self._classes.values():
             self.numbers.setdefault(cls, error["class_number"])
@@ -172,6 +185,14 @@ class Exceptions:
             made.__cause__ = self._linked(cause)
             made.__context__ = self._linked(context) or made.__cause__
             made.__suppress_context__ = suppresses is True
+        return made
+
+    def _fill(self, made: BaseException, error: _Error) -> BaseException:
+        """Give an exception its attributes and its description."""
+        if error["attributes"] is not None:
+            attributes = self._decode(error["attributes"])
+            made.__dict__.update((name, attributes[name]) for name in attributes.keys() - HIDDEN)
+        made.__dict__["candidate_error"] = error
         return made
 
     def _single(self, cls: type[BaseException], error: _Error) -> BaseException:
@@ -195,6 +216,10 @@ class _ProgramClass(type):
     def __getattr__(cls, name: str) -> object:
         exceptions: Exceptions = cls._exceptions
         return exceptions.attribute(cls, name)
+
+
+def _stops(cls: type[BaseException]) -> bool:
+    return any(base.__name__ in STOPPING and is_shared(base.__module__) for base in cls.__mro__)
 
 
 def _known(module: str, name: str) -> type[BaseException] | None:

@@ -76,6 +76,8 @@ class Session:
         self._coroutines: dict[int, tuple[object, Proxy]] = {}
         self.around_request: Callable[[], AbstractContextManager[None]] = nullcontext
         """Makes the context manager that surrounds each request and its answer."""
+        self.before_callback: Callable[[], None] = lambda: None
+        """Called before an object of the tests is used by the program."""
         self.program_modules: frozenset[str] = frozenset()
         """Top-level names of the program's modules that the tests may import."""
         self._callbacks: list[object] = []
@@ -278,6 +280,7 @@ class Session:
         self._depth += 1
         writer = self._shared.writer()
         try:
+            self.before_callback()
             answer = ["result", writer.encode(operate(operation, callback, args, kwargs))]
             contents = writer.contents()
         except JobEndedError:
@@ -319,6 +322,8 @@ class Session:
             return operator.itemgetter(0)
         if wire[0] == "xi":
             return self._lent.lent(wire[1])
+        if wire[0] == "xe":
+            return self._exceptions.returned(wire[1])
         if wire[0] == "xc":
             return self._class_of_exceptions(wire)
         if wire[0] == DERIVED:

@@ -33,7 +33,8 @@ class KnownFixture:
 def fixtures_of_file(namespace: Mapping[str, Any], conftest: Mapping[str, Any]) -> dict[str, KnownFixture]:
     """Fixtures visible to a test file's functions by name, in pytest's order: set-up before others, then by the alphabet."""
     fixtures = {name: KnownFixture(fixture) for name, fixture in OWN_FIXTURES.items()} | _named(conftest, None)
-    fixtures[" module"] = _set_up("module", namespace.get, namespace, "setup_module", "setUpModule")
+    module = sys.modules.get("tests")
+    fixtures[" module"] = _set_up("module", namespace.get, module, "setup_module", "setUpModule")
     fixtures[_OF_FUNCTIONS] = _set_up("function", namespace.get, None, "setup_function")
     return fixtures | _named(namespace, None)
 

@@ -41,6 +41,7 @@ class OwnProcessTester(Tester):
         code_guard.begin(lambda: session.has_answered, lambda: session.has_own_texts, sources, self._refuse_text)
         self._mirror = Mirror(self._session, text)
         self._session.around_request = self._mirror.held
+        self._session.before_callback = self._mirror.take_output
         if "unittest" in text:
             unittest_api.prepare()
         if "catch_warnings" in text:
@@ -75,11 +76,12 @@ class OwnProcessTester(Tester):
             raise ImportError(
                 f"a module of the program is called like the package {name!r}, which the tests would import"
             )
-        namespace = self._trusted_namespace(drop=[self._tests["entry_point"]])
+        module = sys.modules["tests"] = types.ModuleType("tests")
+        module.__dict__.update(self._trusted_namespace(drop=[self._tests["entry_point"]]))
+        namespace = module.__dict__
         self._provide_for_star(namespace)
         tried = resolution.tried_lines(ast.parse(self._source))
         sys.meta_path.append(ProgramFinder(self._session, starred=self._required_names, tried=tried))
-        sys.modules["tests"] = types.ModuleType("tests")
         self._run_test_code(code, namespace)
         self._mirror.watch()
         if not self._run_collected(self._collect(namespace)) and (self._session.has_answered or self._uses_program(0)):

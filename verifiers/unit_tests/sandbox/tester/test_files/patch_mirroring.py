@@ -84,6 +84,11 @@ class Mirror:
         finally:
             self._apart(self._pull)
 
+    def take_output(self) -> None:
+        """Have the tests' streams hold what the program has written so far."""
+        if self._written and not self._busy:
+            self._apart(self._pull)
+
     def _apart(self, action: Callable[[], object]) -> None:
         """Make requests that no test made, and that fail only if the program misbehaves.
 
