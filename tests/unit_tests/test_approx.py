@@ -9,8 +9,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from verifiers.unit_tests.sandbox.protocol import arrays, packages
 from verifiers.unit_tests.sandbox.tester.comparison import approx
@@ -40,7 +39,7 @@ def outcome(approximate: Any, actual: Any, expected: Any, tolerances: dict[str, 
 @pytest.mark.parametrize(
     "build",
     [lambda numbers: numbers[0], list, tuple, lambda numbers: dict(enumerate(numbers))],
-    ids="one list tuple dict".split(),
+    ids=["one", "list", "tuple", "dict"],
 )
 @given(data=st.data())
 def test_numbers_and_their_containers(numbers: Any, build: Any, data: st.DataObject) -> None:
@@ -57,8 +56,8 @@ SECONDS = datetime.timedelta(seconds=1)
 
 
 def test_times_and_durations_within_a_tolerance() -> None:
-    assert TIME + SECONDS == approx(TIME, abs=SECONDS)
-    assert TIME + 2 * SECONDS != approx(TIME, abs=SECONDS)
+    assert approx(TIME, abs=SECONDS) == TIME + SECONDS
+    assert approx(TIME, abs=SECONDS) != TIME + 2 * SECONDS
     assert 10 * SECONDS == approx(11 * SECONDS, rel=0.1) != 9 * SECONDS
     assert SECONDS != approx(TIME, abs=SECONDS) != 1
     with pytest.raises(TypeError, match="a time or a duration needs a tolerance"):

@@ -282,6 +282,23 @@ class Second(unittest.TestCase):
     def test_2(self): self.assertEqual(LOG, ["begin", "setUp", "end", "begin", "asked"])
 def test_3(): assert LOG[-3:] == ["asked", "end", "begin"]
 """,
+    "what set-up and fixtures are given": """
+import pytest
+from solution import same
+VALUES = [(1, 1), (2, 3)]
+def setup_module(module): module.shared = same(5)
+def teardown_module(module): del module.shared
+def setup_function(function): function.seen = True
+def test_module(): assert shared == 5 and test_module.seen
+@pytest.fixture
+def asked(request): return request.node.name, request.fixturename, request.cls, request.module.VALUES is VALUES
+def test_asked(asked, request): assert asked == (request.node.name, "asked", None, True)
+@pytest.mark.parametrize("x, y", VALUES, ids=iter("ab"))
+def test_ids(x, y): assert same(x) == y
+class TestClass:
+    def setup_method(self, method): self.name = method.__name__
+    def test_it(self, request): assert self.name == request.node.name == "test_it"
+""",
     "what a handler of exceptions catches": """
 import contextlib, pytest, unittest
 from solution import same

@@ -142,9 +142,12 @@ class Candidate:
         if operation == "resolve":
             turn = self._turns.begin_request()
             names = self._namespace if target is None else vars(importlib.import_module(target))
-            with self._turns.reply(turn):
+            self._turns.begin_reply(turn)
+            try:
                 writer = self._shared.writer()
                 self._send_with(writer, ["resolved", [self._resolve(writer, names, name) for name in arguments]])
+            finally:
+                self._turns.end_reply()
             return
         turn = 0
         try:
@@ -196,15 +199,17 @@ class Candidate:
 
     def _send_answer(self, turn: int, make: Callable[[Encoder], list[Wire]]) -> None:
         """Send an answer, or the exception that prevents it."""
-        with self._turns.reply(turn):
-            writer = self._shared.writer()
-            try:
-                self._send_with(writer, make(writer))
-            except ChannelClosedError:
-                raise
-            except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
-                writer.abandon()
-                self._reply(["raised", describe(error, self._files) | _unsendable(error), []])
+        self._turns.begin_reply(turn)
+        writer = self._shared.writer()
+        try:
+            self._send_with(writer, make(writer))
+        except ChannelClosedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - recorded: the tester raises it in place of the answer
+            writer.abandon()
+            self._reply(["raised", describe(error, self._files) | _unsendable(error), []])
+        finally:
+            self._turns.end_reply()
 
     def _send_with(self, writer: Writer, message: list[Wire]) -> None:
         """Send a message, with the changes to the containers that the tester shares."""
@@ -364,13 +369,14 @@ class Candidate:
 
     def call_back(self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Have the tester run an operation on an object of its own, and return its result or raise its exception."""
-        with self._turns.call():
-            self._leave_program()
-            try:
-                self._send_callback(operation, number, args, kwargs)
-                return self._outcome()
-            finally:
-                self._set_limit(self._limit)
+        self._turns.begin_call()
+        self._leave_program()
+        try:
+            self._send_callback(operation, number, args, kwargs)
+            return self._outcome()
+        finally:
+            self._set_limit(self._limit)
+            self._turns.end_call()
 
     def _send_callback(
         self, operation: str, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]

@@ -97,7 +97,9 @@ def is_plain_exception(cls: type) -> bool:
     """Whether a class is one of exceptions that are compared, shown and grouped like any other."""
     if not issubclass(cls, BaseException) or issubclass(cls, BaseExceptionGroup):
         return False
-    return not any(name in _SHOWING or name in SPECIAL for base in cls.__mro__ if not _is_builtin(base) for name in vars(base))
+    return not any(
+        name in _SHOWING or name in SPECIAL for base in cls.__mro__ if not _is_builtin(base) for name in vars(base)
+    )
 
 
 _SHOWING = frozenset({"__repr__", "__format__"})

@@ -8,6 +8,7 @@ import importlib
 import math
 import operator
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -70,13 +71,17 @@ OPERATIONS: dict[str, Callable[..., object]] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     "import": _import,
+    "sleep": lambda _, seconds: time.sleep(seconds),
     "signature": signature_parts,
     "fields": lambda cls: [field.name for field in dataclasses.fields(cls)],
     **{
         function.__name__: function
         for function in (len, str, repr, bool, int, float, complex, bytes, abs, hash, format, round)
     },
-    **{function.__name__: function for function in (reversed, divmod, math.trunc, math.floor, math.ceil, dir, os.fspath)},
+    **{
+        function.__name__: function
+        for function in (reversed, divmod, math.trunc, math.floor, math.ceil, dir, os.fspath)
+    },
     **{name: getattr(operator, name) for name in ("neg", "pos", "invert", "index")},
     **{name: getattr(operator, name) for name in (*BINARY_OPERATORS, *IN_PLACE_OPERATORS)},
     **{name: _reflected(plain) for name, plain in REFLECTED_OPERATORS.items()},

@@ -1,10 +1,12 @@
-"""Threads of the program take turns in talking to the tester, whose messages are answered in the reverse of their order."""
+"""Threads of the program take turns in talking to the tester, whose messages are answered in the reverse of their order.
+
+Made of locks alone: tests may replace what the standard library's Python code uses.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 
 
 class Turns:
@@ -16,32 +18,51 @@ class Turns:
 
     def __init__(self) -> None:
         self._open = 0
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._waiting: list[threading.Lock] = []
+        """Held, each by a thread that waits for its turn."""
+        self._new_lock = threading.Lock
 
     def begin_request(self) -> int:
         """Begin to run what the tester has requested, and return the request's number."""
-        with self._changed:
+        with self._lock:
             self._open += 1
-            self._changed.notify_all()
+            self._wake()
             return self._open
 
-    @contextlib.contextmanager
-    def reply(self, number: int) -> Iterator[None]:
-        """Answer a request, once no call of another thread is without its result; no other thread begins one meanwhile."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._open == number)
-            yield
-            self._open -= 1
+    def begin_reply(self, number: int) -> None:
+        """Wait until no call of another thread is without its result; then no other thread begins one until `end_reply`."""
+        self._lock.acquire()
+        self._wait_for(lambda: self._open == number)
 
-    @contextlib.contextmanager
-    def call(self) -> Iterator[None]:
-        """Call the tester once a request is running, and only then; the block receives the result."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._open % 2)
+    def end_reply(self) -> None:
+        """Leave the word to the tester."""
+        self._open -= 1
+        self._lock.release()
+
+    def begin_call(self) -> None:
+        """Wait until a request is running and no other call; then this thread alone may send, and receive, until `end_call`."""
+        with self._lock:
+            self._wait_for(lambda: self._open % 2 == 1)
             self._open += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._open -= 1
-                self._changed.notify_all()
+
+    def end_call(self) -> None:
+        """Go on with what called the tester."""
+        with self._lock:
+            self._open -= 1
+            self._wake()
+
+    def _wait_for(self, is_due: Callable[[], bool]) -> None:
+        """Give up the lock, which is held, until something is the case."""
+        while not is_due():
+            bell = self._new_lock()
+            bell.acquire()
+            self._waiting.append(bell)
+            state = self._lock._release_save()  # type: ignore[attr-defined]  # what conditions use, in Python code
+            bell.acquire()
+            self._lock._acquire_restore(state)  # type: ignore[attr-defined]  # likewise
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for bell in waiting:
+            bell.release()

@@ -133,7 +133,11 @@ class Tester:
             raise error
         if isinstance(error, Skipped):
             return None
+        if _needs_files(error) and not self._session.has_answered:
+            self._end_unsupported(error, chosen=False)
         result = self._finding(error)
+        if _needs_files(error):
+            result["failure"] = UNSUPPORTED
         if result["failure"] == "wrong_answer" and self._session.unsupported_uses > unsupported_uses:
             result["failure"] = UNSUPPORTED
         return {"passed": False, **result}
@@ -299,6 +303,12 @@ def _run_assert(code: types.CodeType, namespace: dict[str, Any], sources: list[s
         raise UnsupportedTestError(
             f"text that runs as code uses {error.name!r}, which no test names otherwise"
         ) from None
+
+
+def _needs_files(error: BaseException) -> bool:
+    """Whether test code tried to use a file, a folder or a process, which it does not have."""
+    refused = isinstance(error, PermissionError | FileNotFoundError) and error.errno is not None
+    return refused and "candidate_error" not in error.__dict__
 
 
 def provide_standard(namespace: dict[str, Any], names: Collection[str]) -> None:

@@ -36,14 +36,14 @@ def derived_content(session: Session, own: Collection[str], *, is_copied: bool =
     def set_attribute(value: object, name: str, new: object) -> None:
         session.request("setattr", value, name, new)
         if is_copied:
-            raise refusal(TypeError(f"{name!r} of a {type(value).__name__} can't be set: the program has another copy of it"))
+            raise refusal(
+                TypeError(f"{name!r} of a {type(value).__name__} can't be set: the program has another copy of it")
+            )
 
     def delete_attribute(value: object, name: str) -> None:
         session.request("delattr", value, name)
 
-    content: dict[str, Any] = {
-        "__getattr__": attribute, "__setattr__": set_attribute, "__delattr__": delete_attribute
-    }
+    content: dict[str, Any] = {"__getattr__": attribute, "__setattr__": set_attribute, "__delattr__": delete_attribute}
     for name in own:
         if name in _TEXTS:
             content[name] = _text(session, _TEXTS[name])

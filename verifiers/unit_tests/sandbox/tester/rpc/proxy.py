@@ -163,11 +163,7 @@ class Proxy:
         session = self._remote_session
         if any(type(arg) not in _HASHED for arg in args):
             return session.request(operation, self, *args)
-        changes, known = self._remote_conversions
-        if changes != session.changes:
-            known = {}
-            object.__setattr__(self, "_remote_conversions", (session.changes, known))
-        key = operation, *args
+        known, key = _known(self), (operation, *args)
         if key not in known:
             known[key] = session.request(operation, self, *args)
         else:  # an object that counts its conversions would say something else
@@ -222,10 +218,10 @@ class _Everything(Proxy):
         return self._remote_session.request("call", self, *args, **kwargs)
 
     def __len__(self) -> int:
-        size = self._remote_converted("len")
+        size, known = self._remote_converted("len"), _known(self)
         if type(size) is not int:
             raise TypeError(f"len of a {self._remote_type_name} is a {type(size).__name__}, not an int")
-        if size > self._remote_conversions[1].get(_END, size):  # type: ignore[operator]  # a position
+        if size > known.get(_END, size):  # type: ignore[operator]  # a position
             raise refusal(TypeError(f"a {self._remote_type_name} of {size} items has none at an earlier position"))
         if not self._remote_session.sized.setdefault(self._remote_number, True):
             raise refusal(TypeError(f"a {self._remote_type_name} without a length has one"))
@@ -239,8 +235,8 @@ class _Everything(Proxy):
         try:
             return self._remote_session.request("getitem", self, key)
         except IndexError as error:
-            if type(key) is int and 0 <= key:
-                self._remote_conversions[1][_END] = key
+            if type(key) is int and key >= 0:
+                _known(self)[_END] = key
             if type(key) is int and 0 <= key < size:
                 raise refusal(TypeError(f"a {self._remote_type_name} of {size} items has none at {key}")) from error
             raise
@@ -252,10 +248,10 @@ class _Everything(Proxy):
         except StopIteration:
             if size:
                 raise refusal(TypeError(f"a {self._remote_type_name} of {size} items yields none")) from None
-            object.__setattr__(self, "_remote_conversions", (self._remote_session.changes, {("len",): 0}))
+            _known(self)["len",] = 0
             raise
         if size:
-            object.__setattr__(self, "_remote_conversions", (self._remote_session.changes, {_LEFT: size - 1}))
+            _known(self)[_LEFT] = size - 1
         return item
 
     def __iter__(self) -> Iterator[object]:
@@ -345,9 +341,18 @@ _LEFT, _END = ("left",), ("end",)
 
 def _known_size(remote: Proxy) -> int:
     """The number of items that are left by the length that a result has given, if no request could have changed it; else 0."""
-    changes, known = remote._remote_conversions
-    size = known.get(_LEFT, known.get(("len",))) if changes == remote._remote_session.changes else 0
+    known = _known(remote)
+    size = known.get(_LEFT, known.get(("len",)))
     return size if type(size) is int else 0
+
+
+def _known(remote: Proxy) -> dict[tuple[object, ...], object]:
+    """What is known of an object that no request could have changed since."""
+    changes, known = remote._remote_conversions
+    if changes != remote._remote_session.changes:
+        known = {}
+        object.__setattr__(remote, "_remote_conversions", (remote._remote_session.changes, known))
+    return known
 
 
 def _leave(

@@ -248,6 +248,11 @@ class Session:
                     TypeError(f"{assumption.operation} of a {type(remote).__name__} and a {cls} is not {expected}")
                 )
 
+    @property
+    def has_lent(self) -> bool:
+        """Whether the program has functions or objects of the tests."""
+        return bool(self._callbacks)
+
     def is_from_program(self, container: object) -> bool:
         """Whether this container came from the program."""
         return self._shared.is_from_other_side(container)
