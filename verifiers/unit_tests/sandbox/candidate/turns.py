@@ -25,15 +25,18 @@ class Turns:
 
     def begin_request(self) -> int:
         """Begin to run what the tester has requested, and return the request's number."""
-        with self._lock:
-            self._open += 1
-            self._wake()
-            return self._open
+        # Without the lock: while the tester has the word, only the thread that reads its messages comes here.
+        number = self._open = self._open + 1
+        if self._waiting:
+            with self._lock:
+                self._wake()
+        return number
 
     def begin_reply(self, number: int) -> None:
         """Wait until no call of another thread is without its result; then no other thread begins one until `end_reply`."""
         self._lock.acquire()
-        self._wait_for(lambda: self._open == number)
+        if self._open != number:
+            self._wait_for(lambda: self._open == number)
 
     def end_reply(self) -> None:
         """Leave the word to the tester."""
@@ -58,6 +61,8 @@ class Turns:
             bell = self._new_lock()
             bell.acquire()
             self._waiting.append(bell)
+            if is_due():  # since it was asked: a request has begun, without having seen this thread wait
+                return
             state = self._lock._release_save()  # type: ignore[attr-defined]  # what conditions use, in Python code
             bell.acquire()
             self._lock._acquire_restore(state)  # type: ignore[attr-defined]  # likewise
