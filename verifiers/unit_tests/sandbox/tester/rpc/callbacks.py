@@ -48,7 +48,8 @@ def description_of(value: object) -> list[Wire]:
     if not isinstance(value, types.FunctionType | types.MethodType):
         return []
     names: list[object] = [value.__name__, value.__qualname__, (value.__doc__ or "")[:_DOCUMENTATION] or None]
-    names.append(bool(value.__code__.co_flags & inspect.CO_COROUTINE))
+    code = getattr(value, "__code__", None)
+    names.append(isinstance(code, types.CodeType) and bool(code.co_flags & inspect.CO_COROUTINE))
     try:
         return [_plain([*names, signature_parts(value)])]
     except Exception:  # noqa: BLE001 - a function without a signature, or tests that break `inspect`
