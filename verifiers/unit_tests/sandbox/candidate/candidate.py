@@ -31,7 +31,7 @@ from ..protocol.codec import DERIVED, Decoder, Encoder, NotPlainError, Wire, nam
 from ..protocol.object_types import describe_type_of
 from ..protocol.shared_containers import Table, Writer
 from ..protocol.source_files import Program, ProgramError, module_name
-from .exception_info import describe, describe_class, has_members, is_forbidden, is_plain_exception, links
+from .exception_info import describe, describe_class, fields_of, has_members, is_forbidden, is_plain_exception, links
 from .operations import OPERATIONS
 from .tester_objects import (
     TesterProxy,
@@ -53,6 +53,8 @@ _ATTRIBUTES = 10_000
 """Characters of the JSON of an exception's arguments and attributes that are sent."""
 _DEEPEST = 4
 """How many exceptions that led to one another are described."""
+_MOST_HANDLES = 10_000
+"""Exceptions that are raised get a handle only if there are fewer: it keeps them alive with all that their frames hold."""
 _CODING_RECURSION = 10_000
 """Minimum recursion limit while nested data is encoded or decoded, whatever the program's own limit."""
 
@@ -84,8 +86,10 @@ class Candidate:
         self._lent: dict[int, BaseException] = {}
         """Copies of the tests' exceptions by their numbers."""
         self._lent_numbers: dict[int, int] = {}
-        self._describing: set[int] = set()
-        """Ids of the exceptions that are being described."""
+        self._describing: dict[int, int | None] = {}
+        """Ids of the exceptions that a message describes, with their numbers, which may be used after their arguments."""
+        self._depth = 0
+        """That of the exception that is being described."""
         self._constructed: object = None
         """The exception that the tests have made last of one of the program's classes."""
         self._derived: dict[str, type[Any]] = {}
@@ -180,22 +184,41 @@ class Candidate:
         return ["raised", self._described(error)]
 
     def _described(self, error: BaseException, depth: int = 0) -> dict[str, Any]:
-        """Describe an exception with its arguments and, up to a depth, those that led to it."""
-        self._describing.add(id(error))  # it may hold itself
+        """Describe an exception with its arguments and, up to a depth, those that led to it or that it holds, each once."""
+        self._depth, before = depth, self._depth
         try:
-            described = describe(error, self._files) | self._arguments(error)
-        finally:
-            self._describing.discard(id(error))
-        if id(error) in self._lent_numbers:
-            described["lent"] = self._lent_numbers[id(error)]
-        if has_members(type(error)) or error is self._constructed or id(error) in self._handle_numbers:
-            described |= {"number": self._number_of(error), "made": error is self._constructed}
-            described["class_number"] = self._number_of(type(error))
-        cause, context, suppresses = links(error)
-        if depth == _DEEPEST or (cause is context is None and not suppresses):
+            number = self._number_of(error) if len(self._handles) < _MOST_HANDLES else None
+            self._describing[id(error)] = None
+            described = describe(error, self._files) | {"number": number, "made": error is self._constructed}
+            described |= self._encoded("args", error.args)
+            self._describing[id(error)] = number
+            described |= self._encoded("attributes", {**error.__dict__, **fields_of(error)})
+            if id(error) in self._lent_numbers:
+                described["lent"] = self._lent_numbers[id(error)]
+            if has_members(type(error)) or error is self._constructed:
+                described["class_number"] = self._number_of(type(error))
+            cause, context, suppresses = links(error)
+            if depth < _DEEPEST and not (cause is context is None and not suppresses):
+                described["links"] = [self._link(cause, depth), self._link(context, depth), suppresses]
             return described
-        linked = [None if other is None else self._described(other, depth + 1) for other in (cause, context)]
-        return described | {"links": [*linked, suppresses]}
+        finally:
+            self._depth = before
+            if depth == 0:
+                self._describing.clear()
+
+    def _link(self, error: BaseException | None, depth: int) -> Wire:
+        """An exception that led to another: its number if the message describes it already."""
+        number = self._describing.get(id(error))
+        return number if error is None or number is not None else self._described(error, depth + 1)
+
+    def _encode_exception(self, error: BaseException) -> Wire:
+        """Encode an exception that is a value."""
+        depth = self._depth + 1 if self._describing else 0
+        if id(error) not in self._describing and depth <= _DEEPEST:
+            described = self._described(error, depth)
+            return self._handle(error) if described["number"] is None else ["xe", described]
+        number = self._describing.get(id(error))
+        return self._handle(error) if number is None else ["xe", number]
 
     def _send_answer(self, turn: int, make: Callable[[Encoder], list[Wire]]) -> None:
         """Send an answer, or the exception that prevents it."""
@@ -229,17 +252,17 @@ class Candidate:
         by_content = issubclass(cls, enum.Enum) or (cls.__bases__ == (tuple,) and hasattr(cls, "_fields"))
         return cls.__module__ in self._modules and not by_content
 
-    def _arguments(self, error: BaseException) -> dict[str, Wire]:
-        """The arguments and attributes of an exception, where they can be sent."""
-        encoded: dict[str, Wire] = {}
-        for name, content in (("args", error.args), ("attributes", dict(error.__dict__))):
-            try:
-                wire = Encoder(self._encode_opaque).encode(content)
-                if len(json.dumps(wire)) <= _ATTRIBUTES:
-                    encoded[name] = wire
-            except (NotPlainError, RecursionError, MemoryError, ValueError):
-                continue  # the exception is raised all the same, with its text
-        return encoded
+    def _encoded(self, name: str, content: object) -> dict[str, Wire]:
+        """The arguments or the attributes of an exception by this name, where they can be sent."""
+        before = self._describing.copy()
+        try:
+            wire = Encoder(self._encode_opaque).encode(content)
+            if len(json.dumps(wire)) <= _ATTRIBUTES:
+                return {name: wire}
+        except (NotPlainError, RecursionError, MemoryError, ValueError):
+            pass  # the exception is raised all the same, with its text
+        self._describing = before  # what is not sent describes nothing
+        return {}
 
     def _resolve(self, writer: Writer, namespace: Mapping[str, Any], name: str) -> Wire:
         """Describe a global name of one of the program's modules."""
@@ -265,8 +288,8 @@ class Candidate:
             return ["xi", self._lent_numbers[id(value)]]
         if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
             return ["xc", self._handle(value)[1], describe_class(value)]  # type: ignore[arg-type]  # it is one of exceptions
-        if is_plain_exception(cls) and id(value) not in self._describing:
-            return ["xe", self._described(value) | {"number": self._number_of(value)}]  # type: ignore[arg-type]  # it is one
+        if is_plain_exception(cls):
+            return self._encode_exception(value)  # type: ignore[arg-type]  # it is one
         if issubclass(cls, (int, float, str, bytes, list, tuple, dict, set, frozenset, complex)):
             self._derived[cls.__name__] = cls
             if id(value) in self._made:

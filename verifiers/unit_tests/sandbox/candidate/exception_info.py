@@ -10,6 +10,7 @@ from typing import Any
 
 from ..protocol.codec import SPECIAL, Wire
 from ..protocol.library_folders import library_paths
+from ..protocol.object_types import FORWARDED
 from .tester_objects import CLASS_NUMBER, UnsupportedUseError
 
 _TEXT = 2000
@@ -78,31 +79,46 @@ def _says_forbidden(error: BaseException) -> bool:
 
 
 def describe_class(cls: type[BaseException]) -> Wire:
-    """Describe an exception class: a builtin by its name, one of the tests by its number, others by name, bases and path."""
+    """Describe an exception class: a builtin by its name, one of the tests by its number.
+
+    Others are described by name, bases, path, and those of their special methods that tests can use.
+    """
     if CLASS_NUMBER in vars(cls):
         return vars(cls)[CLASS_NUMBER]
     if _is_builtin(cls):
         return cls.__name__
     bases = [describe_class(base) for base in cls.__bases__ if issubclass(base, BaseException)]
-    return [cls.__name__, bases, f"{cls.__module__}.{cls.__qualname__}"]
+    special = [name for name in FORWARDED if vars(cls).get(name) is not None]
+    return [cls.__name__, bases, f"{cls.__module__}.{cls.__qualname__}", special]
 
 
 def has_members(cls: type[BaseException]) -> bool:
     """Whether a class of exceptions has attributes besides those of the builtin classes that it derives from."""
     own = [base for base in cls.__mro__ if not _is_builtin(base)]
-    return any(name == "__getattr__" or not name.startswith("__") for base in own for name in vars(base))
+    special = ("__getattr__", *FORWARDED)
+    return any(name in special or not name.startswith("__") for base in own for name in vars(base))
 
 
 def is_plain_exception(cls: type) -> bool:
-    """Whether a class is one of exceptions that are compared, shown and grouped like any other."""
+    """Whether a class is one of exceptions, not of groups, without special methods other than those that are forwarded."""
     if not issubclass(cls, BaseException) or issubclass(cls, BaseExceptionGroup):
         return False
-    return not any(
-        name in _SHOWING or name in SPECIAL for base in cls.__mro__ if not _is_builtin(base) for name in vars(base)
-    )
+    own = {name for base in cls.__mro__ if not _is_builtin(base) for name in vars(base)}
+    return own.isdisjoint(SPECIAL.difference(FORWARDED, ("__getattr__", "__setattr__")))
 
 
-_SHOWING = frozenset({"__repr__", "__format__"})
+_FIELDS = {
+    OSError: ("errno", "strerror", "filename", "filename2"),
+    ImportError: ("name", "path"),
+    NameError: ("name",),
+    AttributeError: ("name",),
+}
+
+
+def fields_of(error: BaseException) -> dict[str, object]:
+    """What a builtin class keeps beside the attributes in `__dict__`, by name."""
+    names = (name for cls, names in _FIELDS.items() if isinstance(error, cls) for name in names)
+    return {name: value for name in names if isinstance(value := getattr(error, name, None), str | int)}
 
 
 def _is_builtin(cls: type) -> bool:

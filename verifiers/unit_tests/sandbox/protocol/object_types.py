@@ -44,6 +44,8 @@ STANDARD_CLASSES: dict[str, type] = {
     )
 }
 """Classes, by name, whose instances proxies can pass for."""
+FORWARDED = ("__repr__", "__eq__", "__hash__", "__len__", "__bool__", "__iter__", "__getitem__")
+"""Special methods of exceptions of the program that tests can use."""
 _SPECIAL = frozenset(f"__{name}__" for name in (*PROTOCOLS, "eq", "ne"))
 _FIELDS = "__dataclass_fields__"
 

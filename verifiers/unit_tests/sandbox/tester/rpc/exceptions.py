@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...protocol.codec import Wire
+from ...protocol.object_types import FORWARDED
 from ...protocol.packages import is_package
 from ...protocol.source_files import is_in_memory
 from ..report import MARK, is_unsupported, tidy
@@ -51,10 +52,8 @@ class Exceptions:
         self._lent_class = lent_class
         self.numbers: dict[type[BaseException], int] = {}
         """Handles of the program's classes that these are copies of."""
-        self._made: dict[int, BaseException] = {}
-        """Exceptions that the tests have made of the program's classes, by their handles."""
-        self._returned: dict[int, BaseException] = {}
-        """Exceptions that the program has given as values, by their handles."""
+        self._known: dict[int, BaseException] = {}
+        """Exceptions of the program, and those that the tests have made of its classes, by their handles."""
         self._classes: dict[str, type[BaseException]] = {}
         self._named: dict[type[BaseException], type[BaseException]] = {}
         """For each class that the program has a name for, the derived class that the tests see."""
@@ -78,14 +77,15 @@ class Exceptions:
             return self._lent_class(description)
         key = json.dumps(description)
         if key not in self._classes:
-            name, bases, full_name = description
+            name, bases, full_name, *special = description
             known = _known(*str(full_name).rpartition(".")[::2])
             if known is not None:
                 self._classes[key] = known
                 return known
             base_classes = tuple(dict.fromkeys(map(self._class, bases))) or (Exception,)
             shown = name if str(name).isidentifier() else "Exception"
-            made: Any = _ProgramClass(shown, base_classes, {**_CONTENT, "_exceptions": self})
+            forwarded = {name: _FORWARDED[name] for names in special for name in names}
+            made: Any = _ProgramClass(shown, base_classes, {**_CONTENT, **forwarded, "_exceptions": self})
             self._classes[key] = made
         return self._classes[key]
 
@@ -116,6 +116,12 @@ class Exceptions:
             raise AttributeError(f"{shown} has no attribute {name!r}")
         return self._request("getattr", value, name)
 
+    def operate(self, operation: str, error: BaseException, args: tuple[object, ...]) -> object:
+        """Carry out an operation on an exception in the program; what every exception does on one that it can't name."""
+        if self.number_of(error) is None:
+            return BaseException.__repr__(error) if operation == "repr" else NotImplemented
+        return self._request(operation, error, *args)
+
     def construct(self, error: BaseException, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         """Have the program make the exception that a test makes of one of its classes."""
         if self.number_of(type(error)) is None:
@@ -129,19 +135,14 @@ class Exceptions:
             error.args = made.args
             error.__dict__.update({**made.__dict__, _MADE: description})
             del error.__dict__["candidate_error"]
-            self._made[description["number"]] = error
+            self._known[description["number"]] = error
 
     def returned(self, description: Wire) -> BaseException:
         """An exception that is a value; the same object each time, with its present content."""
-        error = tidy(description)
-        known = self._returned.get(error["number"])
-        if known is None:
-            made = self.raised(error)
-            known = self._returned[error["number"]] = made.__dict__.get(STANDS_FOR, made)
-            known.__dict__[_NUMBER] = error["number"]
-        else:
-            self._fill(known, error)
-        return known
+        if type(description) is int:
+            return self._known[description]
+        made = self.raised(tidy(description))
+        return self._known[description["number"]] if STANDS_FOR in made.__dict__ else made
 
     def received(self, description: Wire, operation: str = "") -> BaseException:
         """The exception that an operation raised: the tests' own if the program was lent it, else it is rebuilt."""
@@ -159,25 +160,40 @@ class Exceptions:
 
         The operation is empty for one that led to another. An invalid description raises some exception.
         """
-        cls = self._class(error["class"])
-        if isinstance(known := self._made.get(error["number"]), cls):
-            return known
-        if isinstance(known := self._returned.get(error["number"]), cls) and not _stops(cls):
+        cls, number = self._class(error["class"]), error["number"]
+        known = self._known.get(number)
+        if isinstance(known, cls) and not _stops(type(known)):
+            if error["args"] is not None and type(error["class"]) is not int:
+                known.args = tuple(self._decode(error["args"]))
             return self._fill(known, error)
         if issubclass(cls, BaseExceptionGroup):
             # Its members are not sent: what needs them is not supported.
             cls, error = Exception if issubclass(cls, ExceptionGroup) else BaseException, {**error, "args": None}
         if cls is _STOPS.get(operation):
-            made = self._class_raised(cls)(*(self._decode(error["args"]) if error["args"] else ()))
-        elif _stops(cls):
-            base = self._class_raised(Exception if issubclass(cls, Exception) else BaseException)
-            made = _derived(cls, base)(f"the program raised {error['type']}")
-            made.__dict__[STANDS_FOR] = self._single(cls, error)
-            made.__dict__[STANDS_FOR].__dict__["candidate_error"] = error
-        else:
-            made = self._single(cls, error)
-        self._fill(made, error)
+            return self._fill(self._class_raised(cls)(*(self._decode(error["args"]) if error["args"] else ())), error)
+        original = self._single(cls, error)
+        if number is not None:
+            self._known[number] = original
+        self._fill(original, error)
+        if not _stops(cls):
+            return original
+        base = self._class_raised(Exception if issubclass(cls, Exception) else BaseException)
+        made = _derived(cls, base)(f"the program raised {error['type']}")
+        made.__dict__.update({**original.__dict__, STANDS_FOR: original})
+        return made
+
+    def _fill(self, made: BaseException, error: _Error) -> BaseException:
+        """Give an exception what its description says: arguments, attributes, and those that led to it."""
+        if error["attributes"] is not None:
+            for name, value in self._decode(error["attributes"]).items():
+                if name in _FIELDS and type(value) in (str, int):
+                    BaseException.__setattr__(made, name, value)
+                elif name not in HIDDEN:
+                    made.__dict__[name] = value
+        if _MADE not in made.__dict__:
+            made.__dict__["candidate_error"] = error
         made.__dict__[_NUMBER] = error["number"]
+        cls = self._class(error["class"])
         if error["class_number"] is not None and cls in self._classes.values():
             self.numbers.setdefault(cls, error["class_number"])
         if error["links"] is not None:
@@ -185,14 +201,6 @@ class Exceptions:
             made.__cause__ = self._linked(cause)
             made.__context__ = self._linked(context) or made.__cause__
             made.__suppress_context__ = suppresses is True
-        return made
-
-    def _fill(self, made: BaseException, error: _Error) -> BaseException:
-        """Give an exception its attributes and its description."""
-        if error["attributes"] is not None:
-            attributes = self._decode(error["attributes"])
-            made.__dict__.update((name, attributes[name]) for name in attributes.keys() - HIDDEN)
-        made.__dict__["candidate_error"] = error
         return made
 
     def _single(self, cls: type[BaseException], error: _Error) -> BaseException:
@@ -205,6 +213,8 @@ class Exceptions:
         return raised
 
     def _linked(self, error: Any) -> BaseException | None:
+        if type(error) is int:
+            return self._known[error]
         return None if error is None else self.received(error)
 
 
@@ -261,6 +271,27 @@ def _text(error: BaseException) -> str:
     return BaseException.__str__(error) if theirs is None else theirs["message"]
 
 
+def _forwarding(name: str, result_type: type | None) -> Callable[..., object]:
+    """A special method that the program carries out."""
+
+    def method(error: Any, *args: object) -> object:
+        exceptions: Exceptions = error._exceptions
+        if name == "__eq__" and (not isinstance(args[0], BaseException) or exceptions.number_of(args[0]) is None):
+            return NotImplemented  # by plain data the program would learn what the tests expect
+        result = exceptions.operate(name.strip("_"), error, args)
+        if result_type is not None and type(result) is not result_type:
+            raise TypeError(
+                f"{name} of a {type(error).__name__} is a {type(result).__name__}, not a {result_type.__name__}"
+            )
+        return result
+
+    return method
+
+
+_RESULTS = {"__repr__": str, "__eq__": bool, "__hash__": int, "__len__": int, "__bool__": bool}
+_FORWARDED = {name: _forwarding(name, _RESULTS.get(name)) for name in FORWARDED}
+_FIELDS = frozenset(("errno", "strerror", "filename", "filename2", "name", "path"))
+"""What builtin classes keep beside the attributes in `__dict__`."""
 _CONTENT = {"__init__": _construct, "__getattr__": _attribute, "__str__": _text}
 _NUMBER, _MADE = "candidate_number", "candidate_made"
 """Attributes that hold an exception's handle, and the description of one that a test has made."""

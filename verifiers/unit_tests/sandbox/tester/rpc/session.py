@@ -99,6 +99,8 @@ class Session:
         """For each requesting thread, the containers that its last answer introduced."""
         self.has_answered = False
         """Whether the program has sent anything that could influence the tests, more than functions and classes."""
+        self.has_called_back = False
+        """Whether it has used an object of the tests."""
         self.has_own_texts = False
         """Whether it has sent text of a class of its own, which may become another text with every use."""
         self.unsupported_uses = 0
@@ -272,7 +274,7 @@ class Session:
         raise raised
 
     def _call_back(self, message: Wire) -> None:
-        self.has_answered = True
+        self.has_answered = self.has_called_back = True
         try:
             _, operation, number, arguments, keywords, contents = message
             callback = self._callbacks[number]

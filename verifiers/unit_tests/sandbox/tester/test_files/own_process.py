@@ -80,7 +80,9 @@ class OwnProcessTester(Tester):
             raise ImportError(
                 f"a module of the program is called like the package {name!r}, which the tests would import"
             )
-        module = sys.modules["tests"] = types.ModuleType("tests")
+        module = types.ModuleType("tests")
+        if all(root_of(module_name(path)) != "tests" for path in self._tests["files"]):
+            sys.modules["tests"] = module
         module.__dict__.update(self._trusted_namespace(drop=[self._tests["entry_point"]]))
         namespace = module.__dict__
         self._provide_for_star(namespace)

@@ -104,7 +104,7 @@ class Mirror:
                 self._session.abandon("protocol", text_of(error))
             raise
         finally:
-            self._busy, self._session.has_answered = False, answered
+            self._busy, self._session.has_answered = False, answered or self._session.has_called_back
 
     def _module(self, name: str) -> Proxy:
         module = self._session.request("import", None, name)
