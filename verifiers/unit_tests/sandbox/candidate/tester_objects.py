@@ -113,7 +113,7 @@ _KINDS: dict[str, type[TesterProxy]] = {
     "object": TesterObject,
     "callable": TesterCallable,
 }
-PROTOCOLS = ("enter", "exit", "len", "iter", "next", "contains", "getitem", "setitem", "delitem")
+PROTOCOLS = ("enter", "exit", "bool", "len", "iter", "next", "contains", "getitem", "setitem", "delitem")
 """Special methods, without underscores, of objects of the tests that the program may use."""
 OWN_PROTOCOLS = ("eq", "ne", "lt", "le", "gt", "ge", "hash", "str", "repr")
 """Special methods that every object has, and that the program may use where the object's class defines its own."""

@@ -164,7 +164,7 @@ class Exceptions:
         known = self._known.get(number)
         if isinstance(known, cls) and not _stops(type(known)):
             if error["args"] is not None and type(error["class"]) is not int:
-                known.args = tuple(self._decode(error["args"]))
+                BaseException.__setattr__(known, "args", tuple(self._decode(error["args"])))
             return self._fill(known, error)
         if issubclass(cls, BaseExceptionGroup):
             # Its members are not sent: what needs them is not supported.
@@ -265,6 +265,16 @@ def _attribute(error: Any, name: str) -> object:
     return error._exceptions.attribute(error, name)
 
 
+def _set_attribute(error: Any, name: str, value: object) -> None:
+    exceptions: Exceptions = error._exceptions
+    if name.startswith("__") or exceptions.number_of(error) is None:
+        BaseException.__setattr__(error, name, value)
+    else:
+        exceptions.operate("setattr", error, (name, value))
+        if name in error.__dict__ or name == "args":
+            BaseException.__setattr__(error, name, value)
+
+
 def _text(error: BaseException) -> str:
     """`__str__` of the program's exception classes: the program's text."""
     theirs = error.__dict__.get("candidate_error") or error.__dict__.get(_MADE)
@@ -292,7 +302,7 @@ _RESULTS = {"__repr__": str, "__eq__": bool, "__hash__": int, "__len__": int, "_
 _FORWARDED = {name: _forwarding(name, _RESULTS.get(name)) for name in FORWARDED}
 _FIELDS = frozenset(("errno", "strerror", "filename", "filename2", "name", "path"))
 """What builtin classes keep beside the attributes in `__dict__`."""
-_CONTENT = {"__init__": _construct, "__getattr__": _attribute, "__str__": _text}
+_CONTENT = {"__init__": _construct, "__getattr__": _attribute, "__setattr__": _set_attribute, "__str__": _text}
 _NUMBER, _MADE = "candidate_number", "candidate_made"
 """Attributes that hold an exception's handle, and the description of one that a test has made."""
 HIDDEN = frozenset(("candidate_error", _NUMBER, _MADE, STANDS_FOR, MARK))

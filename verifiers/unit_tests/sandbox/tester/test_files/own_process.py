@@ -12,10 +12,8 @@ import json
 import operator
 import os
 import sys
-import threading
-import time
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 from ...protocol import packages
@@ -25,9 +23,8 @@ from ...protocol.source_files import SourceFiles, module_name
 from ..analysis import name_resolution as resolution
 from ..analysis.compilation import compile_tests
 from ..report import UNSUPPORTED, JobEndedError, Report
-from ..rpc.session import Session
 from ..tester import CONTROL, Tester, provide_standard, run_job
-from . import code_guard, pytest_api, unittest_api
+from . import code_guard, pytest_api, unittest_api, waiting
 from .collect import CollectedTest, collect
 from .import_hook import ProgramFinder
 from .patch_mirroring import Mirror
@@ -52,7 +49,7 @@ class OwnProcessTester(Tester):
         sys.modules["pytest"] = pytest_api
         # The tests' `os`: this module has a copy of its own.
         sys.modules["os"].__dict__["_exit"] = _raise_exit
-        sys.modules["time"].__dict__["sleep"] = functools.partial(_sleep, self._session, time.sleep)
+        waiting.install(self._session)
         if self._tests["files"]:
             sys.meta_path.append(SourceFiles(self._tests["files"]))
         self._mirror.watch()
@@ -130,14 +127,6 @@ class OwnProcessTester(Tester):
                 total -= 1
                 self.report.write(total=total)
         return total
-
-
-def _sleep(session: Session, really: Callable[[float], None], seconds: float) -> None:
-    """Replace `time.sleep`: while the only thread of the tests sleeps, threads of the program can call what they were lent."""
-    if session.has_lent and threading.active_count() == 1:
-        session.request("sleep", None, seconds)
-    else:
-        really(seconds)
 
 
 def _raise_exit(status: int) -> NoReturn:

@@ -16,6 +16,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..outcomes import UnsupportedTestError
@@ -34,6 +35,17 @@ _Target = tuple[str, str]
 """A module's name, and a name in it."""
 
 
+@dataclass(slots=True)
+class _Captured:
+    """A stream of the tests in place of a standard one."""
+
+    stream: io.StringIO
+    sent: io.StringIO = field(default_factory=io.StringIO)
+    """Shared with the program, which writes to it."""
+    count: int = 0
+    """Characters of it that the stream has."""
+
+
 class Mirror:
     """Repeats the tests' replacements in the candidate before each of their requests."""
 
@@ -47,7 +59,7 @@ class Mirror:
         """The environment last mirrored; None if no test mentions it, since reading it takes as long as half a request."""
         self._originals: dict[_Target, tuple[Any, Any]] = {}
         """The original values, here and in the candidate."""
-        self._written: dict[str, tuple[io.StringIO, int]] = {}
+        self._written: dict[str, _Captured] = {}
         self._busy = False
 
     def watch(self) -> None:
@@ -146,8 +158,9 @@ class Mirror:
     def _captured(self, name: str, stream: object) -> object:
         """The stream for the program to write to, from which its output can be read."""
         if isinstance(stream, io.StringIO):
-            self._written[name] = stream, 0
-            return io.StringIO()
+            known = (captured for captured in self._written.values() if captured.stream is stream)
+            captured = self._written[name] = next(known, None) or _Captured(stream)
+            return captured.sent
         if isinstance(stream, io.IOBase):
             error = UnsupportedTestError(f"a test replaces sys.{name} with a {type(stream).__name__}; use a StringIO")
             raise unsupported(error) if self._session.is_from_program(stream) else error
@@ -156,13 +169,13 @@ class Mirror:
     def _pull(self) -> bool:
         """Write what the program has written to the tests' streams; return whether it has written anything."""
         has_written = False
-        for name, (stream, count) in self._written.items():
-            theirs = getattr(self._module("sys"), name)
-            if type(theirs) is io.StringIO and not (theirs.closed or stream.closed):
-                text = theirs.getvalue()
-                stream.write(text[count:])
-                has_written |= len(text) != count
-                self._written[name] = stream, len(text)
+        for captured in self._written.values():
+            self._session.request("getattr", captured.sent, "closed")
+            if not (captured.sent.closed or captured.stream.closed):
+                text = captured.sent.getvalue()[captured.count :]
+                captured.stream.write(text)
+                captured.count += len(text)
+                has_written |= bool(text)
         return has_written
 
     def _push_environment(self, before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
