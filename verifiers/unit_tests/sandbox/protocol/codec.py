@@ -193,7 +193,14 @@ def _has_field_names(value: tuple[object, ...]) -> bool:
     names = [cls.__name__, *getattr(cls, "_fields", ())]
     fields = set(names[1:])
     usable = all(type(name) is str and name.isidentifier() and not keyword.iskeyword(name) for name in names)
-    return usable and 0 < len(fields) == tuple.__len__(value) and not any(name.startswith("_") for name in fields)
+    whole = usable and 0 < len(fields) == tuple.__len__(value) and not any(name.startswith("_") for name in fields)
+    return whole and all(_is_field(cls, name) for name in fields)
+
+
+def _is_field(cls: type, name: str) -> bool:
+    """Whether an attribute of a class is a field as named tuples have them, and not one that can be set."""
+    found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+    return type(found) is _FIELD
 
 
 @functools.lru_cache(maxsize=64)
@@ -204,6 +211,7 @@ def named_tuple(name: str, fields: tuple[str, ...]) -> type[Any]:
 
 DERIVED = "derived"
 """The tag of a value of a class that derives from one of plain data: a number, the class's name, `own_names`, the content."""
+_FIELD: type = type(vars(named_tuple("Any", ("one",)))["one"])
 _TEXT_OF_NAMED_TUPLES = named_tuple("Any", ("one",)).__repr__.__code__
 _TEXTS = frozenset({"__str__", "__repr__", "__format__"})
 _OF_ANY = ("eq", "ne", "lt", "le", "gt", "ge", "getattr", "setattr", "missing")
