@@ -53,8 +53,8 @@ _ATTRIBUTES = 10_000
 """Characters of the JSON of an exception's arguments and attributes that are sent."""
 _DEEPEST = 4
 """How many exceptions that led to one another are described."""
-_MOST_HANDLES = 10_000
-"""Exceptions that are raised get a handle only if there are fewer: it keeps them alive with all that their frames hold."""
+_MOST_HANDLES = 1000
+"""Exceptions without members get a handle only if there are fewer: it keeps them alive with all that their frames hold."""
 _CODING_RECURSION = 10_000
 """Minimum recursion limit while nested data is encoded or decoded, whatever the program's own limit."""
 
@@ -187,15 +187,18 @@ class Candidate:
         """Describe an exception with its arguments and, up to a depth, those that led to it or that it holds, each once."""
         self._depth, before = depth, self._depth
         try:
-            number = self._number_of(error) if len(self._handles) < _MOST_HANDLES else None
+            is_made, has_more = error is self._constructed, has_members(type(error))
+            is_kept = has_more or is_made or id(error) in self._handle_numbers or len(self._handles) < _MOST_HANDLES
+            number = self._number_of(error) if is_kept else None
             self._describing[id(error)] = None
-            described = describe(error, self._files) | {"number": number, "made": error is self._constructed}
+            described = describe(error, self._files) | {"number": number, "made": is_made}
             described |= self._encoded("args", error.args)
             self._describing[id(error)] = number
             described |= self._encoded("attributes", {**error.__dict__, **fields_of(error)})
             if id(error) in self._lent_numbers:
                 described["lent"] = self._lent_numbers[id(error)]
-            if has_members(type(error)) or error is self._constructed:
+                del self._describing[id(error)]  # the tester knows it by that number
+            if has_more or is_made:
                 described["class_number"] = self._number_of(type(error))
             cause, context, suppresses = links(error)
             if depth < _DEEPEST and not (cause is context is None and not suppresses):

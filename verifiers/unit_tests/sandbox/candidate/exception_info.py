@@ -117,8 +117,9 @@ _FIELDS = {
 
 def fields_of(error: BaseException) -> dict[str, object]:
     """What a builtin class keeps beside the attributes in `__dict__`, by name."""
-    names = (name for cls, names in _FIELDS.items() if isinstance(error, cls) for name in names)
-    return {name: value for name in names if isinstance(value := getattr(error, name, None), str | int)}
+    # By the builtin class, past properties by which another may hide them.
+    own = [(cls, name) for cls, names in _FIELDS.items() if isinstance(error, cls) for name in names]
+    return {name: value for cls, name in own if isinstance(value := vars(cls)[name].__get__(error), str | int)}
 
 
 def _is_builtin(cls: type) -> bool:

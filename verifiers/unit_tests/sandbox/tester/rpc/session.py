@@ -262,7 +262,7 @@ class Session:
     def _finish(self, reply: Wire, operation: str) -> object:
         try:
             kind, body, contents = reply
-            self.has_answered |= kind == "raised" or bool(contents) or operation != "import"
+            self.has_answered |= kind == "raised" or bool(contents) or operation not in ("import", "sleep")
             self._shared.apply(contents)
             if kind == "returned":
                 return self._shared.reader().decode(body)
