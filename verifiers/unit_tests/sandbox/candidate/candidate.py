@@ -426,7 +426,10 @@ class Candidate:
                 return self._shared.reader().decode(answer[0])
         finally:
             self._shared.forget(dropped)
-        raise self._decode_special(answer[0])
+        error: BaseException = self._decode_special(answer[0])
+        raise error.with_traceback(
+            None
+        )  # one of the program's own would have a longer one at each level of a recursion
 
 
 def _unsendable(error: BaseException) -> dict[str, bool]:

@@ -165,6 +165,7 @@ class Exceptions:
         if isinstance(known, cls) and not _stops(type(known)):
             if error["args"] is not None and type(error["class"]) is not int:
                 BaseException.__setattr__(known, "args", tuple(self._decode(error["args"])))
+            known.__traceback__ = None  # it would grow at each level of a recursion
             return self._fill(known, error)
         if issubclass(cls, BaseExceptionGroup):
             # Its members are not sent: what needs them is not supported.
