@@ -25,7 +25,7 @@ class Failed(TestOutcome):
 
 
 class UnexpectedExceptionError(AssertionError):
-    """An expected exception was raised, but is not like the test expects."""
+    """An exception of the expected class was raised, but its text or its content is not what the test expects."""
 
 
 def raised_by_assertion(error: BaseException) -> bool:
