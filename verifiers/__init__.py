@@ -33,18 +33,10 @@ from verifiers.errors import (
     unknown_name,
 )
 from verifiers.files import is_verifier_file, verifier_record
+from verifiers.functions import check_reading, convention_of, from_function, verifier_error
 from verifiers.imports import import_attribute, is_attribute_path
 from verifiers.redaction import Secret, redacted, secret
-from verifiers.registry import (
-    factory,
-    from_function,
-    make,
-    register,
-    registered_names,
-    verifier_error,
-    verify,
-    verify_batch,
-)
+from verifiers.registry import factory, make, register, registered_names, verify, verify_batch
 from verifiers.types import (
     AnswerVerifier,
     BatchVerifier,
@@ -95,7 +87,9 @@ __all__ = [
     "VerifierContractError",
     "VerifierFailureError",
     "audit_verifier",
+    "check_reading",
     "check_types",
+    "convention_of",
     "dialogue_of",
     "factory",
     "from_function",

@@ -47,6 +47,11 @@ class Composition(abc.ABC):
         """Judge one completion."""
         return self.verify_batch([completion], [problem])[0]
 
+    @property
+    def unconditional_parts(self) -> tuple[Verifier, ...]:
+        """The parts that judge every completion."""
+        return tuple(self._parts.values())
+
     @abc.abstractmethod
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i."""
@@ -206,6 +211,11 @@ class FirstThatApplies(Composition):
                 f"when names {sorted(unknown)}, which are not among the parts {list(self._parts)}"
             )
 
+    @property
+    def unconditional_parts(self) -> tuple[Verifier, ...]:
+        """None: what is judged by which part depends on the problem or the completion."""
+        return ()
+
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i; a part sees only what no part before it decided."""
         judged: list[dict[str, Verdict]] = [{} for _ in problems]
@@ -236,6 +246,11 @@ class ByMetadata(Composition):
         super().__init__(parts)
         check_arguments(str, key=key)
         self._key = key
+
+    @property
+    def unconditional_parts(self) -> tuple[Verifier, ...]:
+        """None: what is judged by which part depends on the problem or the completion."""
+        return ()
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i; a problem that names no part is a `VERIFIER_ERROR`."""

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from verifiers.composition import Composition, PartSpec, reports, total_cost
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.registry import verify_batch
-from verifiers.types import Outcome, Problem, Verdict
+from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 Undecided = Literal["no_answer", "unreadable_reference"]
 
@@ -43,6 +43,11 @@ class Hybrid(Composition):
             if name not in get_args(Undecided):
                 raise unknown_name("case for the judge", name, get_args(Undecided))
         self._when = frozenset(when)
+
+    @property
+    def unconditional_parts(self) -> tuple[Verifier, ...]:
+        """None: the judge is asked about some completions only."""
+        return ()
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i; the judge sees only what the rule left open, in one batch."""

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import operator
 import re
 import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 
 from verifiers.errors import InvalidArgumentError, MissingDependencyError, UnknownNameError, unknown_name, with_article
 
-_PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+_ATTRIBUTE = r"[^\W\d][\w.]*"
+_PATH = re.compile(rf"(?:{_ATTRIBUTE}|[^:]+\.py):{_ATTRIBUTE}")
+_FILE = ".py"
 
 
 def is_attribute_path(text: str) -> bool:
-    """Whether a text has the form `module:attribute`."""
+    """Whether a text has the form `module:attribute` or `path/to/file.py:attribute`."""
     return _PATH.fullmatch(text) is not None
 
 
 def import_attribute(path: str, kind: str) -> object:
-    """Import what `module:attribute` names, where the module may also be in the current folder.
+    """Import what `module:attribute` names, where the module may also be in the current folder, or be the path of a file.
 
-    The current folder joins `sys.path` behind all that is there, so that no file of it hides an installed module.
+    The current folder, or that of the file, joins `sys.path` behind all that is there, so that it hides no installed module.
 
     Args:
-        path: Such as `"my_verifiers:strict"`; the attribute may have dots.
+        path: Such as `"my_verifiers:strict"` or `"rewards/mine.py:strict"`; the attribute may have dots.
         kind: What is named, for messages: `"verifier"`.
 
     Raises:
@@ -37,14 +40,17 @@ def import_attribute(path: str, kind: str) -> object:
     """
     if not is_attribute_path(path):
         raise InvalidArgumentError(
-            f"expected {with_article(kind)} as module:attribute, such as my_module:name, got {path!r}"
+            f"expected {with_article(kind)} as module:attribute, such as my_module:name or my_file.py:name, got {path!r}"
         )
     module_name, _, attribute = path.partition(":")
-    here = str(Path.cwd())
+    file = Path(module_name).resolve() if module_name.endswith(_FILE) else None
+    if file is not None and not file.is_file():
+        raise UnknownNameError(f"unknown {kind} {path!r}: there is no file {module_name}")
+    here = str(Path.cwd() if file is None else file.parent)
     if here not in sys.path:
         sys.path.append(here)
     try:
-        module = importlib.import_module(module_name)
+        module = importlib.import_module(module_name) if file is None else _module_of(file)
     except MissingDependencyError:
         raise
     except (Exception, SystemExit) as error:
@@ -57,9 +63,34 @@ def import_attribute(path: str, kind: str) -> object:
         value: object = operator.attrgetter(attribute)(module)
     except AttributeError as error:
         where = getattr(module, "__file__", None) or "a package without a file"
-        own = [name for name, value in vars(module).items() if not name.startswith("_") and _is_own(value, module_name)]
+        own = [
+            name for name, value in vars(module).items() if not name.startswith("_") and _is_own(value, module.__name__)
+        ]
         raise unknown_name(f"attribute of module {module_name!r} ({where})", attribute, own) from error
     return value
+
+
+def _module_of(file: Path) -> ModuleType:
+    """The module in a file: under the file's name where that imports this very file, else under a name of its own."""
+    known = sys.modules.get(file.stem)
+    if known is None and file.stem.isidentifier():
+        spec = importlib.util.find_spec(file.stem)
+        if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == file:
+            return importlib.import_module(file.stem)
+    if known is not None and getattr(known, "__file__", None) == str(file):
+        return known
+    name = f"{file.stem} in {file.parent}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None, "a path that ends in .py has a loader"
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
 
 
 def _is_own(value: object, module: str) -> bool:

@@ -18,7 +18,8 @@ from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers._verifier_process import error_like, made_from, recipe
 from verifiers.composition import PartSpec, part_spec
 from verifiers.errors import InvalidArgumentError, VerifierContractError, missing_dependency
-from verifiers.registry import verifier_error, verify_batch
+from verifiers.functions import verifier_error
+from verifiers.registry import verify_batch
 from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 _LOOKED_AT = 64

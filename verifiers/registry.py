@@ -4,40 +4,39 @@ A name may stand for three things, however it is given (registered, `module:attr
 
 * a class is constructed, with the arguments given to `make`;
 * a function marked with `factory` is called with them, and returns the verifier;
-* anything else that can be called is the verifier, and takes no arguments.
+* anything else that can be called is the verifier: a function or object that is called by the names of its parameters, as
+  `verifiers.functions` says.
 
-A verifier of any kind may return a `Verdict`, a bool or a finite number: `make` gives one that returns verdicts.
+A verifier of any kind may return a `Verdict`, a bool, a finite number or a mapping with a score: `make` gives one that returns
+verdicts.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import math
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from inspect import Parameter
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
-from verifiers._settings import takes
 from verifiers.errors import (
     InvalidArgumentError,
     RLVRError,
     UnknownArgumentError,
-    UnreadableReferenceError,
     VerifierContractError,
     unknown_argument,
     unknown_name,
 )
 from verifiers.files import is_verifier_file, spec_of_file
+from verifiers.functions import BatchObjectVerifier, as_verdicts, from_function, verifier_error, verify_one
 from verifiers.imports import import_attribute
-from verifiers.types import AnswerVerifier, BatchVerifier, Outcome, Problem, Verdict, Verifier
+from verifiers.types import BatchVerifier, Problem, Verdict, Verifier
 
 ENTRY_POINT_GROUP = "rlvr_envs.verifiers"
 
 VerifierSpec = str | type | Callable[..., object]
-"""A name, a class, a function marked with `factory`, or a verifier: anything that is called with (completion, problem)."""
+"""A name, a class, a function marked with `factory`, or a verifier: see `make`."""
 
 CallableT = TypeVar("CallableT", bound=Callable[..., object])
 _FACTORY = "__builds_a_verifier__"
@@ -113,10 +112,11 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
 
     Args:
         spec: A registered name or one of the entry-point group `rlvr_envs.verifiers`; `"module:attribute"`, where the module
-            may also be in the current folder; a file that describes one, `.toml` or `.json` (see `verifiers.files`); or the
-            object itself: a class, a function marked with `factory`, or a
-            verifier, which may be a plain function `(completion, problem) -> bool | float | Verdict`.
-        **kwargs: Arguments of the class or factory. A verifier or a plain function takes none.
+            may also be in the current folder, or a path that ends in `.py`; a file that describes one, `.toml` or `.json` (see
+            `verifiers.files`); or the object itself: a class, a function marked with `factory`, or a verifier, which may be
+            any function of a completion and a reference or problem (see `verifiers.functions`).
+        **kwargs: Arguments of the class or factory. For a function, `completion` and `reference` name the parameters that get
+            them, and any other argument goes to the parameter of its name.
 
     Returns:
         The verifier; one that is not of this package is wrapped, so that whatever it returns becomes a `Verdict`.
@@ -134,12 +134,12 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
     name = repr(spec) if isinstance(spec, str) else getattr(spec, "__qualname__", repr(spec))
     if isinstance(target, type) or getattr(target, _FACTORY, False):
         return _adapted(_built(target, name, kwargs), f"{name} built")
-    if kwargs:
+    if kwargs and (_is_ours(target) or isinstance(target, BatchVerifier)):
         raise InvalidArgumentError(
             f"arguments {sorted(kwargs)} were given for the verifier {name}, which is already built; pass them to a class or "
-            "to a function marked with @verifiers.factory, or use functools.partial"
+            "to a function marked with @verifiers.factory"
         )
-    return _adapted(target, f"{name} is")
+    return _adapted(target, f"{name} is", kwargs)
 
 
 def _from_file(path: str, kwargs: dict[str, object]) -> Verifier:
@@ -189,96 +189,29 @@ def _named_object(name: str) -> object:
     raise unknown_name("verifier", name, registered_names())
 
 
-def _adapted(verifier: object, said: str) -> Verifier:
-    """A verifier that returns verdicts: those of this package do by themselves, any other is wrapped."""
-    if not callable(verifier) or not takes(verifier, "", None):
+def _adapted(verifier: object, said: str, settled: Mapping[str, object] | None = None) -> Verifier:
+    """A verifier that returns verdicts: those of this package do by themselves, any other is called by its convention."""
+    if not callable(verifier):
         raise VerifierContractError(
-            f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called with (completion, problem). A "
-            "verifier is such a function, an object that can be called so, a class of such objects, or a function that "
-            "returns one, marked with @verifiers.factory"
+            f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called. A verifier is a function of a "
+            "completion and a reference or problem, an object that can be called so, a class of such objects, or a function "
+            "that returns one, marked with @verifiers.factory"
         )
     if inspect.iscoroutinefunction(verifier) or inspect.iscoroutinefunction(type(verifier).__call__):
         raise VerifierContractError(
             f"{said} {verifier!r}, which is asynchronous: name a plain function that calls asyncio.run"
         )
-    if type(verifier).__module__.partition(".")[0] == __package__:
-        return verifier
-    return BatchFunctionVerifier(verifier) if isinstance(verifier, BatchVerifier) else FunctionVerifier(verifier)
-
-
-class FunctionVerifier:
-    """A plain function as a verifier.
-
-    The function returns a `Verdict`; a bool, meaning correct or incorrect; or a number, which becomes a `SCORED` verdict.
-    """
-
-    same_answer: Callable[[str, str, Problem], bool]
-    """As for `AnswerVerifier`; there only if the function has it."""
-
-    def __init__(self, function: Callable[[str, Problem], object]) -> None:
-        self._function = function
-        if isinstance(function, AnswerVerifier):
-            self.same_answer = function.same_answer
-
-    def __call__(self, completion: str, problem: Problem) -> Verdict:
-        """Call the function and read its answer as a verdict.
-
-        Raises:
-            VerifierContractError: If the function returned something else than a verdict, a bool or a finite number.
-        """
-        return _as_verdict(self._function(completion, problem), self._function)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._function!r})"
-
-
-class BatchFunctionVerifier(FunctionVerifier):
-    """The same for an object with `verify_batch`, which may return verdicts, bools and numbers, too."""
-
-    def __init__(self, verifier: BatchVerifier) -> None:
-        super().__init__(verifier)
-        self._verifier = verifier
-
-    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i.
-
-        Raises:
-            VerifierContractError: If what came back is no list of one verdict, bool or number for each completion.
-        """
-        return _as_verdicts(self._verifier.verify_batch(completions, problems), self._verifier, len(problems))
-
-
-def from_function(function: Callable[[str, Problem], object]) -> FunctionVerifier:
-    """Make a verifier of a plain function `(completion, problem) -> bool | float | Verdict`."""
-    return FunctionVerifier(function)
-
-
-def _as_verdict(value: object, source: object) -> Verdict:
-    if isinstance(value, Verdict):
-        return value
-    if getattr(value, "ndim", None) == 0:  # NumPy and torch scalars
-        value = cast(Any, value).item()
-    if isinstance(value, bool):
-        return Verdict.of(Outcome.CORRECT if value else Outcome.INCORRECT)
-    if isinstance(value, int | float) and _is_finite(value):
-        return Verdict(float(value), Outcome.SCORED)
-    raise VerifierContractError(
-        f"{_said(source)} returned {value!r}; expected a Verdict, a bool or a finite number "
-        "(a verifier that could not judge raises, or returns a Verdict with Outcome.VERIFIER_ERROR; a function that returns a "
-        "verifier is marked with @verifiers.factory)"
+    if _is_ours(verifier):
+        return cast(Verifier, verifier)
+    return (
+        BatchObjectVerifier(verifier)
+        if isinstance(verifier, BatchVerifier)
+        else from_function(verifier, **settled or {})
     )
 
 
-def _said(source: object) -> str:
-    """A function by its module and name, anything else as it shows itself."""
-    return f"{source.__module__}.{source.__qualname__}" if inspect.isfunction(source) else repr(source)
-
-
-def _is_finite(number: float) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # an integer that no float holds
-        return False
+def _is_ours(verifier: object) -> bool:
+    return type(verifier).__module__.partition(".")[0] == __package__
 
 
 def verify_batch(verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
@@ -312,46 +245,7 @@ def _verify_all(verifier: Verifier, completions: Sequence[str], problems: Sequen
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - recorded in every verdict, never scored
         return [verifier_error(error)] * len(problems)
-    return _as_verdicts(verdicts, verifier, len(problems))
-
-
-def _as_verdicts(values: object, source: object, count: int) -> list[Verdict]:
-    """What a batch verifier returned, as verdicts."""
-    listed = (
-        isinstance(values, Sized) and isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
-    )
-    items = list(cast("Iterable[object]", values)) if listed else None
-    if items is None or len(items) != count:
-        said = f"a {type(values).__name__}" if items is None else f"{len(items)} verdicts"
-        raise VerifierContractError(
-            f"{_said(source)} returned {said} for {count} completions; expected one each, in order"
-        )
-    return [_as_verdict(value, source) for value in items]
-
-
-def verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdict:
-    """Judge one completion; an exception of the verifier becomes a `VERIFIER_ERROR` verdict."""
-    try:
-        return _as_verdict(verifier(completion, problem), verifier)
-    except VerifierContractError:
-        raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - recorded in the verdict, never scored
-        return verifier_error(error)
-
-
-def verifier_error(error: BaseException) -> Verdict:
-    """Make the verdict for a verifier that broke with this error: score NaN, the error in `detail`.
-
-    After an `UnreadableReferenceError` the detail says `unreadable_reference`, too: another verifier may do better.
-    """
-    where = traceback.extract_tb(error.__traceback__)
-    detail: dict[str, object] = {
-        "error": f"{type(error).__name__}: {error}",
-        "at": f"{where[-1].name}, line {where[-1].lineno}" if where else "",
-    }
-    if isinstance(error, UnreadableReferenceError):
-        detail["unreadable_reference"] = True
-    return Verdict.of(Outcome.VERIFIER_ERROR, detail=detail)
+    return as_verdicts(verdicts, verifier, len(problems))
 
 
 def verify(spec: VerifierSpec, completion: str, reference: object, **kwargs: object) -> Verdict:

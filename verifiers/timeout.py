@@ -14,7 +14,7 @@ from verifiers._verifier_process import error_like, recipe
 from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError, decode, encode
 from verifiers.composition import PartSpec, part_spec
 from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_name
-from verifiers.registry import verifier_error
+from verifiers.functions import verifier_error
 from verifiers.types import Outcome, Problem, Verdict
 
 OnTimeout = Literal["verifier_error", "timeout"]

@@ -7,7 +7,8 @@ from typing import IO
 from verifiers._verifier_process import serve_verifier
 from verifiers._workers import decode, encode
 from verifiers.errors import VerifierContractError
-from verifiers.registry import verifier_error, verify_batch
+from verifiers.functions import verifier_error
+from verifiers.registry import verify_batch
 from verifiers.types import Verifier
 
 

@@ -14,7 +14,7 @@ from agents.commands.common import check_at_least, env_arguments, verifier_spec
 from agents.console.progress import progress
 from agents.files.json_files import write_json
 from agents.files.outputs import check_new_file
-from rlvr_envs import environment_class
+from rlvr_envs import Dataset, environment_class
 from verifiers import InvalidArgumentError
 
 
@@ -23,9 +23,10 @@ class AuditVerifier:
     """Test a verifier for errors: rewritten golds, near misses, attacks, threads, deadlines."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
-    """Verifier to audit: its name, my_verifiers:function, or a file such as my_verifier.toml."""
-    dataset: str = field(kw_only=True)
-    """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv."""
+    """Verifier to audit: its name, rewards.py:function, my_verifiers:function, or a file such as my_verifier.toml."""
+    dataset: str | None = field(default=None, kw_only=True)
+    """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv; by default a few built-in
+    ones, as far as the verifier accepts them."""
     verifier: str | None = None
     """Verifier to audit, if it is not the first argument."""
     reward_model: str | None = None
@@ -65,8 +66,7 @@ class AuditVerifier:
         if spec is None:
             raise InvalidArgumentError("no verifier to audit: give its name, module:attribute, or --reward-model")
         name, arguments = spec
-        task = environment_class(self.dataset).task
-        dataset = task.load(split=self.split or task.splits[-1], **env_arguments(self.data_args))
+        dataset = self._problems()
         with progress(f"audit of {name}", 1.0) as advance:
             report = verifiers.audit_verifier(
                 name,
@@ -84,3 +84,11 @@ class AuditVerifier:
             write_json(self.json, report.to_dict())
         console.print(str(report), markup=False, highlight=False, soft_wrap=True)
         return 0 if report.clean else 1
+
+    def _problems(self) -> Dataset | None:
+        if self.dataset is None:
+            if self.split is not None or self.data_args:
+                raise InvalidArgumentError("--split and --data-args belong to a data set: name it with --dataset")
+            return None
+        task = environment_class(self.dataset).task
+        return task.load(split=self.split or task.splits[-1], **env_arguments(self.data_args))

@@ -28,7 +28,7 @@ from agents.results.completions import read_completions
 from agents.results.evaluation_record import MANIFEST, EvaluationRecord, Sample
 from agents.results.judging import judge, match_problems
 from rlvr_envs import environment_class, environment_id
-from verifiers import InvalidArgumentError, MissingDataError, verifier_record
+from verifiers import InvalidArgumentError, MissingDataError, convention_of, verifier_record
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ class Grade:
             EvaluationRecord(out, settings=settings, overwrite=self.overwrite) as record,
             progress(f"{self.env} {self.split}", len(placed)) as advance,
         ):
-            record.begin({"verifier": verifier_record(*(task.verifier_of(dataset) if spec is None else spec))})
+            call = {} if (convention := convention_of(verifier)) is None else {"verifier_call": convention}
+            record.begin({"verifier": verifier_record(*(task.verifier_of(dataset) if spec is None else spec)), **call})
             for sample, line in judge(placed, dataset, verifier):
                 record.add(line)
                 rows.append(sample)

@@ -9,6 +9,7 @@ import verifiers
 from agents.commands.common import VerifierChoice
 from rlvr_envs import Dataset, TaskSpec, environment_class
 from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, unknown_name
+from verifiers.functions import CHECKED_PROBLEMS
 
 
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
@@ -83,6 +84,12 @@ def with_gold(
 
 
 def make_verifier(task: TaskSpec, spec: VerifierChoice | None, dataset: Dataset) -> Verifier:
-    """Build the verifier that a command is given, or the default of the data set."""
+    """Build the verifier that a command is given, or the default of the data set.
+
+    Raises:
+        VerifierContractError: If it is a function that scores no gold above an empty completion; see `verifiers.functions`.
+    """
     name, arguments = task.verifier_of(dataset) if spec is None else spec
-    return verifiers.make(name, **arguments)
+    verifier = verifiers.make(name, **arguments)
+    verifiers.check_reading(verifier, [dataset[index] for index in range(min(len(dataset), CHECKED_PROBLEMS))])
+    return verifier

@@ -30,6 +30,7 @@ from verifiers import (
     ToolMessage,
     Verifier,
     check_types,
+    convention_of,
     import_attribute,
     is_verifier_file,
     redacted,
@@ -148,6 +149,8 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
         rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
     manifest = _manifest(dataset, rules, prompt, verifier_spec) | _turns_manifest(rules, turns, settings)
+    if (convention := convention_of(verifier)) is not None:
+        manifest["verifier_call"] = convention
     streams = TokenStreams(dataset, rules, num_streams)
     _check_turns(streams, turns)
     return streams, manifest

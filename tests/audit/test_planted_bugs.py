@@ -12,7 +12,7 @@ from verifiers.audit import ATTACKS, Check
 
 INTEGERS = ("5", "-12", "58500", "0", "144")
 MIXTURE = ("7", r"\frac{3}{4}", "(1,2)", "[2,5)", "1,-2", r"3\sqrt{5}", r"\text{(C)}", r"\text{even}")
-SOFT = ("empty", "hedge", "every-candidate", "restated-prompt")
+SOFT = ("empty", "hedge", "every-candidate", "denied", "only-thought", "restated-prompt")
 LOUD = tuple(name for name in ATTACKS if name not in SOFT)
 
 

@@ -49,6 +49,8 @@ def _hedges(gold: Gold) -> Iterator[Attack]:
     yield Attack("hedge", f"{other} or {gold.text}")
     yield Attack("hedge", f"either {gold.text} or {other}")
     yield Attack("every-candidate", ", ".join(_candidates(gold)))
+    yield Attack("denied", f"The answer is not {gold.text}.", raw=True)
+    yield Attack("only-thought", f"<think>It could be {gold.text}.</think>\nThe answer is {other}.", raw=True)
 
 
 _SINGLE_VALUES = (Kind.INTEGER, Kind.DECIMAL, Kind.FRACTION, Kind.MIXED, Kind.CONSTANT)

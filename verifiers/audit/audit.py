@@ -21,13 +21,15 @@ from verifiers.audit.checks import (
     check_unusable_golds,
     finding_of,
 )
+from verifiers.audit.examples import example_problems
 from verifiers.audit.questions import CaseMaker, ProblemSource, choose, gold_text
 from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS
 from verifiers.audit.report import AuditReport, OptionRow, ReportRow
 from verifiers.audit.runner import Answer, Runner
-from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_name
 from verifiers.files import verifier_record
+from verifiers.functions import ANSWER_FORMATS, gold_completion
 from verifiers.registry import VerifierSpec
 from verifiers.types import Problem
 
@@ -35,6 +37,8 @@ ATTACKS = (
     "empty",
     "hedge",
     "every-candidate",
+    "denied",
+    "only-thought",
     "restated-prompt",
     "huge",
     "malformed",
@@ -49,7 +53,7 @@ ATTACKS = (
 
 def audit_verifier(
     verifier: VerifierSpec,
-    problems: ProblemSource,
+    problems: ProblemSource | None = None,
     *,
     verifier_args: Mapping[str, object] | None = None,
     limit: int | None = None,
@@ -66,12 +70,13 @@ def audit_verifier(
 
     Args:
         verifier: As for `verifiers.make`. A class or function must be importable by its name.
-        problems: The problems with the golds; their references are text or numbers.
+        problems: The problems with the golds; their references are text or numbers. None for the built-in ones, as far as the
+            verifier accepts their golds.
         verifier_args: Arguments of the verifier.
         limit: Number of golds to sample; by default all are used.
         seed: Determines the sample and the orders of questions.
         answer_format: How completions present an answer, with `ANSWER` in its place, such as `"#### ANSWER"`; by default
-            as in the gold completions.
+            as in the gold completions, and for a function in the format in which it accepts most golds.
         skip: Transformations and attacks to leave out, because the verifier has another policy.
         deadline_s: Seconds that one verdict may take.
         memory_mib: Limit on the address space of the verifier's process.
@@ -81,17 +86,22 @@ def audit_verifier(
         InvalidArgumentError: If there is no gold answer, an option is invalid, or the verifier cannot be built in another
             process.
         UnknownNameError: If `skip` names something that does not exist.
+        VerifierContractError: If it is a function that accepts no gold in any format.
     """
     _check_options(problems, limit, answer_format, deadline_s)
     for name in skip:
         if name not in TRANSFORMATIONS and name not in ATTACKS:
             raise unknown_name("transformation or attack", name, [*TRANSFORMATIONS, *ATTACKS])
-    chosen = choose(problems, limit, seed)
+    chosen = choose(example_problems() if problems is None else problems, limit, seed)
     tally = Tally()
     with (
         tempfile.TemporaryDirectory(prefix="audit-") as folder,
         Runner(verifier, verifier_args or {}, memory_mib=memory_mib) as runner,
     ):
+        convention = runner.convention()
+        if answer_format is None and (convention is not None or problems is None):
+            answer_format, accepted = _accepted_format(runner, convention or repr(verifier), chosen, deadline_s)
+            chosen = accepted if problems is None else chosen
         maker = CaseMaker(answer_format=answer_format, skip=frozenset(skip), folder=Path(folder))
         cases = maker.make(chosen)
         answers = ask_all(runner, cases, deadline_s, progress or _no_progress)
@@ -99,15 +109,45 @@ def audit_verifier(
     name = verifier if isinstance(verifier, str) else repr(verifier)
     _, record = verifier_record(name, verifier_args or {})
     arguments = ", ".join(f"{name}={value!r}" for name, value in record.items())
-    return _report(f"{name}({arguments})" if arguments else name, chosen, tally, cases, answers)
+    title = f"{name}({arguments})" if arguments else name
+    said = "" if convention is None else f", called as {convention}"
+    return _report(f"{title}{said}", answer_format, chosen, tally, cases, answers)
+
+
+def _accepted_format(
+    runner: Runner, verifier: str, problems: Sequence[Problem], deadline_s: float
+) -> tuple[str | None, list[Problem]]:
+    """The answer format in which a verifier accepts most golds, and the problems of these; None for gold completions.
+
+    Raises:
+        VerifierContractError: If it accepts none in any format.
+    """
+    best: tuple[str | None, list[Problem]] = None, []
+    reason = "no gold is text or a number"
+    for answer_format in (None, *ANSWER_FORMATS):
+        golds = [
+            (text, problem) for problem in problems if (text := gold_completion(problem, answer_format)) is not None
+        ]
+        answers = runner.ask("single", golds, deadline_s=deadline_s * max(len(golds), 1)) if golds else []
+        accepted = [problem for (_, problem), answer in zip(golds, answers, strict=True) if answer.accepted]
+        best = (answer_format, accepted) if len(accepted) > len(best[1]) else best
+        reason = f"{answers[0].reason} for the gold {problems[0].reference!r}" if answers else reason
+    if not best[1]:
+        raise VerifierContractError(
+            f"{verifier} accepts no gold answer, whether bare, boxed, behind '####' or in tags: {reason}. If its parameters "
+            "were misread, name them, as in verifier_args={'reference': 'gold'} (--args reference=gold)"
+        )
+    return best
 
 
 def _no_progress(done: int, total: int) -> None:
     pass
 
 
-def _check_options(problems: ProblemSource, limit: int | None, answer_format: str | None, deadline_s: float) -> None:
-    if not len(problems):
+def _check_options(
+    problems: ProblemSource | None, limit: int | None, answer_format: str | None, deadline_s: float
+) -> None:
+    if problems is not None and not len(problems):
         raise InvalidArgumentError("an audit needs at least one problem with a gold answer, got none")
     if limit is not None and limit < 1:
         raise InvalidArgumentError(f"limit must be a positive number of golds, got {limit}")
@@ -141,6 +181,7 @@ def _is_repeatable(answer: Answer | None) -> bool:
 
 def _report(
     verifier: str,
+    answer_format: str | None,
     problems: Sequence[Problem],
     tally: Tally,
     cases: Sequence[Case],
@@ -150,6 +191,7 @@ def _report(
     slowest = sorted(answered, key=lambda pair: -pair[1].seconds)[:5]
     return AuditReport(
         verifier=verifier,
+        answer_format=answer_format,
         golds=len(problems),
         kinds=dict(Counter(str(recognise(gold_text(problem)).kind) for problem in problems).most_common()),
         rows=_rows(answered),

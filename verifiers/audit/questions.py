@@ -14,10 +14,9 @@ from verifiers.audit.golds import Gold, Kind
 from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS, Transformation
 from verifiers.errors import InvalidArgumentError
+from verifiers.functions import ANSWER
 from verifiers.types import Problem
 
-ANSWER = "ANSWER"
-"""The placeholder of the answer in an answer format."""
 BOXED = f"\\boxed{{{ANSWER}}}"
 _HOSTILE_GOLDS = 3
 

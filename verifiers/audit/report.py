@@ -62,6 +62,8 @@ class AuditReport:
     """`p50`, `p90`, `p99` and `max` of a verdict's time, for ordinary and for hostile answers."""
     options: tuple[OptionRow, ...] = ()
     """The optional answers that the verifier accepts."""
+    answer_format: str | None = None
+    """How completions present an answer, with `ANSWER` in its place; None if as in the gold completions."""
     slowest: tuple[Finding, ...] = ()
     """The cases that took longest; these are not findings."""
 
@@ -90,7 +92,8 @@ class AuditReport:
     def __str__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
         sections = [
-            f"verifier {self.verifier}: {self.golds} golds ({kinds})",
+            f"verifier {self.verifier}: {self.golds} golds ({kinds})"
+            + (f", presented as {self.answer_format!r}" if self.answer_format else ""),
             self._rates(),
             self._options(),
             self._counts(),

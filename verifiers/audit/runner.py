@@ -10,8 +10,9 @@ from verifiers._verifier_process import error_like, recipe
 from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError, encode
 from verifiers.audit.worker import Asked
 from verifiers.registry import VerifierSpec
+from verifiers.types import Problem
 
-Mode = Literal["single", "batch", "threads", "thread"]
+Mode = Literal["single", "batch", "threads", "thread", "convention"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,15 @@ class Runner:
 
     def __exit__(self, *_: object) -> None:
         self._worker.close()
+
+    def convention(self) -> str | None:
+        """How the verifier calls a function; None if it is called with (completion, problem).
+
+        Raises:
+            RLVRError: If the verifier can't be made, as `verifiers.make` raises it.
+        """
+        (answer,) = self.ask("convention", [("", Problem("", "", ""))], deadline_s=START_DEADLINE_S)
+        return answer.detail or None
 
     def ask(self, mode: Mode, asked: Sequence[Asked], *, deadline_s: float) -> list[Answer]:
         """Ask questions and wait for all answers; after a hang or a crash every answer says so.

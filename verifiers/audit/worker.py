@@ -11,6 +11,7 @@ from typing import IO
 
 from verifiers._verifier_process import serve_verifier
 from verifiers._workers import decode
+from verifiers.functions import convention_of
 from verifiers.types import BatchVerifier, Problem, Verdict, Verifier
 
 Asked = tuple[str, Problem]
@@ -81,9 +82,14 @@ def _off_main_thread(verifier: Verifier, asked: Sequence[Asked]) -> list[list[An
     return _threads(verifier, asked, count=1)
 
 
+def _convention(verifier: Verifier, asked: Sequence[Asked]) -> list[Answered]:
+    return [{"detail": convention_of(verifier) or ""} for _ in asked]
+
+
 _MODES: dict[str, Callable[[Verifier, Sequence[Asked]], object]] = {
     "single": _single,
     "batch": _batch,
     "threads": _threads,
     "thread": _off_main_thread,
+    "convention": _convention,
 }

@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.functions import verifier_error
 from verifiers.judge.presets import PRESETS, Preset, Route
 from verifiers.judge.prompt import JudgePrompt
 from verifiers.judge.replies import ReplyReader
 from verifiers.judge.server import JudgeServer, Question, require_openai
 from verifiers.redaction import redacted
-from verifiers.registry import verifier_error
 from verifiers.types import Outcome, Problem, Verdict
 
 

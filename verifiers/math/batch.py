@@ -18,7 +18,7 @@ from typing import Any
 from verifiers._settings import is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError, decode, encode
 from verifiers.errors import InvalidArgumentError
-from verifiers.registry import verifier_error
+from verifiers.functions import verifier_error
 from verifiers.types import Problem, Verdict, Verifier
 
 Pair = tuple[str, Problem]

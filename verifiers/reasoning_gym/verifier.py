@@ -11,9 +11,9 @@ from typing import Any, Literal
 from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.answers import after_thinking, last_tagged, without_special_tokens
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierFailureError, unknown_name
+from verifiers.functions import verify_one
 from verifiers.reasoning_gym.problems import ask, refusal, request_of, require_reasoning_gym, runner
 from verifiers.reasoning_gym.reference import ReasoningGymReference, read_reference
-from verifiers.registry import verify_one
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests import ProgramOutput
 

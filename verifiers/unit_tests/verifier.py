@@ -10,7 +10,7 @@ from typing import Literal
 
 from verifiers._settings import is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, RLVRError, VerifierContractError
-from verifiers.registry import verifier_error
+from verifiers.functions import verifier_error
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.datasets import from_json
 from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path

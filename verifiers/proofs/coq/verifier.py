@@ -10,12 +10,12 @@ from typing import Literal, get_args
 
 from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, SandboxUnavailableError, UnreadableReferenceError, unknown_name
+from verifiers.functions import verify_one
 from verifiers.proofs.coq.goal import CoqGoal, PreparedGoal
 from verifiers.proofs.coq.steps import RefusedError, Steps
 from verifiers.proofs.coq.toolchain import find_toolchain
 from verifiers.proofs.extraction import last_block
 from verifiers.proofs.references import goal_of
-from verifiers.registry import verify_one
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.host.binaries import LaunchError
 from verifiers.unit_tests.host.pool import available_cpus

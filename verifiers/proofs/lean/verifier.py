@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from verifiers._http import ServerError
 from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
+from verifiers.functions import verify_one
 from verifiers.proofs.extraction import last_block
 from verifiers.proofs.lean.goal import LeanGoal, ProofError
 from verifiers.proofs.lean.server import LeanAnswer, LeanServer
 from verifiers.proofs.references import goal_of
 from verifiers.redaction import redacted, secret
-from verifiers.registry import verify_one
 from verifiers.types import Outcome, Problem, Verdict
 
 _LANGUAGES = ("lean", "lean4")

@@ -14,11 +14,11 @@ from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError
 from verifiers.answers import after_thinking, last_line, last_tagged, without_special_tokens
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency
+from verifiers.functions import verify_one
 from verifiers.proofs.extraction import last_block
 from verifiers.proofs.references import goal_of
 from verifiers.proofs.smt.goal import SmtGoal
 from verifiers.proofs.smt.terms import TermError, read_signature, read_term
-from verifiers.registry import verify_one
 from verifiers.types import Outcome, Problem, Verdict
 
 _LANGUAGES = ("smt", "smt2", "smtlib", "smt-lib", "sygus", "lisp", "scheme")

@@ -1,0 +1,368 @@
+"""Reward functions that were written for something else, called by the names of their parameters."""
+
+from __future__ import annotations
+
+import functools
+import math
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import rlvr_envs  # noqa: F401 - registers the environments
+import verifiers
+from verifiers import Message, Outcome, Problem, UnknownArgumentError, UnknownNameError, VerifierContractError
+from verifiers.functions import check_reading, convention_of, from_function, read_convention
+
+PROBLEM = Problem(
+    "gsm8k/train/0",
+    "What is 70 + 2?",
+    "72",
+    {"gold_completion": "It is 72.\n#### 72", "level": 3, "data_source": "openai/gsm8k"},
+)
+
+
+# Functions as they are found
+
+
+def accuracy_reward(completion, reference):
+    return reference in completion
+
+
+def reversed_order(reference, completion):
+    return completion.endswith(reference)
+
+
+def of_answers(answer, gold):
+    return answer == gold
+
+
+def by_solution(solution, answer):
+    return {"solution": solution, "score": float(solution.endswith(answer))}
+
+
+def evaluator(prediction, ground_truth, question=""):
+    return float(ground_truth in prediction and question.startswith("What"))
+
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    assert not kwargs
+    right = solution_str.endswith(f"#### {ground_truth}")
+    return {"score": float(right), "source": data_source, "level": extra_info["level"]}
+
+
+def strict_score(solution_str, ground_truth, method="strict", format_score=0.1, score=1.0):
+    return score if solution_str.endswith(f"#### {ground_truth}") else format_score
+
+
+def batched_score(data_sources, solution_strs, ground_truths, extra_infos):
+    assert len(data_sources) == len(extra_infos) == len(solution_strs)
+    return [{"score": float(gold in text)} for text, gold in zip(solution_strs, ground_truths, strict=True)]
+
+
+def of_texts(completions, answer, **kwargs):
+    return [float(gold in text) for text, gold in zip(completions, answer, strict=True)]
+
+
+def of_chats(prompts, completions, answer, **kwargs):
+    assert all(prompt[-1]["role"] == "user" for prompt in prompts)
+    return [float(gold in chat[0]["content"]) for chat, gold in zip(completions, answer, strict=True)]
+
+
+def of_annotated_chats(
+    completions: list[list[dict[str, str]]], solution: list[str], level, **kwargs
+) -> list[float | None]:
+    assert set(level) == {3}
+    return [1.0 if gold in chat[-1]["content"] else None for chat, gold in zip(completions, solution, strict=True)]
+
+
+def of_columns(completions, **columns):
+    return [float(gold in text) for text, gold in zip(completions, columns["ground_truth"], strict=True)]
+
+
+def keyword_answer(text, **columns):
+    return columns["answer"][:] in text
+
+
+def format_reward(completions, **kwargs):
+    return [float(text.startswith("<think>")) for text in completions]
+
+
+def with_problem(text, p: Problem):
+    return p.reference in text
+
+
+def positional(completion, answer, /):
+    return answer in completion
+
+
+class Grader:
+    def __call__(self, response, target):
+        return response.count(target)
+
+
+FOUND: list[tuple[Callable[..., Any], str]] = [
+    (accuracy_reward, "accuracy_reward(completion, reference)"),
+    (reversed_order, "reversed_order(reference, completion)"),
+    (of_answers, "of_answers(answer=completion, gold=reference)"),
+    (by_solution, "by_solution(solution=completion, answer=reference)"),
+    (evaluator, "evaluator(prediction=completion, ground_truth=reference, question=prompt)"),
+    (compute_score, "compute_score(data_source, solution_str=completion, ground_truth=reference, extra_info)"),
+    (
+        batched_score,
+        "batched_score(data_sources, solution_strs=completion, ground_truths=reference, extra_infos), in batches",
+    ),
+    (of_texts, "of_texts(completions, answer=reference, **columns), in batches, with texts"),
+    (of_chats, "of_chats(prompts, completions, answer=reference, **columns), in batches"),
+    (
+        of_annotated_chats,
+        "of_annotated_chats(completions, solution=reference, level=column, **columns), in batches, with a list",
+    ),
+    (of_columns, "of_columns(completions, **columns), in batches"),
+    (keyword_answer, "keyword_answer(text=completion, **columns)"),
+    (positional, "positional(completion, answer=reference)"),
+    (Grader(), "Grader(response=completion, target=reference)"),
+    (functools.partial(accuracy_reward), "accuracy_reward(completion, reference)"),
+]
+
+
+@pytest.mark.parametrize(("function", "convention"), FOUND, ids=[said.split("(")[0] for _, said in FOUND])
+def test_functions_are_called_by_the_names_of_their_parameters(function: Callable[..., Any], convention: str) -> None:
+    judge = verifiers.make(function)
+    assert str(convention_of(judge)).startswith(convention)
+    right, wrong = verifiers.verify_batch(
+        judge, ["72" if function is of_answers else "It is #### 72", "7"], [PROBLEM] * 2
+    )
+    assert right.score == 1
+    assert wrong.score == 0 or wrong.outcome is Outcome.VERIFIER_ERROR
+    assert check_reading(judge, [PROBLEM]) == ("ANSWER" if function is of_answers else None)
+    assert pickle.loads(pickle.dumps(judge))("It is #### 72", PROBLEM) == judge("It is #### 72", PROBLEM)
+
+
+def test_a_mapping_is_a_score_and_details() -> None:
+    verdict = verifiers.make(compute_score)("#### 72", PROBLEM)
+    assert (verdict.score, verdict.detail) == (1.0, {"source": "openai/gsm8k", "level": 3})
+    assert verifiers.make(compute_score)("", Problem("mine/1", "", "7", {"level": 1})).detail["source"] == "mine"
+
+
+def test_bools_say_right_and_wrong_and_numbers_are_scores() -> None:
+    assert verifiers.make(accuracy_reward)("72", PROBLEM).outcome is Outcome.CORRECT
+    assert verifiers.make(evaluator)("72", PROBLEM).outcome is Outcome.SCORED
+
+
+def test_none_in_a_batch_is_no_verdict() -> None:
+    right, unknown = verifiers.verify_batch(verifiers.make(of_annotated_chats), ["72", "7"], [PROBLEM] * 2)
+    assert right.score == 1
+    assert unknown.outcome is Outcome.VERIFIER_ERROR
+    assert math.isnan(unknown.score)
+
+
+def test_one_completion_that_breaks_a_batch_leaves_the_others_alone() -> None:
+    def numbers(completions, answer):
+        return [float(float(text) == float(gold)) for text, gold in zip(completions, answer, strict=True)]
+
+    verdicts = verifiers.verify_batch(verifiers.make(numbers), ["72", "none", "7"], [PROBLEM] * 3)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.SCORED, Outcome.VERIFIER_ERROR, Outcome.SCORED]
+    assert "could not convert string to float: 'none'" in str(verdicts[1].detail["error"])
+
+
+def test_what_fails_on_texts_and_on_messages_says_what_it_said_of_texts() -> None:
+    def broken(completions, answer):
+        return [text["missing"] for text in completions]
+
+    (verdict,) = verifiers.verify_batch(verifiers.make(broken), ["72"], [PROBLEM])
+    assert "string indices must be integers" in str(verdict.detail["error"])
+    assert not from_function(broken).convention.messages
+
+
+def test_chats_are_messages_for_functions_of_messages_and_text_for_others() -> None:
+    chat = Problem("p", (Message("system", "Be brief."), Message("user", "What is it?")), "7")
+
+    def seen(prompts, completions):
+        return [{"score": completions[0][0]["content"] == "7", "prompt": prompts[0]}]
+
+    def question(completion, question, answer):
+        return {"score": 1, "prompt": question}
+
+    assert verifiers.make(seen)("7", chat).detail["prompt"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is it?"},
+    ]
+    assert verifiers.make(question)("7", chat).detail["prompt"] == "Be brief.\nWhat is it?"
+
+
+# What is refused, and settled
+
+
+def unknown(x, y):
+    return x == y
+
+
+def twice(completion, answer, solution):
+    return completion == answer
+
+
+def two_completions(completion, response, answer):
+    return True
+
+
+def only_names(*, model_output, gold):
+    return model_output == gold
+
+
+def gold_first(gold, text):
+    return True
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (unknown, r"unknown\(x, y\): nothing is known of y, and no parameter claims the reference.*say.*reference='y'"),
+        (twice, r"answer and solution claim the reference.*reference='answer' \(--verifier-args reference=answer\)"),
+        (two_completions, "completion and response claim the completion"),
+        (only_names, "no parameter claims the completion.*completion='model_output'"),
+        (gold_first, "no parameter claims the completion.*completion='text'"),
+        (lambda: 1, "no parameter claims the completion"),
+    ],
+)
+def test_what_is_claimed_twice_or_by_nothing_is_refused(function: Callable[..., Any], message: str) -> None:
+    with pytest.raises(VerifierContractError, match=message):
+        verifiers.make(function)
+
+
+def test_arguments_settle_what_names_do_not() -> None:
+    assert verifiers.make(unknown, reference="y")("72", PROBLEM).score == 1
+    assert verifiers.make(only_names, completion="model_output")("72", PROBLEM).score == 1
+    settled = verifiers.make(twice, reference="answer", solution="s")
+    assert settled("72", PROBLEM).score == 1
+    assert convention_of(settled) == "twice(completion, answer=reference, solution='s')"
+    assert verifiers.make(strict_score, format_score=0.5)("72", PROBLEM).score == 0.5
+
+
+def test_arguments_name_parameters_that_exist() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown parameter of unknown for reference= 'z'\. Known: x, y"):
+        verifiers.make(unknown, reference="z")
+    with pytest.raises(UnknownArgumentError, match=r"'tolerance'.*Known: answer, completion,"):
+        verifiers.make(twice, tolerance=1)
+
+
+def test_an_optional_claimant_stands_back() -> None:
+    def of_either(completion, answer, solution=None):
+        return solution is None and answer in completion
+
+    assert verifiers.make(of_either)("72", PROBLEM).score == 1
+
+
+def test_optional_columns_have_their_default_where_there_is_none() -> None:
+    def levels(completion, answer, level=0):
+        return level
+
+    assert verifiers.make(levels)("72", PROBLEM).score == 3
+    assert verifiers.make(levels)("72", Problem("p", "", "72")).score == 0
+    assert "level=column or 0" in str(convention_of(verifiers.make(levels)))
+
+
+def test_a_missing_column_is_named() -> None:
+    def levels(completion, answer, difficulty):
+        return True
+
+    with pytest.raises(VerifierContractError, match="column 'difficulty', which problem 'gsm8k/train/0' does not have"):
+        check_reading(verifiers.make(levels), [PROBLEM])
+
+
+# The check before use
+
+
+def misread(completion, answer):
+    return completion in answer
+
+
+def on_numbers(completion, answer):
+    return float(completion == answer.strip())
+
+
+def test_a_gold_must_score_above_nothing() -> None:
+    with pytest.raises(
+        VerifierContractError, match=r"none of the first 2 problems above an empty completion: 0 and 1 for"
+    ):
+        check_reading(verifiers.make(misread), [PROBLEM] * 2)
+    number = Problem("p", "", 72)
+    with pytest.raises(VerifierContractError, match="whose reference is 72, with AttributeError: 'int' object has no"):
+        check_reading(verifiers.make(on_numbers), [number])
+
+
+def test_some_golds_may_be_beyond_a_function() -> None:
+    assert check_reading(verifiers.make(on_numbers), [Problem("p", "", 72), PROBLEM]) == "ANSWER"
+
+
+def test_what_takes_no_reference_is_not_checked() -> None:
+    assert check_reading(verifiers.make(format_reward), [PROBLEM]) == "<think>\n\n</think>\n<answer>ANSWER</answer>"
+    assert check_reading(verifiers.make(lambda completion: 1 / (1 + len(completion))), [PROBLEM]) is None
+    assert check_reading(verifiers.make(with_problem), [PROBLEM]) is None
+
+
+def test_parts_are_checked_too() -> None:
+    mixed = verifiers.make("weighted_sum", parts={"right": misread, "form": format_reward})
+    with pytest.raises(VerifierContractError, match=r"misread\(completion, answer=reference\) scores"):
+        check_reading(mixed, [PROBLEM])
+    assert "misread(completion, answer=reference); format_reward(completions" in str(convention_of(mixed))
+    assert check_reading(verifiers.make("first", parts={"right": misread, "math": "math"}), [PROBLEM]) is None
+
+
+def test_an_environment_refuses_a_function_that_was_misread(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(VerifierContractError, match="scores the gold answer of none of the first 8 problems"):
+        gym.make("rlvr/Addition-v0", verifier=misread)
+    env: Any = gym.make("rlvr/Addition-v0", verifier=Grader())
+    assert env.unwrapped.manifest["verifier_call"] == "Grader(response=completion, target=reference)"
+
+
+def test_the_convention_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    def said_once(prediction, gold):
+        return True
+
+    for _ in range(2):
+        verifiers.make(said_once)
+    (record,) = caplog.records
+    assert record.getMessage().endswith("said_once(prediction=completion, gold=reference)")
+    verifiers.make(lambda completion, problem: True)
+    assert len(caplog.records) == 1
+
+
+def test_a_function_without_a_signature_is_called_as_a_verifier() -> None:
+    assert read_convention(min, {}).is_own
+    assert read_convention(lambda *arguments: 1, {}).is_own
+
+
+# Files
+
+
+def test_a_function_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "sibling.py").write_text("RIGHT = '72'\n")
+    code = "import sibling\ndef reward(completion, answer): return completion == answer == sibling.RIGHT\n"
+    (tmp_path / "elsewhere" / "json.py").write_text(code)  # the name of a module that is loaded already
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    judge = verifiers.make("elsewhere/json.py:reward")
+    assert judge("72", PROBLEM).score == 1
+    with pytest.raises(UnknownNameError, match=r"there is no file elsewhere/jsons\.py"):
+        verifiers.make("elsewhere/jsons.py:reward")
+    with pytest.raises(UnknownNameError, match="Did you mean 'reward'"):
+        verifiers.make("elsewhere/json.py:rewards")
+
+
+def test_the_command_audits_a_function_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "rewards.py").write_text("def accuracy_reward(completion, answer): return answer in completion\n")
+    command = [sys.executable, "-m", "agents", "audit-verifier", "rewards.py:accuracy_reward"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=None, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "called as accuracy_reward(completion, answer=reference): 11 golds" in done.stdout
+    for attack in ("hedge", "denied", "every-candidate"):
+        (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"{attack} ")]
+        assert "100.00 %" in line
+    assert "exception" in done.stdout
