@@ -23,7 +23,7 @@ class AuditVerifier:
     """Test a verifier for errors: rewritten golds, near misses, attacks, threads, deadlines."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
-    """Verifier to audit: its name, rewards.py:function, my_verifiers:function, or a file such as my_verifier.toml."""
+    """Verifier to audit: its name, rewards.py:function, or a file such as my_verifier.toml."""
     dataset: str | None = field(default=None, kw_only=True)
     """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv; by default a few built-in
     ones, as far as the verifier accepts them."""

@@ -106,7 +106,7 @@ class Evaluate:
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
     verifier: str | None = None
-    """Verifier to use in place of the environment's own: a name, my_verifiers:function, or a file, my_verifier.toml."""
+    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None

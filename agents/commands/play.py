@@ -70,7 +70,7 @@ class Play:
     """Who takes the environment's side of an episode of several turns: "me" to type it line by line, or for a game of two sides
     the folder or Hugging Face name of a model; by default the environment."""
     verifier: str | None = None
-    """Verifier to use in place of the environment's own: a verifier's name, or my_verifiers:function."""
+    """Verifier to use in place of the environment's own: a verifier's name, or rewards.py:function."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None

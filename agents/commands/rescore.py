@@ -26,7 +26,7 @@ class Rescore:
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder that rlvr eval or rlvr grade has written; it is not changed."""
     verifier: str | None = None
-    """Verifier to use: its name, my_verifiers:function, or a file, my_verifier.toml; by default the environment's
+    """Verifier to use: its name, rewards.py:function, or a file, my_verifier.toml; by default the environment's
     current one."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""

@@ -20,7 +20,7 @@ class ServeVerifier:
     """Serve a verifier over HTTP: POST /verify, POST /get_reward (OpenRLHF), GET /health."""
 
     verifier: str = "math"
-    """Verifier's name, my_verifiers:function, or a file that describes one, my_verifier.toml."""
+    """Verifier's name, rewards.py:function, or a file that describes one, my_verifier.toml."""
     args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     host: str = "127.0.0.1"

@@ -138,7 +138,7 @@ class TrainOptions:
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     verifier: str | None = None
-    """Verifier to use in place of the environment's own: a name, my_verifiers:function, or a file, my_verifier.toml."""
+    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None

@@ -34,7 +34,7 @@ class Verify:
     """Gold answer to compare with; a JSON object or list, such as tests of a program, is given as such to a verifier that does
     not take it as text."""
     verifier: str = "math"
-    """Verifier's name, my_verifiers:function, or a file that describes one, my_verifier.toml."""
+    """Verifier's name, rewards.py:function, or a file that describes one, my_verifier.toml."""
     args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     prompt: str = ""
