@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import os
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 
 import rlvr_envs
+from verifiers import _workers
 from verifiers.unit_tests import UnitTestVerifier
+from verifiers.unit_tests.sandbox.protocol.limits import Limits
 
 # Several test processes share the machine; with a thread for each core in each of them they would wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -187,10 +190,47 @@ _ROWS: dict[str, list[dict[str, object]]] = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--divide-cpu-limits",
+        type=float,
+        default=1.0,
+        metavar="N",
+        help="divide every limit on processor time by N, as if the processor were N times slower; leaves out tests of limits",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "sandbox(**settings): of the `verifier` of a test file, in place of the usual ones"
     )
+    config.addinivalue_line("markers", "limit: asserts what a limit on processor time does")
+    if (divisor := config.getoption("--divide-cpu-limits")) != 1:
+        _divide_cpu_limits(divisor)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--divide-cpu-limits") != 1:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("limit")])
+        items[:] = [item for item in items if not item.get_closest_marker("limit")]
+
+
+def _divide_cpu_limits(divisor: float) -> None:
+    """Shorten what programs in the sandbox and worker processes may take."""
+    divided = f"""
+import verifiers._workers as workers
+whole = workers.limit_processor_time
+workers.limit_processor_time = lambda seconds: whole(seconds / {divisor})
+"""
+    head, load = _workers._BOOTSTRAP.split("importlib.import_module(module)")
+    _workers._BOOTSTRAP = f"{head}{divided}importlib.import_module(module){load}"
+    limits_within = UnitTestVerifier._limits_within
+
+    def shorter(self: UnitTestVerifier, timeout_s: float | None) -> Limits:
+        limits = limits_within(self, timeout_s)
+        return dataclasses.replace(limits, cpu_s=limits.cpu_s / divisor)
+
+    UnitTestVerifier._limits_within = shorter  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="module")

@@ -98,7 +98,7 @@ class MathVerifier:
         *,
         preset: str | None = None,
         extraction: str | Extraction | None = None,
-        deadline_s: float = 2.0,
+        deadline_s: float = 5.0,
         memory_mib: int = 1024,
         workers: int | None = None,
         **options: Any,

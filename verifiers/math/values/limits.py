@@ -16,7 +16,8 @@ that turns around after its 400th member. Steps (`floor`, `gcd`) in sequences ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -29,6 +30,7 @@ from verifiers.math.tree import (
     Negate,
     Node,
     Number,
+    Power,
     Series,
     Symbol,
     bound_name,
@@ -49,6 +51,7 @@ _TERMS = (100, 200, 400)
 _STEPS = (5, 10, 20)  # decimal places to which a variable approaches its limit
 _MARGIN = 10
 _SLOWEST = 0.9  # the largest r of a sequence whose limit can be bounded
+_OF_INTEGERS = frozenset(("factorial", "factorial2", "binomial"))
 _STEP_FUNCTIONS = frozenset(("floor", "ceil", "gcd", "lcm", "mod", "max", "min", "sgn"))
 
 
@@ -70,24 +73,60 @@ class _Names:
 def limits_differ(gold: Node, answer: Node) -> bool:
     """Whether two expressions, one of them with an integral, a series or a limit, have clearly different values at a point.
 
-    The coordinates of the point are small integers, for which expressions with integer parameters have values too.
+    The coordinates of the first point are small integers, for which expressions with integer parameters have values too; those
+    of the second are fractions, for which power series converge.
     """
     if not any(map(_is_limit, (*walk(gold), *walk(answer)))):
         return False
     names = sorted(symbols(gold) | symbols(answer))
-    if names and any(bound_name(node) in names for node in (*walk(gold), *walk(answer))):
-        return False  # a free name and a bound one are spelled alike
-    point = {name: Number(Fraction(value)) for value, name in enumerate(names, start=2)}
+    gold, answer = (_with_own_names(node, names) for node in (gold, answer))
+    whole = _whole_names(gold) | _whole_names(answer)
+    points = [{name: Fraction(value) for value, name in enumerate(names, start=2)}]
+    if not whole.issuperset(names):
+        fractions = {name: 1 / (value + 1) for name, value in points[0].items() if name not in whole}
+        points.append({**points[0], **fractions})
+    return any(_differ_at({name: Number(value) for name, value in point.items()}, gold, answer) for point in points)
+
+
+def _differ_at(point: Mapping[str, Node], gold: Node, answer: Node) -> bool:
     try:
-        (ours, our_reach), (theirs, their_reach) = (_value(_at(node, point)) for node in (gold, answer))
+        (ours, our_reach), (theirs, their_reach) = (_value(_placed(node, point)) for node in (gold, answer))
     except (NotExactError, UndefinedError, *PYTHON_ERRORS):
         return False
     slack = _RESOLUTION * max(1, abs(ours), abs(theirs))
     return bool(abs(ours - theirs) > our_reach + their_reach + slack)
 
 
-def _at(node: Node, point: Mapping[str, Node]) -> Node:
+def _placed(node: Node, point: Mapping[str, Node]) -> Node:
     return rewrite(node, lambda leaf: point.get(leaf.name) if isinstance(leaf, Symbol) else None)
+
+
+def _with_own_names(node: Node, free: Collection[str | None]) -> Node:
+    """An expression whose bound variables are spelled like none of the free ones."""
+
+    def renamed(term: Node) -> Node | None:
+        name = bound_name(term)
+        if name not in free or not isinstance(term, Series | Integral | Limit):
+            return None
+        field = "index" if isinstance(term, Series) else "variable"
+        body = substitute(_with_own_names(term.body, free), str(name), Symbol(f"bound {name}"))
+        own: dict[str, Any] = {field: f"bound {name}", "body": body}
+        return dataclasses.replace(term, **own)
+
+    return rewrite(node, renamed)
+
+
+def _whole_names(node: Node) -> frozenset[str]:
+    """The names that may stand for integers alone: in exponents, in bounds of sums, in functions of integers."""
+    places: list[Node] = []
+    for term in walk(node):
+        if isinstance(term, Power):
+            places.append(term.exponent)
+        elif isinstance(term, Series):
+            places += [term.lower, term.upper]
+        elif isinstance(term, Apply) and (term.name in _OF_INTEGERS or term.name in _STEP_FUNCTIONS):
+            places.append(term)
+    return frozenset().union(*map(symbols, places))
 
 
 def _is_limit(node: Node) -> bool:
