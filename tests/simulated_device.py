@@ -191,7 +191,10 @@ def moved(tensor: torch.Tensor, place: torch.device) -> torch.Tensor:
 
 
 class _Factories(TorchDispatchMode):
-    """Tensors that torch's own code creates for an operation on the device are on the device, too."""
+    """Tensors that torch's own code creates for an operation on the device are on the device, too.
+
+    Those without dimensions may be anywhere, and are left as they are: a backward pass also runs through parts on the CPU.
+    """
 
     def __init__(self, device: SimulatedDevice) -> None:
         super().__init__()
@@ -200,8 +203,12 @@ class _Factories(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if self._device.inside and not _tensors((args, kwargs)):
-            return tree_map(lambda value: on_device(value, self._device.place), result)
+            return on_device(result, self._device.place) if _has_dimensions(result) else result
         return result
+
+
+def _has_dimensions(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dim() > 0
 
 
 class SimulatedDevice(TorchFunctionMode):
@@ -225,6 +232,8 @@ class SimulatedDevice(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
+        if isinstance(func, torch._ops.OpOverload):  # called by the methods `__torch_dispatch__` above
+            return func(*args, **kwargs)
         if func is torch.Tensor.cpu:
             return moved(args[0], torch.device("cpu"))
         if func is getattr(torch.Tensor, self.place.type, None):
@@ -232,6 +241,8 @@ class SimulatedDevice(TorchFunctionMode):
         if func is torch.Tensor.to:
             return self._to(args[0], args[1:], kwargs)
         place = kwargs.get("device")
+        if func is torch.Tensor.new_tensor and place is None:
+            place = args[0].device
         if self.names(place):
             return self._made(func, args, {**kwargs, "device": torch.device("cpu")})
         if place is not None and _on_device((args, kwargs)):  # such as new_zeros(..., device="cpu")
