@@ -66,15 +66,15 @@ ALLOWED: dict[str, Callable[[Any], Any]] = {
     "assignment by an index of the CPU": lambda x: x.clone().index_put_((torch.tensor([1]),), torch.tensor(9.0)),
     "a slice": lambda x: x[None, 1:].expand(2, -1),
     "reductions": lambda x: x.softmax(0).cumsum(0) / x.sum(),
-    "factories": lambda x: torch.zeros(3, device=x.device) + torch.full((3,), 2.0, device=x.device) + torch.ones_like(x),
+    "factories": lambda x: (
+        torch.zeros(3, device=x.device) + torch.full((3,), 2.0, device=x.device) + torch.ones_like(x)
+    ),
     "new tensors": lambda x: x.new_zeros(3) + x.new_tensor([1.0, 2.0, 3.0]),
     "lists": lambda x: torch.tensor([1.0, 2.0, 3.0], device=x.device) * x,
     "a copy to the CPU and back": lambda x: x.cpu().to(x.device) + x,
     "copying in place": lambda x: torch.zeros(3).copy_(x).to(x) + torch.zeros_like(x).copy_(HERE),
     "another type": lambda x: x.to(torch.int64) + x.long(),
-    "attention": lambda x: torch.nn.functional.scaled_dot_product_attention(
-        *(x.view(1, 1, 3, 1),) * 3, is_causal=True
-    ),
+    "attention": lambda x: torch.nn.functional.scaled_dot_product_attention(*(x.view(1, 1, 3, 1),) * 3, is_causal=True),
     "sorting": lambda x: x.sort(descending=True).values + x.topk(2).values[0],
     "random numbers": lambda x: torch.rand(
         3, device=x.device, generator=torch.Generator(device=x.device).manual_seed(1)
