@@ -15,6 +15,7 @@ from torch import Tensor
 
 from agents.types import Trajectory, TrajectoryElsewhere
 from verifiers import InvalidArgumentError
+from verifiers.devices import float64_device
 
 _PER_TOKEN: dict[str, Any] = {"per": "token"}
 _PER_BATCH: dict[str, Any] = {"per": "batch"}
@@ -97,8 +98,13 @@ class Batch:
         return self.map(lambda value: value[:, first:], lambda value: value)
 
     def to(self, device: torch.device) -> Batch:
-        """Move all tensors to a device."""
-        return self.map(lambda value: value.to(device), lambda value: value.to(device))
+        """Move all tensors to a device, but those in float64 only to one that has it."""
+        wide = float64_device(device)
+
+        def moved(value: Tensor) -> Tensor:
+            return value.to(wide if value.dtype is torch.float64 else device)
+
+        return self.map(moved, moved)
 
     def map(self, per_token: Callable[[Tensor], Tensor], per_row: Callable[[Tensor], Tensor]) -> Batch:
         """Replace the tensors of tokens, and those of trajectories, by functions of them."""

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from verifiers._settings import is_whole_number
+from verifiers.devices import choose_device
 from verifiers.errors import InvalidArgumentError, missing_dependency
 from verifiers.hub import ask_once, without_loading_bars
 from verifiers.types import Message, Outcome, Verdict
@@ -67,9 +68,14 @@ def load_pretrained(
 
 
 def move_to_device(model: PreTrainedModel, device: str | torch.device | None) -> None:
-    """Move a model, in evaluation mode and on the CPU in 32-bit floats."""
+    """Move a model, in evaluation mode and on the CPU in 32-bit floats.
+
+    Raises:
+        UnknownNameError: If there is no such device.
+        InvalidArgumentError: If it is not available here.
+    """
     module: torch.nn.Module = model
-    module.to(device or model.device)
+    module.to(choose_device(device))
     if model.device.type == "cpu":
         module.float()
     module.eval()
@@ -88,13 +94,6 @@ def as_plain_text(text: str, special: Sequence[str]) -> str:
     for token in special:
         text = text.replace(token, f"{token[0]}\u200b{token[1:]}")
     return text
-
-
-def default_device(device: str | torch.device | None) -> str | torch.device:
-    """Choose a GPU if there is one, where no device was given."""
-    import torch
-
-    return device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def load_tokenizer(name: str | PathLike[str]) -> PreTrainedTokenizerBase:

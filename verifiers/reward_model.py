@@ -12,7 +12,6 @@ from verifiers._models import (
     as_plain_text,
     chat_messages,
     check_sizes,
-    default_device,
     failed,
     is_causal,
     length_batches,
@@ -72,8 +71,8 @@ class RewardModelVerifier:
             under another name than hub or disk, the name or folder of the model there.
         batch_size: Most texts in one forward pass, or most requests at the server at a time.
         max_tokens: Most tokens of a text; by default what the model's configuration and the tokenizer state.
-        device: Where to run. By default a model stays where it is, and a name is loaded to the GPU if there is one. On the
-            CPU the model computes in 32-bit floats, elsewhere in its own type.
+        device: Where to run, as for `verifiers.devices.choose_device`. By default a model stays where it is, and a name is
+            loaded to the GPU if there is one. On the CPU the model computes in 32-bit floats, elsewhere in its own type.
         format: `"chat"`: through the tokenizer's chat template; `"text"`: without it, messages joined by blank lines;
             `"auto"`: as a chat where the tokenizer has a template.
         template: In place of a format, a text in which `{prompt}` and `{completion}` are replaced; messages are joined by blank
@@ -251,9 +250,8 @@ def _loaded_model(model: str | PathLike[str] | PreTrainedModel, device: str | to
 
     if isinstance(model, str | PathLike):
         loaded = _from_pretrained(model)
-        device = default_device(device)
     elif isinstance(model, torch.nn.Module):
-        loaded = model
+        loaded, device = model, device or model.device
     else:
         raise InvalidArgumentError(
             f"a reward model must be the path of a folder, a Hugging Face hub name or a transformers model, got {model!r}"

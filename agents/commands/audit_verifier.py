@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import check_at_least, env_arguments, verifier_spec
+from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device, verifier_spec
 from agents.console.progress import progress
 from agents.files.json_files import write_json
 from agents.files.outputs import check_new_file
@@ -51,11 +51,15 @@ class AuditVerifier:
     """File for the full report, as JSON."""
     overwrite: bool = False
     """Replace the JSON file if it exists."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
 
     def __post_init__(self) -> None:
         check_at_least(1, limit=self.limit)
         check_at_least(0, seed=self.seed)
 
+    @on_device
     def run(self, console: Console) -> int:
         """Print the report card; return 0 if no error was found, else 1."""
         if self.json is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import check_at_least
+from agents.commands.common import DEVICE, check_at_least, on_device
 from agents.commands.evaluate import EngineName, Evaluate, short_name
 from agents.commands.main import parse_command
 from agents.commands.problems import load_problems
@@ -50,6 +50,9 @@ class Bench:
     """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine, each as name=value, as for rlvr eval."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
 
     def __post_init__(self) -> None:
         check_at_least(1, num_envs=self.num_envs)
@@ -58,6 +61,7 @@ class Bench:
         if self.resume and self.out is None:
             raise InvalidArgumentError("--resume needs --out, the folder of the bench to continue")
 
+    @on_device
     def run(self, console: Console) -> int:
         """Train, evaluate, and print the leaderboard."""
         suite = read_suite(self.suite)

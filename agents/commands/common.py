@@ -10,7 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import gymnasium
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
@@ -20,6 +20,9 @@ from agents.endpoint.client import EndpointConfig
 from agents.files.json_files import plain
 from rlvr_envs import TaskEnv, TokenVectorEnv, environment_class, find_environment
 from verifiers import InvalidArgumentError, redacted, secret, unknown_argument
+from verifiers.devices import using_device
+
+P = ParamSpec("P")
 
 
 def check_at_least(least: int, **values: float | None) -> None:
@@ -44,6 +47,26 @@ def check_is_saved(model: str) -> None:
             'the "tiny" model of rlvr train and rlvr sft is untrained: name a model that one of them saved, such as '
             "--model runs/grpo-Addition-v0"
         )
+
+
+DEVICE = "auto"
+"""The default of the option --device."""
+
+
+def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[Any, P], int]:
+    """The method `run` of a command, with its models on the device of the option --device.
+
+    Raises:
+        UnknownNameError: If there is no such device.
+        InvalidArgumentError: If it is not available here.
+    """
+
+    @functools.wraps(run)
+    def run_there(command: Any, /, *args: P.args, **options: P.kwargs) -> int:
+        with using_device(command.device):
+            return run(command, *args, **options)
+
+    return run_there
 
 
 VerifierChoice = tuple[str, dict[str, Any]]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agents.commands.common import DEVICE, on_device
 from agents.experiments.demo import DemoConfig, run_demo
 
 
@@ -18,7 +19,11 @@ class Demo:
     """Folder for the starting checkpoint and the runs."""
     steps: int = 160
     """Number of training steps of GRPO."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
 
+    @on_device
     def run(self, console: Console) -> int:
         """Run the demonstration and print the results."""
         run_demo(DemoConfig(folder=self.folder, steps=self.steps), console)

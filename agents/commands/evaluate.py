@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Console
 
 from agents.commands.common import (
+    DEVICE,
     check_at_least,
     check_is_saved,
     endpoint_config,
     env_arguments,
     folder_name,
     make_vec,
+    on_device,
     print_warning,
     redacted_pairs,
     shown_warnings,
@@ -113,6 +115,9 @@ class Evaluate:
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
 
     def __post_init__(self) -> None:
         check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
@@ -130,6 +135,7 @@ class Evaluate:
         if self.engine != "openai":
             check_is_saved(self.model)
 
+    @on_device
     def run(self, console: Console, *, resumed_as: Path | None = None) -> int:
         """Evaluate, record the samples, and print the score.
 

@@ -10,9 +10,11 @@ import tyro
 from rich.console import Console
 
 from agents.commands.common import (
+    DEVICE,
     check_at_least,
     env_arguments,
     folder_name,
+    on_device,
     print_warning,
     shown_warnings,
     verifier_spec,
@@ -56,10 +58,14 @@ class Grade:
     """Arguments of the verifier, each as name=value."""
     env_args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
 
     def __post_init__(self) -> None:
         check_at_least(1, **{name: min(getattr(self, name), default=None) for name in ("pass_at", "maj_at")})
 
+    @on_device
     def run(self, console: Console) -> int:
         """Judge every completion, write the record, and print the score."""
         if not self.file.is_file():

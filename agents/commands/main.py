@@ -202,7 +202,8 @@ def _run(arguments: list[str]) -> int:
     entry, prog = _COMMANDS[name], f"rlvr {name}"
     if entry.distributed and is_launched():
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # ranks report errors of exchanges themselves
-        _load(f"{_PROCESSES}:join", prog)()  # first of all, so that any error is reported once
+        device = value_of("--device", rest)
+        _load(f"{_PROCESSES}:join", prog)(device)  # first of all, so that any error is reported once
     target = _load(entry.home, prog)
     if entry.subcommands is not None:
         usage = f"usage: {prog} {entry.subcommands} [options]"
@@ -227,6 +228,12 @@ def _run(arguments: list[str]) -> int:
     except RLVRError as error:
         message = with_option_names(str(error), target, rest)
         raise (_RefusedError if isinstance(error, _REFUSING) else _FailedError)(message) from error
+
+
+def value_of(option: str, arguments: Sequence[str]) -> str | None:
+    """The value of an option on a command line that is not read yet."""
+    words = [word for argument in arguments for word in argument.split("=", 1)]
+    return next((value for name, value in itertools.pairwise(words) if name == option), None)
 
 
 def _load(home: str, prog: str) -> Any:

@@ -12,9 +12,11 @@ from gymnasium.spaces.utils import flatten
 from rich.console import Console
 
 from agents.commands.common import (
+    DEVICE,
     check_at_least,
     check_is_saved,
     env_arguments,
+    on_device,
     shown_warnings,
     verifier_spec,
     with_options,
@@ -75,6 +77,9 @@ class Play:
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
 
     def __post_init__(self) -> None:
         check_at_least(0, problem=self.problem, top=self.top, temperature=self.temperature, seed=self.seed)
@@ -87,6 +92,7 @@ class Play:
         if self.opponent not in (None, _ME):
             check_is_saved(self.opponent)
 
+    @on_device
     def run(self, console: Console) -> int:
         """Play the episode, and print each part of it as it happens."""
         saved = None if self.model is None else SavedAgent.find(self.model)

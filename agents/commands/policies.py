@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import torch
 from gymnasium.vector import VectorEnv
+from rich.console import Console
 
 from agents.commands.common import make_any_vec, named_arguments
+from agents.policies.devices import policy_device
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.loading import load_policy, tiny_model
 from agents.policies.transformers.policy import CausalLMPolicy
@@ -18,6 +20,7 @@ from agents.rollouts.vector_adapter import with_token_info
 from agents.types import Sampler
 from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError
+from verifiers.devices import describe_device
 
 
 def policy_for(
@@ -32,7 +35,7 @@ def policy_for(
     """Build a policy to train, and an environment with the same tokenizer.
 
     Args:
-        model: A folder, a Hugging Face name, or "tiny" for a small model with random weights; on the GPU if there is one.
+        model: A folder, a Hugging Face name, or "tiny" for a small model with random weights.
         name: The environment's id, or a custom environment; see `make_any_vec`.
         num_envs: Number of episodes played at once.
         arguments: Arguments of the environment.
@@ -46,9 +49,15 @@ def policy_for(
     env = with_token_info(make_any_vec(name, num_envs, arguments, task_arguments))
     (buffer_tokens,) = env.single_observation_space["tokens"].shape  # type: ignore[index] # a Dict space
     made = tiny_model(env.single_action_space.n, max_tokens=buffer_tokens)  # type: ignore[attr-defined] # Discrete
-    if torch.cuda.is_available():
-        made = made.to("cuda")
-    return CausalLMPolicy(made, config), env
+    return CausalLMPolicy(made.to(policy_device()), config), env
+
+
+def say_device(console: Console, device: torch.device) -> None:
+    """Print where a model is, unless it is on the CPU."""
+    if device.type != "cpu":
+        console.print(
+            f"computing on {describe_device(device)}; set --device to change it", markup=False, soft_wrap=True
+        )
 
 
 def sampler_for(

@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from agents.commands.common import check_at_least, env_arguments, shown_warnings, verifier_spec
+from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device, shown_warnings, verifier_spec
 from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
 from agents.results.judging import Flip, rejudge
@@ -34,10 +34,14 @@ class Rescore:
     """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
     shown: int = 20
     """Number of differing verdicts to print."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
 
     def __post_init__(self) -> None:
         check_at_least(0, shown=self.shown)
 
+    @on_device
     def run(self, console: Console) -> int:
         """Print what differs and both scores; 1 if a verdict differs."""
         recorded = RecordedRun.read(self.folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from agents.commands.common import env_arguments, shown_warnings, verifier_spec
+from agents.commands.common import DEVICE, env_arguments, on_device, shown_warnings, verifier_spec
 from agents.commands.policies import policy_for
 from agents.experiments.rlhf import RLHFConfig, Task, run_rlhf
 from agents.files.outputs import check_new_folder
@@ -33,9 +33,13 @@ class RLHF:
     """Verifier whose scores decide which completion is preferred, such as judge, in place of the environment's own."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of that verifier, each as name=value."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
     config: RLHFConfig = field(default_factory=RLHFConfig)
     """Settings of the pipeline."""
 
+    @on_device
     def run(self, console: Console) -> int:
         """Run the pipeline and print its results."""
         check_new_folder(self.out)

@@ -79,6 +79,7 @@ class SavedAgent:
             InvalidArgumentError: If the environment has other observations or actions, or values are to be sampled from.
             CheckpointError: If the checkpoint is damaged.
         """
+        from agents.policies.devices import perceptron_device
         from agents.policies.mlp import MLPPolicy
 
         if self.has_values and temperature > 0:
@@ -86,6 +87,7 @@ class SavedAgent:
                 f"{self.checkpoint} holds action values, which are no log-probabilities to sample from: set --temperature 0"
             )
         policy = MLPPolicy.load(self.checkpoint, temperature=temperature, seed=seed)
+        policy.model.to(perceptron_device())
         wanted, actions, given = policy.observation_size, policy.vocab_size, MLPPolicy.for_env(env)
         if (given.observation_size, given.vocab_size) != (wanted, actions):
             raise InvalidArgumentError(

@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import check_at_least, verifier_arguments
+from agents.commands.common import DEVICE, check_at_least, on_device, verifier_arguments
 from agents.interrupts import sigterm_interrupts
 from agents.loopback import is_loopback
 from verifiers import InvalidArgumentError, Secret, missing_dependency
@@ -39,6 +39,9 @@ class ServeVerifier:
     """Maximum number of completions that the verifier judges in one batch."""
     end_of_text: tuple[str, ...] = ()
     """End tokens as text, such as '<|im_end|>', where OpenRLHF's queries end in them."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
 
     def __post_init__(self) -> None:
         check_at_least(
@@ -52,6 +55,7 @@ class ServeVerifier:
         if self.port > 65535:
             raise InvalidArgumentError(f"--port must be at most 65535, got {self.port}")
 
+    @on_device
     def run(self, console: Console) -> int:
         """Serve until interrupted."""
         token = _token(self.token)

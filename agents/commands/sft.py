@@ -11,8 +11,8 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import env_arguments
-from agents.commands.policies import policy_for
+from agents.commands.common import DEVICE, env_arguments, on_device
+from agents.commands.policies import policy_for, say_device
 from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.experiments.supervised import SupervisedConfig, supervised_learner, train_supervised
@@ -46,9 +46,13 @@ class SFT:
     """Arguments of the environment, each as name=value, such as tokenizer=char or prompt=boxed_chat."""
     resume: bool = False
     """Continue the interrupted training in the folder --out. The other options must be the same."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
     config: SupervisedConfig = field(default_factory=SupervisedConfig)
     """Settings of supervised learning."""
 
+    @on_device
     def run(self, console: Console) -> int:
         """Train, save the model and print its folder."""
         if not self.resume:
@@ -67,6 +71,7 @@ class SFT:
             )
         config = self.config.for_model(policy.model, trained=self.model != "tiny")
         assert config.steps is not None
+        say_device(console, policy.device)
         console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
         learner = supervised_learner(policy, config)
         settings = self._settings(config)

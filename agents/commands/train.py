@@ -21,6 +21,7 @@ from rich.console import Console
 
 from agents.agent import Agent
 from agents.commands.common import (
+    DEVICE,
     check_at_least,
     env_arguments,
     folder_name,
@@ -30,7 +31,8 @@ from agents.commands.common import (
     verifier_spec,
     with_options,
 )
-from agents.commands.policies import policy_for, sampler_for
+from agents.commands.main import value_of
+from agents.commands.policies import policy_for, sampler_for, say_device
 from agents.commands.problems import with_gold
 from agents.config import AgentConfig, no_effect
 from agents.console.counting import counted
@@ -42,6 +44,7 @@ from agents.files.json_files import differences, plain
 from agents.files.outputs import check_folder
 from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
+from agents.policies.devices import perceptron_device
 from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig, Precision
 from agents.policies.transformers.lora import add_lora
@@ -56,6 +59,7 @@ from agents.training.loggers import check_loggers
 from agents.training.run import BEST_OVER, CONFIG, Run, read_config
 from rlvr_envs import TaskEnv, TokenVectorEnv, environment_id, find_environment
 from verifiers import CheckpointError, InvalidArgumentError, RLVRError
+from verifiers.devices import using_device
 
 if TYPE_CHECKING:
     from agents.commands.train_tabular import TabularOptions
@@ -69,6 +73,7 @@ _FREE_TO_CHANGE = {
     "log_rollouts",
     "loggers",
     "run_folder",
+    "device",
     "nproc",
     "max_restarts",
     "gather",
@@ -77,7 +82,7 @@ _FREE_TO_CHANGE = {
     "rank_timeout",
 }
 """Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
-`num_envs`, `nproc` or `shard` changes rounding.)"""
+`num_envs`, `device`, `nproc` or `shard` changes rounding.)"""
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
 """Options that are settings of the policy."""
 _OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
@@ -115,6 +120,9 @@ class TrainOptions:
     """Sampling temperature, which also divides the logits whose log-probabilities are trained."""
     lora_rank: int | None = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
     precision: Precision = "auto"
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and float32 otherwise."""
     checkpointing: Checkpointing = "auto"
@@ -247,7 +255,8 @@ class AgentCommands(Mapping[str, str]):
 
         def run(self: Any, console: Console) -> int:
             """Train, and print the folder of the results."""
-            return _train(cls, self, self.config, console)
+            with using_device(self.device):
+                return _train(cls, self, self.config, console)
 
         return dataclasses.make_dataclass(
             f"Train{cls.__name__}",
@@ -260,8 +269,7 @@ class AgentCommands(Mapping[str, str]):
 
 def _names_control(arguments: Sequence[str]) -> bool:
     """Whether a command line names an environment whose observations are vectors."""
-    words = [word for argument in arguments for word in argument.split("=", 1)]
-    name = next((value for option, value in itertools.pairwise(words) if option == "--env"), None)
+    name = value_of("--env", arguments)
     if name is None:
         return False
     later = itertools.dropwhile(lambda word: word != "--env-args", arguments)
@@ -321,6 +329,7 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
     with ranks.together(lambda: sampler_for(policy, env, options.engine, options.engine_args)) as sampler:
         agent = cls(policy, resolved, sampler=sampler)
         agent.require_env(env)
+        say_device(console, policy.device)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)
@@ -454,13 +463,15 @@ def _check_for_perceptron(options: TrainOptions, name: str) -> None:
 
 def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:
     torch.set_num_threads(1)  # matrices this small only wait for a second thread
-    return MLPPolicy.for_env(
+    policy = MLPPolicy.for_env(
         env,
         hidden=options.hidden or ((256, 256) if config.learns_values else (64, 64)),
         activation="relu" if config.learns_values else "tanh",
         temperature=options.temperature,
         seed=config.seed,
     )
+    policy.model.to(perceptron_device())
+    return policy
 
 
 def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | TabularOptions, run: Run | None) -> None:

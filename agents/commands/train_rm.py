@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from agents.commands.common import check_at_least
+from agents.commands.common import DEVICE, check_at_least, on_device
+from agents.commands.policies import say_device
 from agents.console.progress import progress
 from agents.files.json_files import write_json
 from agents.files.outputs import check_new_folder, whole_folder
@@ -45,6 +46,9 @@ class TrainRM:
     """Share of the prompts whose pairs are not learned from but tested with."""
     per_problem: int = 4
     """Most pairs of one problem that are made from a folder of rlvr eval."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
     config: RewardModelConfig = field(default_factory=RewardModelConfig)
     """Settings of the training."""
 
@@ -53,6 +57,7 @@ class TrainRM:
         if not 0 < self.held_out < 1:
             raise InvalidArgumentError(f"--held-out must be between 0 and 1, got {self.held_out}")
 
+    @on_device
     def run(self, console: Console) -> int:
         """Train, save the model, and print what it says of held-out pairs."""
         check_new_folder(self.out)
@@ -61,6 +66,7 @@ class TrainRM:
         reward_model = new_reward_model(self.model, seed=self.config.seed)
         config = self.config.for_model(reward_model.model, trained=self.model != "tiny")
         assert config.learner.learning_rate is not None
+        say_device(console, reward_model.model.device)
         total = num_steps(len(train), config)
         rate = describe_choice(config.learner.learning_rate, reward_model.model)
         console.print(
@@ -80,6 +86,7 @@ class TrainRM:
                 {
                     "pairs": self.pairs,
                     "model": self.model,
+                    "device": reward_model.model.device.type,
                     "train_pairs": len(train),
                     "config": config,
                     "report": report,

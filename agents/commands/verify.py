@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import verifier_arguments
+from agents.commands.common import DEVICE, on_device, verifier_arguments
 from agents.console.printable import printable
 from agents.files.json_files import to_json
 from verifiers import (
@@ -39,7 +39,11 @@ class Verify:
     """Arguments of the verifier, each as name=value."""
     prompt: str = ""
     """The problem's prompt, for verifiers that read it, such as judges and reward models."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
 
+    @on_device
     def run(self, console: Console) -> int:
         """Print the verdict; return 0 if it is correct or scored, 1 if not, 2 if the verifier broke."""
         try:

@@ -1,8 +1,8 @@
 """`join` and `leave`: this process as one rank of a run, on `torch.distributed`.
 
-Objects and CPU tensors travel over gloo, GPU tensors over NCCL. Before every exchange the ranks meet at torch's monitored
-barrier, so that a rank that died or hangs is named, and an exchange itself never waits for one. A process that is stopped,
-which may happen within an exchange too, is noticed by its `Heartbeat`.
+Objects and CPU tensors travel over gloo, GPU tensors over NCCL or XCCL. Before every exchange the ranks meet at torch's
+monitored barrier, so that a rank that died or hangs is named, and an exchange itself never waits for one. A process that is
+stopped, which may happen within an exchange too, is noticed by its `Heartbeat`.
 
 An error is reported once: a rank other than 0 posts its error in the store of the process group and hangs up, rank 0 then fails
 at its next exchange with that error, and says it.
@@ -23,7 +23,6 @@ from datetime import timedelta
 from types import FrameType
 from typing import Any, TypeVar
 
-import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined] # torch names them nowhere else
@@ -32,7 +31,8 @@ from agents.distributed.heartbeat import EXIT_CODE, SILENT_S, Heartbeat, left_ke
 from agents.distributed.launched import is_launched
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks, set_joined
 from agents.interrupts import Terminated
-from verifiers import InvalidArgumentError, RankError
+from verifiers import InvalidArgumentError, RankError, UnknownNameError
+from verifiers.devices import choose_device, device_module
 
 T = TypeVar("T")
 JOIN_TIMEOUT_S = 300.0
@@ -47,6 +47,8 @@ _LATER_S = 5.0
 """Seconds by which the other ranks wait longer for rank 0 than rank 0 for them."""
 _FAREWELL_S = 3.0
 """Seconds for which rank 0 waits until the others know how it ended."""
+_COLLECTIVES = {"cuda": "nccl", "xpu": "xccl"}
+"""The libraries by which GPUs exchange tensors."""
 _END, _FAILED = "end", "failed"
 """Key in the store that says how rank 0 ended, and its value if it failed."""
 
@@ -233,11 +235,15 @@ class ProcessRanks(Ranks):
                 self._store.wait(others, timedelta(seconds=_FAREWELL_S))
 
 
-def join() -> Ranks:
+def join(device: str | None = None) -> Ranks:
     """Join the other processes, if a launcher such as torchrun started this one with others; `leave` ends this.
 
-    Each rank uses the GPU of its local rank, if there are GPUs. Everything afterwards, such as building an agent, is done on
-    all ranks alike.
+    Each rank uses the GPU of its local rank, if there are GPUs and the CPU is not asked for. Everything afterwards, such as
+    building an agent, is done on all ranks alike.
+
+    Args:
+        device: The device of the ranks, as for `verifiers.devices.choose_device`. A wrong one is no error here, but where
+            models are loaded.
 
     Raises:
         InvalidArgumentError: If the port is in use, or the launcher's settings can't work.
@@ -255,7 +261,7 @@ def join() -> Ranks:
     hosts = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     store = PrefixStore(f"rlvr/{attempt}", _open_store(rank, size, hosts=hosts))
     _wait_for_all(store, rank, size)
-    dist.init_process_group(_choose_device(rank), store=store, rank=rank, world_size=size)
+    dist.init_process_group(_backends(rank, device), store=store, rank=rank, world_size=size)
     joined = ProcessRanks(store, rank, size, connect)
     set_joined(joined)
     return joined
@@ -277,14 +283,19 @@ def leave(*, failed: bool = False) -> None:
         ranks.end(failed=failed)
 
 
-def _choose_device(rank: int) -> str:
+def _backends(rank: int, device: str | None) -> str:
     """Use this rank's GPU, and return the backends. Ranks that share a GPU, for tests, can't use NCCL."""
-    if not torch.cuda.is_available():
+    try:
+        name = choose_device(device).type
+    except (InvalidArgumentError, UnknownNameError):
         return "gloo"
-    gpus = torch.cuda.device_count()
-    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)) % gpus)
+    if name not in _COLLECTIVES:
+        return "gloo"
+    module = device_module(name)
+    gpus = module.device_count()
+    module.set_device(int(os.environ.get("LOCAL_RANK", rank)) % gpus)
     shared = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > gpus
-    return "cpu:gloo,cuda:gloo" if shared else "cpu:gloo,cuda:nccl"
+    return f"cpu:gloo,{name}:{'gloo' if shared else _COLLECTIVES[name]}"
 
 
 def _attempt() -> str:

@@ -68,7 +68,7 @@ class ShardedModule:
         self.module, self.device = module, division.device
         self._structure = _without_weights(module) if division.saved else None
         mesh = init_device_mesh(division.device.type, (ranks.size,))
-        offload = CPUOffloadPolicy(pin_memory=division.device.type == "cuda") if sharding.offload else OffloadPolicy()
+        offload = CPUOffloadPolicy(pin_memory=division.device.type != "cpu") if sharding.offload else OffloadPolicy()
         half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
         policy = half if division.half else MixedPrecisionPolicy()
         for precise in division.precise:

@@ -23,6 +23,7 @@ from agents.console.progress import progress
 from agents.evaluation import Evaluation, evaluate
 from agents.experiments.supervised import SupervisedConfig, train_supervised
 from agents.files.outputs import check_folder, free_folder, whole_folder
+from agents.policies.devices import policy_device
 from agents.policies.transformers.loading import load_policy, save_model, tiny_model
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.training.learner import LearnerConfig
@@ -66,7 +67,7 @@ def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None
         return
     env = make_env("train", num_envs=1)
     tokenizer = env.streams.rules.tokenizer
-    policy = CausalLMPolicy(tiny_model(tokenizer.vocab_size))
+    policy = CausalLMPolicy(tiny_model(tokenizer.vocab_size).to(policy_device()))
     assert config.steps is not None
     with progress("Supervised warm start", config.steps) as advance:
         train_supervised(policy, env.streams, config, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}"))

@@ -278,8 +278,8 @@ def _jacobians(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Te
         for row, position in micro_batch.loss_mask.nonzero().tolist():
             for jacobian, output in zip(jacobians, (outputs.logprobs, outputs.entropy), strict=True):
                 grads = torch.autograd.grad(output[row, position - first], parameters, retain_graph=True)
-                jacobian[rows[row], position] = torch.cat([grad.reshape(-1) for grad in grads]).double().cpu()
-        logprobs[rows, first:width] = outputs.logprobs.detach().double().cpu()
+                jacobian[rows[row], position] = torch.cat([grad.reshape(-1) for grad in grads]).cpu().double()
+        logprobs[rows, first:width] = outputs.logprobs.detach().cpu().double()
     return *jacobians, torch.where(batch.loss_mask, logprobs, 0.0)
 
 

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from verifiers.devices import device_names
+
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
@@ -16,14 +18,12 @@ def hardware() -> dict[str, Any]:
 
     GPUs are those of torch, where it is loaded.
     """
-    torch = sys.modules.get("torch")
-    gpus = torch.cuda.device_count() if torch is not None and torch.cuda.is_available() else 0
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": _cores(),
         "memory_gib": _memory_gib(),
-        "gpus": [torch.cuda.get_device_name(index) for index in range(gpus)] if torch is not None else [],
+        "gpus": device_names() if "torch" in sys.modules else [],
     }
 
 

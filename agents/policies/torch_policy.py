@@ -25,6 +25,7 @@ from agents.seeding import mix, uniforms
 from agents.types import Action
 from rlvr_envs import Observation
 from verifiers import DivergedError, InvalidArgumentError
+from verifiers.devices import float64_device
 
 
 class TorchPolicy:
@@ -179,13 +180,14 @@ class TorchPolicy:
         self, states: Tensor, length: NDArray[np.int64], rows: NDArray[np.int64], legal: Any
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         logits = self.model["head"](states)
-        allowed = None if legal is None else torch.from_numpy(legal).to(self.device)
+        logits = logits.to(float64_device(logits.device))
+        allowed = None if legal is None else torch.from_numpy(legal).to(logits.device)
         logprobs = scaled_logprobs(logits, self.temperature or 1.0, allowed)
         if not bool(torch.isfinite(logprobs.amax(dim=-1)).all()):
             raise DivergedError("the model's logits are not finite: its weights have diverged; lower the learning rate")
         if self.temperature == 0:
             return logprobs.argmax(dim=-1).cpu().numpy(), np.full(len(rows), np.nan, dtype=np.float32)
-        u = torch.from_numpy(uniforms(self._seeds[rows], length)).to(self.device)
+        u = torch.from_numpy(uniforms(self._seeds[rows], length)).to(logits.device)
         chosen = sample(logprobs, u)
         return chosen.cpu().numpy(), logprobs.gather(-1, chosen[:, None])[:, 0].cpu().numpy()
 

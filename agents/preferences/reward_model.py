@@ -24,6 +24,7 @@ from agents.config import MAX_COMPLETIONS
 from agents.files.json_files import read_json
 from agents.interrupts import interrupts_deferred
 from agents.losses import bradley_terry
+from agents.policies.devices import policy_device
 from agents.policies.transformers.byte_level import copy_embeddings, hugging_face_bytes
 from agents.policies.transformers.loading import load_model, load_tokenizer, model_folder, tiny_model, writing_to
 from agents.preferences.pairs import PreferencePair
@@ -32,6 +33,7 @@ from agents.rollouts.problem_order import problems_of_step
 from agents.training.learner import LearnerConfig
 from rlvr_envs import HuggingFaceTokenizer, Tokenizer
 from verifiers import DataError, InvalidArgumentError, Outcome, check_types
+from verifiers.devices import float64_device
 from verifiers.hub import without_loading_bars
 from verifiers.reward_model import RewardModelVerifier, text_logits
 
@@ -95,24 +97,25 @@ class RewardModel:
             self.tokenizer.save_pretrained(folder)
 
 
-def new_reward_model(name: str | Path, *, seed: int = 0) -> RewardModel:
-    """Build a reward model to train, on the GPU where there is one.
+def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -> RewardModel:
+    """Build a reward model to train.
 
     Args:
         name: Folder or hub name of a causal language model or of a reward model; or "tiny" for a small one with random weights,
             which reads bytes. A model that `rlvr sft` or `rlvr train` saved with characters or bytes as its tokens becomes one
             that reads bytes.
         seed: Seed of the weights that are random.
+        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU where there is one.
 
     Raises:
-        InvalidArgumentError: If no model or tokenizer can be loaded.
+        InvalidArgumentError: If no model or tokenizer can be loaded, or the device is not available.
+        UnknownNameError: If there is no such device.
     """
+    place = policy_device(device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         made = _from_bytes(name, seed) or _from_pretrained(model_folder(name))
-    if torch.cuda.is_available():
-        made.model.to("cuda")
-    made.model.float().eval()
+    made.model.to(place).float().eval()
     return made
 
 
@@ -268,7 +271,7 @@ def backward(model: Any, batch: Sequence[_TokenPair], config: RewardModelConfig)
     total = 0.0
     for part in _micro_batches(batch, config.learner.micro_batch_size):
         scores = text_logits(model, [*(pair.chosen for pair in part), *(pair.rejected for pair in part)])
-        chosen, rejected = scores.double().split(len(part))
+        chosen, rejected = scores.to(float64_device(scores.device)).double().split(len(part))
         loss: Tensor = bradley_terry(chosen, rejected, config.center_coefficient).sum() / len(batch)
         loss.backward()
         total += float(loss.detach())

@@ -61,7 +61,7 @@ def next_logprobs(
             tokens[:, :length] = np.stack([prefixes[index] for index in some])
             allowed = None if legal is None else torch.from_numpy(legal[some].astype(bool))[:, None].to(policy.device)
             rated = policy.distributions(torch.from_numpy(tokens).to(policy.device), length, allowed)
-            results[some] = rated[:, 0].double().cpu().numpy()
+            results[some] = rated[:, 0].cpu().double().numpy()
     return results
 
 

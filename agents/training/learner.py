@@ -26,6 +26,7 @@ from agents.training.learning_rate import learning_rate_for
 from agents.training.metrics import pass_metrics, pass_sums
 from agents.training.schedules import Schedule, Shape
 from verifiers import InvalidArgumentError, check_types
+from verifiers.devices import float64_device
 
 TokenLoss = Callable[[Batch, TokenOutputs, Tensor], Mapping[str, Tensor]]
 """(micro-batch, the policy's outputs at its t tokens, advantages f64[b t]) -> named terms f[b t], whose sum is the loss."""
@@ -261,16 +262,16 @@ class Learner:
         first = micro_batch.first
         reads = self.critic is not None and self.critic.reads_policy
         outputs = contexts.read(self.policy, micro_batch, with_states=reads)
-        tail = micro_batch.positions_from(first)
+        wide = float64_device(self.policy.device)
+        tail = micro_batch.to(wide).positions_from(first)
         mask = tail.loss_mask
         # Outside the mask log-probabilities are meaningless and may be infinite, so they are replaced before the loss.
         outputs = dataclasses.replace(
             outputs,
-            logprobs=torch.where(mask, outputs.logprobs, 0.0),
-            entropy=torch.where(mask, outputs.entropy, 0.0),
+            logprobs=torch.where(mask, outputs.logprobs.to(wide), 0.0),
+            entropy=torch.where(mask, outputs.entropy.to(wide), 0.0),
         )
-        advantages = advantages[:, first:].to(mask.device)
-        scale = weights[:, first:].to(mask.device)
+        advantages, scale = advantages[:, first:].to(wide), weights[:, first:].to(wide)
         terms = {
             name: (torch.where(mask, term, 0.0).double() * scale).sum()
             for name, term in loss.terms(tail, outputs, advantages).items()
@@ -280,7 +281,7 @@ class Learner:
         sums = {f"loss/{name}": float(term.detach()) for name, term in terms.items()} if fits or len(terms) > 1 else {}
         if self.critic is not None and tail.value_targets is not None:
             values = contexts.values(self.critic, micro_batch, outputs.states)[:, :-1]
-            error = self._value_error(tail, values)
+            error = self._value_error(tail, values.to(wide))
             total = total + self.critic_config.value_coefficient * error.sum() / num_tokens
             sums["loss/value"] = float(error.detach().sum()) / num_tokens
         if total.requires_grad:
@@ -321,7 +322,9 @@ class Learner:
                     with torch.no_grad():
                         states = contexts.read_states(self.policy, micro_batch)
                 values = contexts.values(self.critic, micro_batch, states)[:, :-1]
-                error = self._value_error(micro_batch.positions_from(first), values).sum() / num_tokens
+                wide = float64_device(self.policy.device)
+                tail = micro_batch.to(wide).positions_from(first)
+                error = self._value_error(tail, values.to(wide)).sum() / num_tokens
                 error.backward()
                 total += float(error.detach())
             total = sum(sums["loss/value"] for sums in self._over_all_ranks([{"loss/value": total}]))

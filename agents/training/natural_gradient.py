@@ -207,5 +207,5 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
         # Both are -inf for illegal tokens, where the difference is undefined and the probability is 0.
         gap = torch.where(before > -torch.inf, before - after, 0.0)
         divergence = (before.exp() * gap).sum(-1)
-        total += float(divergence.double()[micro_batch.loss_mask[:, micro_batch.first :]].sum())
+        total += float(divergence[micro_batch.loss_mask[:, micro_batch.first :]].cpu().double().sum())
     return sum(active_ranks().gather(total)) / int(batch.loss_mask.sum())

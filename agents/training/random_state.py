@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 import torch
 
+from verifiers.devices import ACCELERATORS, device_module
+
 
 def random_state() -> dict[str, Any]:
     """The states of Python's, NumPy's and torch's own generators, as tensors and plain data.
 
-    Those of GPUs are omitted as long as nothing has used a GPU, since querying them would initialise every GPU.
+    Those of GPUs, by the type of device, are omitted as long as nothing has used a GPU, since querying them would initialise
+    every GPU.
     """
     _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
     return {
         "python": random.getstate(),
         "numpy": (torch.from_numpy(np.asarray(keys).astype(np.int64)), int(position), int(has_gauss), float(gauss)),
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+        **{name: _states(name) for name in ACCELERATORS},
     }
 
 
@@ -33,6 +36,16 @@ def set_random_state(state: dict[str, Any]) -> None:
     keys, position, has_gauss, gauss = state["numpy"]
     np.random.set_state(("MT19937", keys.numpy().astype(np.uint32), position, has_gauss, gauss))
     torch.set_rng_state(state["torch"])
-    here = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    for device, generator_state in enumerate(state["cuda"][:here]):
-        torch.cuda.set_rng_state(generator_state, device)
+    for name in ACCELERATORS:
+        module = device_module(name)
+        here = module.device_count() if module.is_available() else 0
+        for number, generator_state in enumerate(state.get(name, [])[:here]):
+            module.set_rng_state(generator_state, number)
+
+
+def _states(name: str) -> list[torch.Tensor]:
+    """The states of the generators of a type of devices, if it has been used."""
+    module = device_module(name)
+    if name == "mps":  # of which there is one, with nothing to initialise
+        return [module.get_rng_state()] if module.is_available() else []
+    return list(module.get_rng_state_all()) if module.is_initialized() else []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from verifiers._models import default_device, is_causal, load_config, load_pretrained, move_to_device, padded
+from verifiers._models import is_causal, load_config, load_pretrained, move_to_device, padded
 from verifiers.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class StepModel:
         name: A hub name or a folder.
         head: One of the above.
         labels: The two tokens of a `token_pair`, that of a right step first.
-        device: Where to run; by default the GPU if there is one. On the CPU the model computes in 32-bit floats.
+        device: Where to run, as for `verifiers.devices.choose_device`; by default the GPU if there is one. On the CPU the
+            model computes in 32-bit floats.
 
     Raises:
         InvalidArgumentError: If there is no such model, weights of the head are missing, it has another number of labels, or
@@ -50,7 +51,7 @@ class StepModel:
                 f"{str(name)!r} is a {type(self.model.config).__name__[: -len('Config')]} model, whose tokens attend to later "
                 "ones: the score of a step would depend on the steps after it"
             )
-        move_to_device(self.model, default_device(device))
+        move_to_device(self.model, device)
 
     def probabilities(self, texts: Sequence[list[int]], scored: Sequence[list[int]]) -> list[list[float]]:
         """Score texts of tokens at the indices in `scored`; one forward pass, in which no text depends on another."""

@@ -93,7 +93,8 @@ class ProcessRewardModelVerifier:
         tokenizer: A name, a folder or a tokenizer; by default the model's.
         batch_size: Most texts in one forward pass.
         max_tokens: Most tokens of a text; by default what the model's configuration and the tokenizer state.
-        device: Where to run; by default the GPU if there is one. On the CPU the model computes in 32-bit floats.
+        device: Where to run, as for `verifiers.devices.choose_device`; by default the GPU if there is one. On the CPU the
+            model computes in 32-bit floats.
 
     Raises:
         InvalidArgumentError: If a setting is missing or does not fit the others, the model or the tokenizer.

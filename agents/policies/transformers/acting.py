@@ -25,6 +25,7 @@ from agents.seeding import uniforms
 from agents.types import Action
 from rlvr_envs import Observation
 from verifiers import DivergedError, InvalidArgumentError
+from verifiers.devices import float64_device
 
 _LOGGER = logging.getLogger(__name__)
 _PROMPT_TOKENS_AT_ONCE = 2**16
@@ -222,6 +223,7 @@ class Actor:
     ) -> None:
         """Choose a token for each of some rows from their logits [r v], a few rows at once, and write it into the action."""
         size = max(1, LOGITS_AT_ONCE // self._lm.vocab_size)
+        logits = logits.to(float64_device(logits.device))
         for start in range(0, len(rows), size):
             some = rows[start : start + size]
             scores = logits[start : start + size, : self._lm.vocab_size]

@@ -21,6 +21,7 @@ from agents.policies.transformers.model_capabilities import (
 )
 from agents.policies.transformers.prefix_sharing import Costs
 from verifiers import InvalidArgumentError
+from verifiers.devices import device_module
 
 if TYPE_CHECKING:
     from agents.distributed.ranks import Sharding
@@ -165,5 +166,7 @@ def _vocab_size(module: Any, wanted: int | None) -> int:
 
 def _precision(module: Any) -> Literal["float32", "bfloat16"]:
     """bfloat16 for float32 weights on a GPU that supports it in hardware; otherwise the weights' own precision."""
-    capable = module.device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return "bfloat16" if capable and module.dtype is torch.float32 else "float32"
+    if module.dtype is not torch.float32 or module.device.type not in ("cuda", "xpu"):
+        return "float32"
+    capable = device_module(module.device.type).is_bf16_supported(including_emulation=False)
+    return "bfloat16" if capable else "float32"

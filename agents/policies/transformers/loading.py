@@ -19,6 +19,7 @@ from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from agents.files.integrity import check_checksums
 from agents.files.json_files import write_json
+from agents.policies.devices import policy_device
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.training.run import latest_checkpoint
@@ -251,24 +252,32 @@ def _tokenizer_of(folder: str | Path, wanted: object) -> Tokenizer:
 
 
 def load_policy(
-    name: str | Path, config: PolicyConfig | None = None, *, tokenizer: object = None, dtype: str = "auto"
+    name: str | Path,
+    config: PolicyConfig | None = None,
+    *,
+    tokenizer: object = None,
+    dtype: str = "auto",
+    device: str = "auto",
 ) -> tuple[CausalLMPolicy, Tokenizer]:
-    """Load a model and its tokenizer as a policy, on the GPU where there is one.
+    """Load a model and its tokenizer as a policy.
 
     Args:
         name: The folder of a model, a run or a checkpoint, or a hub name.
         config: Settings of the policy; `vocab_size` is set to that of the tokenizer.
         tokenizer: The tokenizer of a model without one of its own, as for `get_tokenizer`.
         dtype: As for `load_model`; use `"float32"` for training, since small updates vanish in half precision.
+        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU where there is one.
 
     Raises:
-        InvalidArgumentError: If the model or its tokenizer can't be loaded, or the two don't fit.
+        InvalidArgumentError: If the model or its tokenizer can't be loaded, the two don't fit, or the device is not available.
+        UnknownNameError: If there is no such device.
         CheckpointError: If the model is that of a damaged checkpoint; use an earlier one.
     """
     if not _is_name(name):
         raise InvalidArgumentError(
             f"a model must be the path of a folder or a name on the Hugging Face hub, got {name!r}"
         )
+    place = policy_device(device)
     folder = model_folder(name)
     if Path(folder).is_file():
         raise InvalidArgumentError(
@@ -282,8 +291,7 @@ def load_policy(
         raise
     chosen = _tokenizer_of(folder, tokenizer)
     _check_sizes(str(name), model, chosen)
-    if torch.cuda.is_available():
-        model = model.to("cuda")
+    model = model.to(place)
     config = dataclasses.replace(config or PolicyConfig(), vocab_size=chosen.vocab_size)
     return CausalLMPolicy(model, config), chosen
 

@@ -52,18 +52,16 @@ def add_lora(
         warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
         # It sets this right by itself for the transposed layers of GPT-2.
         warnings.filterwarnings("ignore", message="fan_in_fan_out is set to False")
-        with _seeded(model, seed):
+        with _seeded(seed):
             return get_peft_model(model, settings).eval()
 
 
 @contextmanager
-def _seeded(model: Any, seed: int) -> Iterator[None]:
-    """Within the block, seed the global generators that `peft` uses: the CPU's and those of the model's GPUs."""
-    gpus = sorted({weight.device.index for weight in model.parameters() if weight.device.type == "cuda"})
-    with torch.random.fork_rng(gpus):
-        # Not `torch.manual_seed`, which also seeds GPUs whose generators are not restored.
-        for generator in (torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in gpus)):
-            generator.manual_seed(seed % 2**63)
+def _seeded(seed: int) -> Iterator[None]:
+    """Within the block, seed the CPU's global generator, from which `peft` draws weights before it moves them to the model."""
+    with torch.random.fork_rng(devices=[]):
+        # Not `torch.manual_seed`, which also seeds GPUs, whose generators are not restored.
+        torch.default_generator.manual_seed(seed % 2**63)
         yield
 
 

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from verifiers import InvalidArgumentError
+from verifiers.devices import ACCELERATORS, device_module
 
 Checkpointing = Literal["auto", "on", "off"]
 
@@ -44,7 +45,7 @@ def checkpoints(
 
     On a CPU, where memory is plentiful and computation slow, `"auto"` never does.
     """
-    if choice != "auto" or model.device.type != "cuda":
+    if choice != "auto" or model.device.type not in ACCELERATORS:
         return choice == "on"
     needed = activation_bytes(model.config.get_text_config(), tokens, logits, value_bytes, masks=masks)
     return needed > _SHARE * _free_bytes(model.device)
@@ -57,7 +58,7 @@ def cacheable_tokens(model: Any, value_bytes: int) -> int | None:
         model: The model, whose config has the number of layers and the size of keys and values.
         value_bytes: 2 in half precision, otherwise 4.
     """
-    if model.device.type != "cuda":
+    if model.device.type not in ACCELERATORS:
         return None
     return int(_SHARE * _free_bytes(model.device)) // cache_bytes_per_token(model.config.get_text_config(), value_bytes)
 
@@ -72,8 +73,11 @@ def cache_bytes_per_token(config: Any, value_bytes: int) -> int:
 
 def _free_bytes(device: torch.device) -> int:
     """Free memory of a GPU, including unused memory reserved by torch."""
-    free, _ = torch.cuda.mem_get_info(device)
-    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+    module = device_module(device.type)
+    if device.type == "mps":  # a share of the CPU's memory
+        return int(module.recommended_max_memory() - module.current_allocated_memory())
+    free, _ = module.mem_get_info(device)
+    return int(free + module.memory_reserved(device) - module.memory_allocated(device))
 
 
 @contextlib.contextmanager

@@ -570,7 +570,7 @@ class VLLMPolicy:
         if self.legal_tokens is not None:
             mask = torch.from_numpy(self.legal_tokens.astype(bool)).to(tokens.device)
             legal = mask.expand(1, len(completion.tokens), -1)
-        logprobs = policy.forward(tokens, len(prompt), legal).logprobs[0].double().cpu().numpy()
+        logprobs = policy.forward(tokens, len(prompt), legal).logprobs[0].cpu().double().numpy()
         difference: NDArray[np.float64] = np.abs(logprobs - np.array(completion.logprobs))
         return difference
 

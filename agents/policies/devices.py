@@ -1,0 +1,42 @@
+"""The device of a policy: that of `verifiers.devices`, and with several processes one for each."""
+
+from __future__ import annotations
+
+import torch
+
+from agents.distributed.ranks import active_ranks
+from verifiers import InvalidArgumentError
+from verifiers.devices import choose_device, named_device
+
+
+def policy_device(device: str = "auto") -> torch.device:
+    """The device of this process's policy.
+
+    With several processes `cuda` and `xpu` are the GPU of the local rank, and `auto` takes no `mps`, of which there is one.
+
+    Args:
+        device: As for `verifiers.devices.choose_device`.
+
+    Raises:
+        UnknownNameError: If there is no such device.
+        InvalidArgumentError: If it is not available here, or can't be that of several processes.
+    """
+    chosen, several = choose_device(device), active_ranks().size > 1
+    if several and chosen.type == "mps" and named_device(device) is None:
+        return torch.device("cpu")
+    if several and (chosen.type == "mps" or chosen.index is not None):
+        raise InvalidArgumentError(
+            f"device={str(chosen)!r} is one device, and there are {active_ranks().size} processes: name its type alone, as in "
+            "'cuda', of which each process takes one, or 'cpu'"
+        )
+    return chosen
+
+
+def perceptron_device() -> torch.device:
+    """The device of a multilayer perceptron: the CPU, which is the fastest for so few weights, unless another is named.
+
+    Raises:
+        UnknownNameError: If `RLVR_DEVICE` names no device.
+        InvalidArgumentError: If its device is not available here.
+    """
+    return torch.device("cpu") if named_device() is None else policy_device()

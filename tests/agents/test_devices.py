@@ -1,0 +1,488 @@
+"""Which device models are on, and that nothing of theirs stays behind: agents on a simulated GPU do what they do on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from agents import (
+    CausalLMPolicy,
+    LearnerConfig,
+    MLPPolicy,
+    PolicyConfig,
+    PreferencePair,
+    RewardModelConfig,
+    add_lora,
+    evaluate,
+    load_policy,
+    make_batch,
+    new_reward_model,
+    rollout,
+    save_model,
+    tiny_model,
+    train_reward_model,
+)
+from agents.algorithms.a2c import A2C, A2CConfig
+from agents.commands.main import _COMMANDS, REFUSED, _load, main
+from agents.commands.train import AGENT_COMMANDS
+from agents.distributed import processes
+from agents.experiments.supervised import SupervisedConfig, train_supervised
+from agents.files.hardware import hardware
+from agents.policies import devices
+from agents.policies.transformers.memory import cacheable_tokens
+from agents.rollouts.problem_order import episodes_of_step
+from agents.search import Beam
+from agents.training.batch_passes import token_logprobs
+from agents.training.random_state import random_state, set_random_state
+from rlvr_envs import CharTokenizer
+from tests.agents.agent_cases import (
+    CASES,
+    all_weights,
+    make_agent,
+    playing_policy,
+    some_batch,
+    sort_env,
+    timeless,
+)
+from tests.agents.corridor import corridor
+from tests.agents.trajectories import tiny_policy
+from tests.simulated_device import simulated_device
+from verifiers import InvalidArgumentError, Problem, UnknownNameError
+from verifiers.devices import VARIABLE, available_devices, choose_device, named_device, using_device
+
+DEVICES = ("cuda", "mps")
+"""That with all types of numbers, and that without float64."""
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests are the same on a machine with a GPU, and where the variable is set."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    for name in ("cuda", "xpu", "mps"):
+        monkeypatch.setattr(torch.get_device_module(name), "is_available", lambda: False)
+
+
+def on_both(work: Callable[[str], Any], name: str = "cuda") -> tuple[Any, Any]:
+    """What some work gives on the CPU, and what it gives on the device."""
+    expected = work("cpu")
+    with simulated_device(name):
+        return expected, tree_map(on_host, work(name))
+
+
+def on_host(value: Any) -> Any:
+    return value.detach().cpu() if isinstance(value, Tensor) else value
+
+
+def assert_same(expected: Any, actual: Any) -> None:
+    """Check tensors, arrays and numbers for equality to the last bit, where NaN equals NaN."""
+    if isinstance(expected, Mapping):
+        assert expected.keys() == actual.keys()
+        expected, actual = list(expected.values()), list(actual.values())
+    if isinstance(expected, list | tuple):
+        assert len(expected) == len(actual)
+        for one, other in zip(expected, actual, strict=True):
+            assert_same(one, other)
+        return
+    np.testing.assert_array_equal(on_host(expected), on_host(actual))
+
+
+# Acting and scoring
+
+SAMPLING: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "cut off": {"temperature": 0.8, "top_p": 0.9, "top_k": 12, "min_p": 0.01},
+    "greedy": {"temperature": 0.0},
+    "little memory": {"max_cached_tokens": 40},
+    "slow": {"fast": False},
+}
+
+
+def moved_policy(device: str, policy: CausalLMPolicy, **settings: Any) -> CausalLMPolicy:
+    return CausalLMPolicy(policy.model.to(device), PolicyConfig(**settings))
+
+
+@pytest.mark.parametrize(
+    ("case", "legal", "name"),
+    [*((case, False, "cuda") for case in SAMPLING), *(("cut off", True, name) for name in DEVICES)],
+)
+def test_sampling_chooses_the_same_tokens(case: str, legal: bool, name: str) -> None:
+    def work(device: str) -> list[Any]:
+        env = corridor(4) if legal else sort_env("grpo")
+        policy = moved_policy(device, playing_policy(env), **SAMPLING[case])
+        played = rollout(env, policy, episodes_of_step(env, 0, 2, 4, 0))
+        return [(one.tokens, one.logprobs) for one in played]
+
+    assert_same(*on_both(work, name))
+
+
+@functools.cache
+def played_trajectories() -> list[Any]:
+    return some_batch(tiny_policy())
+
+
+@pytest.mark.parametrize("settings", [{}, {"fast": False}, {"checkpointing": "on"}, {"temperature": 0.7}])
+def test_scoring_gives_the_same_log_probabilities_and_gradients(settings: dict[str, Any]) -> None:
+    def work(device: str) -> list[Any]:
+        policy = moved_policy(device, tiny_policy(), **settings)
+        batch = make_batch(played_trajectories())
+        outputs = policy.read(batch.to(policy.device), with_states=True)
+        (outputs.logprobs.sum() + outputs.entropy.sum()).backward()
+        gradients = [parameter.grad for parameter in policy.parameters()]
+        return [token_logprobs(policy, batch, 4), outputs.states, *gradients]
+
+    assert_same(*on_both(work))
+
+
+# Learning
+
+
+def placed(agent: Any, device: str) -> Any:
+    """Check that all weights are on the device, and return the agent."""
+    models = [agent.policy.model, *([] if agent.critic is None else [agent.critic])]
+    assert {weight.device.type for model in models for weight in model.parameters()} == {device}
+    return agent
+
+
+def learned(case: str, device: str, *, lora: bool = False) -> list[Any]:
+    """The metrics of an agent's two updates, and its weights after them."""
+    model = tiny_policy().model.to(device)
+    policy = CausalLMPolicy(add_lora(model, rank=2, seed=3) if lora else model)
+    agent = placed(make_agent(case, policy, learner={"micro_batch_size": 12}), device)
+    for group in agent.learner.optimizer.param_groups:
+        group["fused"] = False  # a kernel that only the CPU has, which rounds otherwise
+    metrics = [timeless(agent.update(played_trajectories())) for _ in range(2)]
+    return [metrics, all_weights(agent)]
+
+
+USUAL = ("reinforce/value", "grpo/kl", "dapo/overlong", "ppo/separate", "a2c/n-step", "dpo")
+"""The cases that are always run: together they have a critic, a reference, pairs, and every kind of advantages."""
+ELSEWHERE = ("trpo", "npg", "vineppo")
+"""Cases that are not run: `torch.func` can't take tensors like the simulated ones; VinePPO plays, as below."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*USUAL, *(pytest.param(case, marks=pytest.mark.long) for case in CASES if case not in (*USUAL, *ELSEWHERE))],
+)
+def test_every_agent_learns_the_same(case: str) -> None:
+    assert_same(*on_both(lambda device: learned(case, device)))
+
+
+@pytest.mark.parametrize("case", ["grpo/kl", "ppo/separate", "dpo"])
+def test_agents_learn_the_same_without_float64(case: str) -> None:
+    assert_same(*on_both(lambda device: learned(case, device), "mps"))
+
+
+def test_adapters_learn_the_same() -> None:
+    pytest.importorskip("peft")
+    assert_same(*on_both(lambda device: learned("grpo/kl", device, lora=True)))
+
+
+@pytest.mark.parametrize("case", ["grpo/kl", "vineppo"])
+def test_a_step_from_playing_to_the_weights_is_the_same(case: str) -> None:
+    def work(device: str) -> list[Any]:
+        env = sort_env("grpo")
+        agent = make_agent(case, moved_policy(device, playing_policy(env)), problems_per_step=2)
+        agent.learn(env, steps=1)
+        return [weight.detach().cpu() for weight in agent.policy.parameters()]
+
+    for one, other in zip(*on_both(work), strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_supervised_learning_is_the_same(name: str) -> None:
+    def work(device: str) -> list[Any]:
+        env, losses = sort_env("grpo"), []
+        policy = moved_policy(device, playing_policy(env))
+        config = SupervisedConfig(steps=2, batch_size=4, learner=LearnerConfig(learning_rate=1e-3))
+        train_supervised(policy, env.streams, config, on_step=lambda step, loss: losses.append(loss))
+        return losses
+
+    expected, actual = on_both(work, name)
+    assert actual == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_multilayer_perceptron_learns_the_same(name: str) -> None:
+    import gymnasium
+
+    def work(device: str) -> list[Any]:
+        env = gymnasium.make_vec(
+            "CartPole-v1", 2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": "Disabled"}
+        )
+        policy = MLPPolicy.for_env(env, hidden=(8,))
+        policy.model.to(device)
+        agent = placed(A2C(policy, A2CConfig.for_control(problems_per_step=2).for_model(policy.model)), device)
+        agent.learn(env, steps=1)
+        return [all_weights(agent).detach().cpu()]
+
+    (expected,), (actual,) = on_both(work, name)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6)
+
+
+PAIRS = [PreferencePair("1=", "1", "2"), PreferencePair("2=", "2", "3"), PreferencePair("3=", "33", "4")]
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_reward_model_learns_and_scores_the_same(name: str) -> None:
+    def work(device: str) -> list[Any]:
+        made = new_reward_model("tiny", device=device)
+        assert made.model.device.type == device
+        problems = [Problem("p", "1=", None)] * 3
+        before = [verdict.score for verdict in made.verifier().verify_batch(["1", "23", "4"], problems)]
+        config = RewardModelConfig(epochs=1, batch_size=3, learner=LearnerConfig(learning_rate=1e-3))
+        losses: list[float] = []
+        train_reward_model(made, PAIRS, config, on_step=lambda step, loss: losses.append(loss))
+        return [before, losses]
+
+    assert_same(*on_both(work, name))
+
+
+# Evaluating and saving
+
+
+@pytest.mark.parametrize("search", [None, Beam(width=2)])
+def test_evaluations_are_the_same(search: Any) -> None:
+    def work(device: str) -> Any:
+        env = sort_env("grpo")
+        return evaluate(env, moved_policy(device, playing_policy(env)), problems=3, search=search).score
+
+    assert_same(*on_both(work))
+
+
+def test_a_checkpoint_of_the_device_goes_on_on_the_cpu(tmp_path: Path) -> None:
+    batch = played_trajectories()
+    with simulated_device():
+        agent = make_agent("ppo/separate", moved_policy("cuda", tiny_policy()))
+        agent.update(batch)
+        agent.save(tmp_path / "saved")
+        agent.update(batch)
+        expected = all_weights(agent).detach().cpu()
+    resumed = make_agent("ppo/separate")
+    resumed.load(tmp_path / "saved")
+    resumed.update(batch)
+    np.testing.assert_allclose(all_weights(resumed).detach(), expected, rtol=0, atol=1e-6)
+
+
+def test_a_checkpoint_of_the_cpu_goes_on_on_the_device(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    batch = played_trajectories()
+
+    def adapted(device: str) -> Any:
+        return make_agent("grpo/kl", CausalLMPolicy(add_lora(tiny_policy().model.to(device), rank=2)))
+
+    agent = adapted("cpu")
+    agent.update(batch)
+    agent.save(tmp_path / "saved")
+    agent.update(batch)
+    with simulated_device():
+        resumed = adapted("cuda")
+        resumed.load(tmp_path / "saved")
+        resumed.update(batch)
+        actual = all_weights(resumed).detach().cpu()
+    np.testing.assert_allclose(actual, all_weights(agent).detach(), rtol=0, atol=1e-6)
+
+
+def test_the_states_of_generators_are_kept() -> None:
+    with simulated_device():
+        torch.cuda.set_rng_state(torch.arange(16, dtype=torch.uint8))
+        state = random_state()
+        torch.cuda.set_rng_state(torch.zeros(16, dtype=torch.uint8))
+        set_random_state(state)
+        assert torch.equal(torch.cuda.get_rng_state(), torch.arange(16, dtype=torch.uint8))
+    set_random_state(
+        {name: value for name, value in state.items() if name not in ("xpu", "mps")}
+    )  # of an earlier version
+
+
+@pytest.mark.parametrize("name", ["cuda", "xpu", "mps"])
+def test_memory_and_names_of_each_device(name: str) -> None:
+    model = tiny_model(8, layers=1, hidden_size=8, heads=1, intermediate_size=8)
+    with simulated_device(name), mock.patch("torch.backends.mps.get_name", return_value="simulated mps"):
+        assert hardware()["gpus"] == [f"simulated {name}"]
+        rows = cacheable_tokens(model.to(name), 4)
+        assert rows is not None
+        assert rows > 0
+    assert hardware()["gpus"] == []
+
+
+def test_precision_of_each_device() -> None:
+    for name, precision in (("cuda", "bfloat16"), ("xpu", "bfloat16"), ("mps", "float32")):
+        with simulated_device(name):
+            module = torch.get_device_module(name)
+            capable: Any = contextlib.nullcontext()
+            if name != "mps":
+                capable = mock.patch.object(module, "is_bf16_supported", return_value=True)
+            with capable:
+                assert CausalLMPolicy(tiny_policy().model.to(name)).precision == precision
+
+
+# Choosing
+
+
+def test_auto_is_the_first_that_is_available() -> None:
+    assert (choose_device(), choose_device("auto"), named_device()) == (torch.device("cpu"), torch.device("cpu"), None)
+    with simulated_device("mps"):
+        assert choose_device() == torch.device("mps")
+        with simulated_device("cuda"):
+            assert available_devices() == ("cuda", "mps", "cpu")
+            assert choose_device("auto") == torch.device("cuda")
+            assert choose_device("mps") == torch.device("mps")
+            assert choose_device("cuda:0") == torch.device("cuda", 0)
+            assert choose_device("cpu") == torch.device("cpu")
+
+
+def test_the_variable_names_the_device_of_those_that_name_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    with simulated_device():
+        with using_device("cpu"):
+            assert (choose_device(), choose_device("cuda")) == (torch.device("cpu"), torch.device("cuda"))
+            assert devices.perceptron_device() == torch.device("cpu")
+        assert devices.perceptron_device() == torch.device("cpu")
+        monkeypatch.setenv(VARIABLE, "cuda:0")
+        assert choose_device("auto") == devices.perceptron_device() == torch.device("cuda", 0)
+        with using_device("auto"):
+            assert choose_device() == torch.device("cuda", 0)
+
+
+@pytest.mark.parametrize(
+    ("device", "error", "message"),
+    [
+        ("gpu", UnknownNameError, "unknown device 'gpu'"),
+        ("cuda:x", UnknownNameError, "unknown device 'cuda:x'"),
+        ("", UnknownNameError, "unknown device ''"),
+        (3, UnknownNameError, "unknown device 3"),
+        ("cuda", InvalidArgumentError, r"device='cuda': .* CUDA; available here: cpu$"),
+        ("xpu:1", InvalidArgumentError, r"device='xpu:1': .* XPU; available here: cpu$"),
+        ("mps", InvalidArgumentError, r"device='mps': .* MPS; available here: cpu$"),
+        ("cpu:1", InvalidArgumentError, "device='cpu:1': torch finds only cpu:0 here"),
+        (torch.device("cuda"), InvalidArgumentError, "available here: cpu$"),
+    ],
+)
+def test_a_device_that_is_not_here_is_refused(device: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        choose_device(device)
+
+
+def test_the_number_of_a_device_is_checked() -> None:
+    with simulated_device(), pytest.raises(InvalidArgumentError, match="torch finds only cuda:0 here"):
+        choose_device("cuda:1")
+
+
+def test_the_reason_depends_on_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(torch.version, "hip", None)
+    with pytest.raises(InvalidArgumentError, match="this build of torch has no CUDA"):
+        choose_device("cuda")
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    with pytest.raises(InvalidArgumentError, match="torch finds no device of CUDA"):
+        choose_device("cuda")
+
+
+def test_a_device_is_checked_before_a_model_is_looked_for() -> None:
+    with pytest.raises(InvalidArgumentError, match="available here"):
+        load_policy("no/such/model", device="cuda")
+
+
+def test_models_of_python_are_loaded_to_the_device(tmp_path: Path) -> None:
+    model = tiny_model(8, layers=1, hidden_size=8, heads=1, intermediate_size=8)
+    save_model(tmp_path / "model", model, CharTokenizer("abcdefg"))
+    with simulated_device():
+        assert load_policy(tmp_path / "model")[0].device.type == "cuda"
+        assert load_policy(tmp_path / "model", device="cpu")[0].device.type == "cpu"
+
+
+# Several processes
+
+
+@contextlib.contextmanager
+def ranks(size: int) -> Iterator[None]:
+    with mock.patch.object(devices, "active_ranks", return_value=mock.Mock(size=size)):
+        yield
+
+
+def test_each_of_several_processes_has_a_device_of_its_own() -> None:
+    with ranks(2):
+        with simulated_device():
+            assert devices.policy_device() == devices.policy_device("cuda") == torch.device("cuda")
+            with pytest.raises(InvalidArgumentError, match="'cuda:0' is one device, and there are 2 processes"):
+                devices.policy_device("cuda:0")
+        with simulated_device("mps"):
+            assert devices.policy_device() == torch.device("cpu")
+            with pytest.raises(InvalidArgumentError, match="'mps' is one device, and there are 2 processes"):
+                devices.policy_device("mps")
+
+
+def test_backends_of_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert processes._backends(1, None) == processes._backends(1, "cuda") == "gloo"
+    for name, library in (("cuda", "nccl"), ("xpu", "xccl")):
+        with simulated_device(name):
+            module, used = torch.get_device_module(name), mock.Mock()
+            monkeypatch.setattr(module, "set_device", used)
+            assert processes._backends(1, "auto") == f"cpu:gloo,{name}:gloo", "two ranks share one"
+            monkeypatch.setattr(module, "device_count", lambda: 2)
+            assert processes._backends(1, "auto") == processes._backends(1, name) == f"cpu:gloo,{name}:{library}"
+            assert used.call_args_list[-1] == mock.call(1)
+            used.reset_mock()
+            assert processes._backends(1, "cpu") == processes._backends(1, "gpu") == "gloo"
+            used.assert_not_called()
+
+
+# Commands
+
+WITH_DEVICE = {
+    *("train", "sft", "train-rm", "rlhf", "eval", "play", "bench", "demo"),
+    *("verify", "grade", "rescore", "serve-verifier", "audit-verifier"),
+}
+"""The commands that load models, those of verifiers included."""
+
+
+def exit_code(arguments: list[str]) -> Any:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    return stopped.value.code
+
+
+def test_every_command_that_loads_models_has_the_option() -> None:
+    classes = {name: _load(entry.home, "rlvr") for name, entry in _COMMANDS.items() if name not in ("train", "data")}
+    classes["train"] = AGENT_COMMANDS.load("grpo")
+    assert {name for name, cls in classes.items() if "device" in cls.__dataclass_fields__} == WITH_DEVICE
+
+
+def test_a_run_on_the_device_is_recorded_and_goes_on_on_the_cpu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = sort_env("grpo")
+    save_model(tmp_path / "model", playing_policy(env).model, env.streams.rules.tokenizer)
+    folder = tmp_path / "run"
+    command = ["train", "grpo", "--env=Sort", f"--model={tmp_path / 'model'}", "--env-args", "max_new_tokens=2"]
+    command += ["--problems-per-step=1", "--group-size=2", f"--run-folder={folder}", "--loggers", "--keep=1"]
+    with simulated_device():
+        assert exit_code([*command, "--steps=1", "--device=cuda"]) == 0
+    assert "computing on cuda:0 (simulated cuda); set --device to change it" in capsys.readouterr().out
+    assert json.loads((folder / "config.json").read_text())["device"] == "cuda"
+    assert exit_code([*command, "--steps=2", "--device=cpu", "--resume"]) == 0
+    said = capsys.readouterr()
+    assert "continuing after step 1" in said.out
+    assert "computing on" not in said.out
+
+
+def test_a_device_that_is_not_here_ends_a_command_at_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    sft = ["sft", "--env=Sort", f"--out={tmp_path / 'model'}", "--model=no/such/model"]
+    assert exit_code([*sft, "--device=cuda"]) == REFUSED
+    assert "error: --device cuda: " in capsys.readouterr().err
+    assert exit_code([*sft, "--device", "gpu"]) == REFUSED
+    assert "unknown device 'gpu'" in capsys.readouterr().err
