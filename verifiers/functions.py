@@ -3,7 +3,7 @@
 | parameter | value |
 |---|---|
 | the only one named `completion`, `solution_str`, `response` or `prediction`, else the first positional one | the completion |
-| `reference`, `answer`, `gold`, `ground_truth`, `target`, `solution` | the problem's reference |
+| `reference`, `answer`, `gold`, `ground_truth`, `target`, `solution` | the reference; its field of this name, if it has one |
 | `problem`, or annotated as a `Problem` | the problem |
 | `prompt`, `question` | the prompt as text |
 | `metadata`, `extra_info` | the problem's metadata |
@@ -19,6 +19,7 @@ The function returns a `Verdict`, a bool, a number, or a mapping with a `score`;
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -26,36 +27,13 @@ import logging
 import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
-from inspect import Parameter
 from typing import Any, cast
 
-from verifiers.errors import (
-    InvalidArgumentError,
-    UnreadableReferenceError,
-    VerifierContractError,
-    unknown_argument,
-    unknown_name,
-)
+from verifiers.conventions import Convention, arguments_of, read_convention
+from verifiers.errors import UnreadableReferenceError, VerifierContractError
 from verifiers.types import AnswerVerifier, BatchVerifier, Outcome, Problem, Verdict, Verifier
 
 _LOGGER = logging.getLogger(__name__)
-
-COMPLETION, REFERENCE, PROBLEM = "completion", "reference", "problem"
-_COMPLETION_NAMES = (COMPLETION, "solution_str", "response", "prediction")
-_REFERENCE_NAMES = (REFERENCE, "answer", "gold", "ground_truth", "target", "solution")
-_EITHER = ("answer", "solution")
-"""Names that a first parameter may have although it gets the completion."""
-_ROLES = {
-    **dict.fromkeys(_COMPLETION_NAMES, COMPLETION),
-    **dict.fromkeys(_REFERENCE_NAMES, REFERENCE),
-    **dict.fromkeys(("prompt", "question"), "prompt"),
-    **{name: name for name in (PROBLEM, "metadata", "extra_info", "data_source")},
-}
-_COLUMN = "column"
-_BATCHES = ("list[", "List[", "Sequence[", "typing.List[", "typing.Sequence[", "collections.abc.Sequence[")
-_POSITIONAL_ONLY = (Parameter.POSITIONAL_ONLY,)
-_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
 """What functions raise that expect a list of messages and get a text."""
 
@@ -73,186 +51,6 @@ ANSWER_FORMATS = (
     f"The answer is {ANSWER}.",
 )
 """How a completion may present an answer, tried in this order on functions that accept no gold completion."""
-
-
-@dataclass(frozen=True)
-class Convention:
-    """How a function is called."""
-
-    function: str
-    """The function's name."""
-    roles: Mapping[str, str]
-    """What each parameter gets; parameters with a constant are left out."""
-    constants: Mapping[str, object] = field(default_factory=dict)
-    """The values of parameters that were given to `make`."""
-    defaults: Mapping[str, object] = field(default_factory=dict)
-    """What the optional parameters are where a problem does not have their column."""
-    positional: tuple[str, ...] = ()
-    """Parameters that can't be named in a call."""
-    batched: bool = False
-    takes_rest: bool = False
-    """Whether `**kwargs` gets everything by name."""
-    messages: bool = False
-    """Whether completions are lists of one message."""
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the function has the form of a verifier of this package: `(completion, problem)`."""
-        return list(self.roles.values()) == [COMPLETION, PROBLEM] and not self.constants and not self.batched
-
-    @property
-    def takes_reference(self) -> bool:
-        """Whether a parameter certainly gets the reference."""
-        return REFERENCE in self.roles.values()
-
-    def __str__(self) -> str:
-        shown = [self._said_role(name, role) for name, role in self.roles.items()]
-        shown += [f"{name}={value!r}" for name, value in self.constants.items()]
-        shown += ["**columns"] if self.takes_rest else []
-        kind = "a list of messages each" if self.messages else "texts"
-        return f"{self.function}({', '.join(shown)})" + (f", in batches, with {kind}" if self.batched else "")
-
-    def _said_role(self, name: str, role: str) -> str:
-        if role != _COLUMN:
-            return name if _singular(name) == role else f"{name}={role}"
-        return f"{name}=column" + (f" or {self.defaults[name]!r}" if name in self.defaults else "")
-
-
-def read_convention(function: Callable[..., object], settled: Mapping[str, object]) -> Convention:
-    """Decide from a function's parameters how it is called.
-
-    Args:
-        function: Any callable object.
-        settled: `completion` and `reference` name the parameters that get them; any other item is the value of the parameter
-            of its name.
-
-    Raises:
-        VerifierContractError: If no parameter, or more than one, claims the completion or the reference.
-        UnknownNameError: If `settled` names a parameter that does not exist.
-        UnknownArgumentError: If `settled` has a value for one that does not exist.
-    """
-    plain = function.func if isinstance(function, functools.partial) else function
-    name = getattr(plain, "__qualname__", type(plain).__qualname__)
-    own = Convention(name, {COMPLETION: COMPLETION, PROBLEM: PROBLEM})
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # some functions written in C have no signature
-        return own
-    kinds = [parameter.kind for parameter in parameters]
-    if Parameter.VAR_POSITIONAL in kinds and sum(kind in _POSITIONAL for kind in kinds) < 2 and not settled:
-        return own
-    named = {parameter.name: parameter for parameter in parameters if parameter.kind in _NAMED}
-    return _Reading(name, named, settled, Parameter.VAR_KEYWORD in kinds).convention()
-
-
-_NAMED = (*_POSITIONAL, Parameter.KEYWORD_ONLY)
-
-
-class _Reading:
-    """One function's parameters, on the way to a convention."""
-
-    def __init__(
-        self, name: str, parameters: Mapping[str, Parameter], settled: Mapping[str, object], takes_rest: bool
-    ) -> None:
-        self._name = name
-        self._parameters = parameters
-        self._rest = takes_rest
-        self._explicit = {role: str(settled[role]) for role in (COMPLETION, REFERENCE) if role in settled}
-        for role, parameter in self._explicit.items():
-            if parameter not in parameters:
-                raise unknown_name(f"parameter of {name} for {role}=", parameter, list(parameters))
-        self._constants = {key: value for key, value in settled.items() if key not in self._explicit}
-        for key in self._constants:
-            if key not in parameters:
-                raise unknown_argument(f"the function {name}", key, [*parameters, COMPLETION, REFERENCE])
-
-    def convention(self) -> Convention:
-        completion = self._completion()
-        batched = self._is_batched(completion)
-        roles = {completion: COMPLETION}
-        claims: list[str] = []
-        for parameter in self._parameters.values():
-            if parameter.name == completion or parameter.name in self._constants:
-                continue
-            role = PROBLEM if _is_problem(parameter) else _ROLES.get(_singular(parameter.name), _COLUMN)
-            roles[parameter.name] = role
-            claims += [parameter.name] if role == REFERENCE else []
-        for name in {*claims} - {reference := self._reference(claims)}:
-            roles[name] = _COLUMN
-        if reference is not None:
-            roles[reference] = REFERENCE
-        self._check(roles)
-        ordered = {name: roles[name] for name in self._parameters if name in roles}
-        return Convention(
-            function=self._name,
-            roles=ordered,
-            constants=self._constants,
-            defaults={name: self._parameters[name].default for name in ordered if not self._is_required(name)},
-            positional=tuple(name for name in self._parameters if self._parameters[name].kind in _POSITIONAL_ONLY),
-            batched=batched,
-            takes_rest=self._rest and (batched or reference is None),
-            messages=batched and "dict" in str(self._parameters[completion].annotation),
-        )
-
-    def _is_required(self, name: str) -> bool:
-        return self._parameters[name].default is Parameter.empty
-
-    def _completion(self) -> str:
-        if COMPLETION in self._explicit:
-            return self._explicit[COMPLETION]
-        free = [parameter for parameter in self._parameters.values() if parameter.name not in self._constants]
-        claims = [parameter.name for parameter in free if _singular(parameter.name) in _COMPLETION_NAMES]
-        if not claims:
-            first = next((parameter.name for parameter in free if parameter.kind in _POSITIONAL), None)
-            other = _ROLES.get(_singular(first or ""))
-            if first is not None and (other is None or _singular(first) in _EITHER):
-                return first
-        if len(claims) != 1:
-            raise self._refused(COMPLETION, claims)
-        return claims[0]
-
-    def _reference(self, claims: list[str]) -> str | None:
-        if REFERENCE in self._explicit:
-            return self._explicit[REFERENCE]
-        claims = [name for name in claims if self._is_required(name)] or claims
-        if len(claims) > 1:
-            raise self._refused(REFERENCE, claims)
-        return claims[0] if claims else None
-
-    def _check(self, roles: Mapping[str, str]) -> None:
-        """Refuse a function that takes what may be the reference under a name that says nothing."""
-        unknown = [name for name, role in roles.items() if role == _COLUMN and self._is_required(name)]
-        if unknown and not {REFERENCE, PROBLEM} & {*roles.values()}:
-            raise self._refused(REFERENCE, [], unknown)
-
-    def _is_batched(self, completion: str) -> bool:
-        plural = _singular(completion) in _COMPLETION_NAMES and completion not in _COMPLETION_NAMES
-        return plural or str(self._parameters[completion].annotation).startswith(_BATCHES)
-
-    def _refused(self, role: str, claims: Sequence[str], unknown: Sequence[str] = ()) -> VerifierContractError:
-        names = _COMPLETION_NAMES if role == COMPLETION else _REFERENCE_NAMES
-        found = f"{' and '.join(claims)} claim" if claims else "no parameter claims"
-        if unknown:
-            found = f"nothing is known of {' and '.join(unknown)}, and no parameter claims"
-        free = [name for name in self._parameters if _singular(name) not in _ROLES]
-        example = (*unknown, *claims, *free, "text")[0]
-        signature = ", ".join([*self._parameters, *(["**kwargs"] if self._rest else [])])
-        return VerifierContractError(
-            f"can't tell how to call {self._name}({signature}): {found} the {role}. It goes to the parameter named "
-            f"{', '.join(names[:-1])} or {names[-1]}; say which one it is with {role}={example!r} (--verifier-args "
-            f"{role}={example}), or take (completion, problem). A function that returns a verifier is marked with "
-            "@verifiers.factory"
-        )
-
-
-def _singular(name: str) -> str:
-    return name[:-1] if name[:-1] in _ROLES and name.endswith("s") else name
-
-
-def _is_problem(parameter: Parameter) -> bool:
-    annotation = parameter.annotation
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return annotation is Problem or text.rpartition(".")[2] == Problem.__name__
 
 
 class FunctionVerifier:
@@ -286,6 +84,12 @@ class FunctionVerifier:
             return self._judged([completion], [problem])[0]
         return as_verdict(self._called(self.convention, [completion], [problem]), self._function)
 
+    def say_convention(self) -> None:
+        """Say in the log how the function is called, once for each function."""
+        if not self.convention.is_own:
+            plain = self._function.func if isinstance(self._function, functools.partial) else self._function
+            _say(getattr(plain, "__module__", ""), str(self.convention))
+
     def _judged(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Call a function that takes batches.
 
@@ -296,6 +100,7 @@ class FunctionVerifier:
         except _NOT_FOR_TEXTS:
             if self.convention.messages or (values := self._called_with_messages(completions, problems)) is None:
                 raise
+        self.say_convention()
         return as_verdicts(values, self._function, len(problems), none=_not_judged(self._function))
 
     def _called_with_messages(self, completions: Sequence[str], problems: Sequence[Problem]) -> object | None:
@@ -308,89 +113,17 @@ class FunctionVerifier:
         return values
 
     def _called(self, convention: Convention, completions: Sequence[str], problems: Sequence[Problem]) -> object:
-        positional, named = _arguments(convention, completions, problems)
+        positional, named = arguments_of(convention, completions, problems)
         return self._function(*positional, **named)
+
+    def exchanged(self) -> FunctionVerifier:
+        """The same function with completion and reference exchanged."""
+        other = copy.copy(self)
+        other.convention = self.convention.exchanged()
+        return other
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._function!r})"
-
-
-def _arguments(
-    convention: Convention, completions: Sequence[str], problems: Sequence[Problem]
-) -> tuple[list[Any], dict[str, Any]]:
-    """The positional and the named arguments of one call."""
-    if convention.is_own:
-        return [completions[0], problems[0]], {}
-    values = _everything(convention, completions, problems) if convention.takes_rest else {}
-    for name, role in convention.roles.items():
-        if role != _COLUMN or name not in convention.defaults or any(name in problem.metadata for problem in problems):
-            values[name] = _values(convention, name, role, completions, problems)
-    named = {name: value if convention.batched else value[0] for name, value in values.items()}
-    named.update(convention.constants)
-    return [named.pop(name) for name in convention.positional if name in named], named
-
-
-def _values(
-    convention: Convention, name: str, role: str, completions: Sequence[str], problems: Sequence[Problem]
-) -> list[Any]:
-    """What a parameter gets for each problem."""
-    if role == COMPLETION:
-        return [_message("assistant", text) if convention.messages else text for text in completions]
-    if role == "prompt" and convention.messages:
-        return [_messages(problem) for problem in problems]
-    if role == _COLUMN:
-        return [_column(convention, name, problem) for problem in problems]
-    return [_VALUES[role](problem) for problem in problems]
-
-
-def _column(convention: Convention, name: str, problem: Problem) -> object:
-    if name in problem.metadata:
-        return problem.metadata[name]
-    if name in convention.defaults:
-        return convention.defaults[name]
-    raise InvalidArgumentError(
-        f"{convention} takes the column {name!r}, which problem {problem.id!r} does not have; its columns: "
-        f"{', '.join(map(str, problem.metadata)) or 'none'}"
-    )
-
-
-def _everything(
-    convention: Convention, completions: Sequence[str], problems: Sequence[Problem]
-) -> dict[str, list[Any]]:
-    """What `**kwargs` gets: the columns, and under all of its names whatever no parameter takes."""
-    columns = {str(name) for problem in problems for name in problem.metadata}
-    rest = {name: [problem.metadata.get(name) for problem in problems] for name in columns}
-    free = {
-        name: role for name, role in {**_ROLES, "prompts": "prompt"}.items() if role not in convention.roles.values()
-    }
-    return rest | {name: _values(convention, name, role, completions, problems) for name, role in free.items()}
-
-
-_VALUES: dict[str, Callable[[Problem], object]] = {
-    REFERENCE: lambda problem: problem.reference,
-    PROBLEM: lambda problem: problem,
-    "prompt": lambda problem: _text(problem),
-    "metadata": lambda problem: dict(problem.metadata),
-    "extra_info": lambda problem: dict(problem.metadata),
-    "data_source": lambda problem: str(problem.metadata.get("data_source", problem.id.partition("/")[0])),
-}
-
-
-def _text(problem: Problem) -> str:
-    """The prompt as one text."""
-    prompt = problem.prompt
-    return prompt if isinstance(prompt, str) else "\n".join(message.content for message in prompt)
-
-
-def _messages(problem: Problem) -> list[dict[str, str]]:
-    prompt = problem.prompt
-    if isinstance(prompt, str):
-        return _message("user", prompt)
-    return [{"role": message.role, "content": message.content} for message in prompt]
-
-
-def _message(role: str, content: str) -> list[dict[str, str]]:
-    return [{"role": role, "content": content}]
 
 
 class BatchFunctionVerifier(FunctionVerifier):
@@ -410,6 +143,20 @@ class BatchFunctionVerifier(FunctionVerifier):
             if len(problems) == 1:
                 raise
             return [verify_one(self, *pair) for pair in zip(completions, problems, strict=True)]
+
+    def prefer_messages(self, problem: Problem) -> None:
+        """Use messages if only messages make a difference to the score, as with a function that catches its own errors."""
+        if self.convention.messages:
+            return
+        other = copy.copy(self)
+        other.convention = dataclasses.replace(self.convention, messages=True)
+        probes = [
+            "",
+            *(text for form in (None, *ANSWER_FORMATS) if (text := gold_completion(problem, form)) is not None),
+        ]
+        texts, messages = ([verify_one(judge, probe, problem).score for probe in probes] for judge in (self, other))
+        if len(set(texts)) == 1 and len(set(messages)) > 1 and not any(map(math.isnan, messages)):
+            self.convention = other.convention
 
 
 class BatchObjectVerifier(FunctionVerifier):
@@ -443,8 +190,8 @@ def from_function(function: Callable[..., object], **settled: object) -> Functio
     """
     batched = read_convention(function, settled).batched
     verifier = (BatchFunctionVerifier if batched else FunctionVerifier)(function, **settled)
-    if (said := convention_of(verifier)) is not None:
-        _say(said)
+    if not batched:  # a batch says whether it takes texts or messages
+        verifier.say_convention()
     return verifier
 
 
@@ -462,8 +209,8 @@ def _functions_in(verifier: Verifier) -> list[FunctionVerifier]:
 
 
 @functools.cache
-def _say(said: str) -> None:
-    _LOGGER.warning("the reward function is called as %s", said)
+def _say(module: str, said: str) -> None:
+    _LOGGER.warning("the reward function of %s is called as %s", module, said)
 
 
 # The check before use
@@ -488,8 +235,11 @@ def check_reading(verifier: Verifier, problems: Sequence[Problem]) -> str | None
 
 
 def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) -> str | None:
+    """The first format in which a function scores a gold above nothing; None stands for gold completions, too."""
     if function.convention.is_own:
         return None
+    if isinstance(function, BatchFunctionVerifier):
+        function.prefer_messages(problems[0])
     faults: list[str] = []
     for answer_format in (None, *ANSWER_FORMATS):
         for problem in problems:
@@ -497,16 +247,49 @@ def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) ->
             if completion is None:
                 continue
             verdict, nothing = verify_one(function, completion, problem), verify_one(function, "", problem)
-            if verdict.score > (0 if math.isnan(nothing.score) else nothing.score):
+            if _is_above(verdict, nothing):
+                if completion == str(problem.reference) and function.convention.guessed:
+                    _check_order(function, problem)
                 return answer_format
             faults.append(_fault(verdict, nothing, problem))
-    if not faults or not function.convention.takes_reference:
+    if not faults:
+        return None
+    found = (
+        f"{function.convention} scores the gold answer of none of the first {len(problems)} problems above an empty "
+        f"completion: {faults[0]}"
+    )
+    if function.convention.settled or not function.convention.takes_reference:
+        _LOGGER.warning("%s", found)
         return None
     raise VerifierContractError(
-        f"{function.convention} scores the gold answer of none of the first {len(problems)} problems above an empty "
-        f"completion: {faults[0]}. If it was misread, name the parameters, as in reference='gold' or completion='text' "
-        "(--verifier-args reference=gold)"
+        f"{found}. Tried were the data set's own completion, and the answer bare, boxed, behind '####', in tags and in a "
+        "sentence. If the parameters were read rightly and the function expects another format, confirm one of them, as in "
+        "reference='answer' (--verifier-args reference=answer); if not, name the right one"
     )
+
+
+def _check_order(function: FunctionVerifier, problem: Problem) -> None:
+    """Refuse a function whose first parameter was taken for the completion, if only the other order judges whole completions.
+
+    Raises:
+        VerifierContractError: If that is so.
+    """
+    exchanged = function.exchanged()
+    whole = [gold_completion(problem, answer_format) for answer_format in ANSWER_FORMATS[1:]]
+    pairs = [(judge, text) for judge in (function, exchanged) for text in whole if text is not None]
+    above = [
+        judge for judge, text in pairs if _is_above(verify_one(judge, text, problem), verify_one(judge, "", problem))
+    ]
+    if exchanged in above and function not in above:
+        raise VerifierContractError(
+            f"{function.convention} seems to have completion and reference exchanged: read as {exchanged.convention}, the "
+            "function accepts gold answers inside of completions. Say which parameter gets what, with completion=... and "
+            "reference=... (--verifier-args reference=NAME)"
+        )
+
+
+def _is_above(verdict: Verdict, nothing: Verdict) -> bool:
+    return verdict.score > (0 if math.isnan(nothing.score) else nothing.score)
 
 
 def gold_completion(problem: Problem, answer_format: str | None) -> str | None:
@@ -564,9 +347,11 @@ def as_verdict(value: object, source: object) -> Verdict:
     """
     if isinstance(value, Verdict):
         return value
-    if isinstance(value, Mapping) and "score" in value:
-        verdict = as_verdict(value["score"], source)
-        detail = {str(name): item for name, item in value.items() if name != "score"}
+    name = next((name for name in ("score", "reward") if isinstance(value, Mapping) and name in value), None)
+    if name is not None:
+        mapping = cast("Mapping[str, object]", value)
+        verdict = as_verdict(mapping[name], source)
+        detail = {str(key): item for key, item in mapping.items() if key != name}
         return Verdict(verdict.score, verdict.outcome, verdict.answer, {**verdict.detail, **detail})
     if getattr(value, "ndim", None) == 0:  # NumPy and torch scalars
         value = cast(Any, value).item()
@@ -587,9 +372,8 @@ def as_verdicts(values: object, source: object, count: int, none: Verdict | None
     Raises:
         VerifierContractError: If it is no list of as many verdicts, bools, finite numbers or mappings with a score.
     """
-    listed = (
-        isinstance(values, Sized) and isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping)
-    )
+    ordered = isinstance(values, Sized) and isinstance(values, Iterable) and hasattr(values, "__getitem__")
+    listed = ordered and not isinstance(values, str | bytes | Mapping)
     items = list(cast("Iterable[object]", values)) if listed else None
     if items is None or len(items) != count:
         said = f"a {type(values).__name__}" if items is None else f"{len(items)} verdicts"

@@ -37,7 +37,7 @@ class AuditVerifier:
     """Number of gold answers to sample; all of them by default."""
     seed: int = 0
     """Seed of the sample of gold answers, and of the order of the questions."""
-    args: tuple[str, ...] = ()
+    args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
     """Arguments of the verifier, each as name=value."""
     data_args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value."""

@@ -21,7 +21,7 @@ class ServeVerifier:
 
     verifier: str = "math"
     """Verifier's name, rewards.py:function, or a file that describes one, my_verifier.toml."""
-    args: tuple[str, ...] = ()
+    args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
     """Arguments of the verifier, each as name=value."""
     host: str = "127.0.0.1"
     """Address to listen on; one that other machines can reach needs --token."""

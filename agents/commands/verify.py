@@ -35,7 +35,7 @@ class Verify:
     not take it as text."""
     verifier: str = "math"
     """Verifier's name, rewards.py:function, or a file that describes one, my_verifier.toml."""
-    args: tuple[str, ...] = ()
+    args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
     """Arguments of the verifier, each as name=value."""
     prompt: str = ""
     """The problem's prompt, for verifiers that read it, such as judges and reward models."""

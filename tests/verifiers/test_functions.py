@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +19,8 @@ import pytest
 import rlvr_envs  # noqa: F401 - registers the environments
 import verifiers
 from verifiers import Message, Outcome, Problem, UnknownArgumentError, UnknownNameError, VerifierContractError
-from verifiers.functions import check_reading, convention_of, from_function, read_convention
+from verifiers.conventions import read_convention
+from verifiers.functions import check_reading, convention_of, from_function
 
 PROBLEM = Problem(
     "gsm8k/train/0",
@@ -222,7 +225,7 @@ def gold_first(gold, text):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (unknown, r"unknown\(x, y\): nothing is known of y, and no parameter claims the reference.*say.*reference='y'"),
+        (unknown, r"unknown\(x, y\): nothing is known of y, and no parameter claims the reference.*say.*reference=y"),
         (twice, r"answer and solution claim the reference.*reference='answer' \(--verifier-args reference=answer\)"),
         (two_completions, "completion and response claim the completion"),
         (only_names, "no parameter claims the completion.*completion='model_output'"),
@@ -275,7 +278,123 @@ def test_a_missing_column_is_named() -> None:
         check_reading(verifiers.make(levels), [PROBLEM])
 
 
+class Rewards:
+    def of_text(self, completion, answer):
+        return answer in completion
+
+
+def test_other_names_of_the_reference_are_never_the_completion() -> None:
+    def expected_first(expected, answer):
+        return expected == answer
+
+    with pytest.raises(VerifierContractError, match="no parameter claims the completion"):
+        verifiers.make(expected_first)
+    for name in ("expected", "label", "gt", "gold_answer", "truth"):
+        made: dict[str, Any] = {}
+        exec(f"def f(response, {name}=None): return response == {name}", made)
+        assert convention_of(verifiers.make(made["f"])) == f"f(response=completion, {name}=reference)"
+
+
+def test_what_may_be_the_reference_under_an_unknown_name_is_refused_although_it_is_optional() -> None:
+    def of_thing(response, thing=None):
+        return response == thing
+
+    with pytest.raises(VerifierContractError, match="nothing is known of thing"):
+        verifiers.make(of_thing)
+    assert verifiers.make(of_thing, reference="thing")("72", PROBLEM).score == 1
+    assert verifiers.make(of_thing, thing="7")("7", PROBLEM).score == 1
+
+
+def test_a_number_as_the_default_is_a_setting() -> None:
+    def near_length(completion, target=2):
+        return -abs(len(completion) - target)
+
+    assert verifiers.make(near_length)("72", PROBLEM).score == 0
+    assert verifiers.make(functools.partial(accuracy_reward, reference="8"))("8", PROBLEM).score == 1
+
+
+@pytest.mark.parametrize("name", ["completion_ids", "token_ids", "logprobs", "images", "self"])
+def test_what_is_no_text_is_never_the_completion(name: str) -> None:
+    made: dict[str, Any] = {}
+    exec(f"def f({name}, answer): return 1", made)
+    with pytest.raises(VerifierContractError, match="no parameter claims the completion"):
+        verifiers.make(made["f"])
+
+
+def test_a_method_of_no_instance_is_refused() -> None:
+    assert verifiers.make(Rewards().of_text)("72", PROBLEM).score == 1
+    with pytest.raises(VerifierContractError, match=r"nothing is known of self.*name the method of an instance"):
+        read_convention(lambda self, completion: True, {})
+
+
+def test_an_annotated_text_is_no_batch() -> None:
+    def of_one(completions: str, answer: str) -> float:
+        return float(answer in completions)
+
+    assert verifiers.make(of_one)("72", PROBLEM).outcome is Outcome.SCORED
+
+
+@dataclasses.dataclass(frozen=True)
+class Sum:
+    numbers: tuple[int, ...]
+    target: int
+
+
+def test_a_structured_reference_is_a_mapping_and_its_fields_have_names() -> None:
+    def equation(completions, target, **columns):
+        return [float(str(total) in text) for text, total in zip(completions, target, strict=True)]
+
+    def countdown(solution_str, ground_truth):
+        return float(str(ground_truth["target"]) in solution_str and ground_truth["numbers"] == (1, 2))
+
+    problem = Problem("p", "", Sum((1, 2), 3))
+    assert verifiers.make(equation)("1+2 = 3", problem).score == 1
+    assert verifiers.make(countdown)("1+2 = 3", problem).score == 1
+
+
 # The check before use
+
+
+def test_completion_and_reference_are_not_exchanged() -> None:
+    def exchanged(text, answer):
+        return answer.endswith(text)
+
+    def symmetric(text, answer):
+        return text == answer
+
+    with pytest.raises(VerifierContractError, match="completion and reference exchanged: read as of_last"):
+        check_reading(verifiers.make(of_last), [PROBLEM])
+    with pytest.raises(VerifierContractError):
+        check_reading(verifiers.make(exchanged), [PROBLEM])
+    assert check_reading(verifiers.make(symmetric), [PROBLEM]) == "ANSWER"
+
+
+def of_last(wanted, answer):
+    numbers = re.findall(r"\d+", answer)
+    return bool(numbers) and numbers[-1] == wanted
+
+
+def in_own_tags(completion, answer):
+    return f"<SOLUTION>{answer}</SOLUTION>" in completion
+
+
+def test_who_names_a_parameter_confirms_the_reading(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(VerifierContractError, match="expects another format, confirm one of them"):
+        check_reading(verifiers.make(in_own_tags), [PROBLEM])
+    assert check_reading(verifiers.make(in_own_tags, reference="answer"), [PROBLEM]) is None
+    assert "scores the gold answer of none" in caplog.text
+
+
+def test_a_format_that_catches_its_own_errors_gets_messages() -> None:
+    def careful(completions, **kwargs):
+        try:
+            return [float("<answer>" in chat[0]["content"]) for chat in completions]
+        except TypeError:
+            return [0.0] * len(completions)
+
+    judge = verifiers.make(careful)
+    check_reading(judge, [PROBLEM])
+    assert judge("<answer>", PROBLEM).score == 1
 
 
 def misread(completion, answer):
@@ -328,14 +447,25 @@ def test_the_convention_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         verifiers.make(said_once)
     (record,) = caplog.records
+
+    def of_chats(completions, gold):
+        return [chat[0]["content"] == right for chat, right in zip(completions, gold, strict=True)]
+
+    verifiers.verify_batch(batched := verifiers.make(of_chats), ["72"], [PROBLEM])
+    verifiers.verify_batch(batched, ["72"], [PROBLEM])
+    assert [record.getMessage().rpartition(", ")[2] for record in caplog.records[1:]] == [
+        "with a list of messages each"
+    ]
+    caplog.records.pop()
     assert record.getMessage().endswith("said_once(prediction=completion, gold=reference)")
     verifiers.make(lambda completion, problem: True)
     assert len(caplog.records) == 1
 
 
-def test_a_function_without_a_signature_is_called_as_a_verifier() -> None:
-    assert read_convention(min, {}).is_own
-    assert read_convention(lambda *arguments: 1, {}).is_own
+@pytest.mark.parametrize("function", [min, lambda *arguments: 1, lambda *arguments, **names: 1])
+def test_a_function_whose_parameters_have_no_names_is_refused(function: Callable[..., Any]) -> None:
+    with pytest.raises(VerifierContractError, match=r"no parameter claims the completion.*functools\.wraps"):
+        read_convention(function, {})
 
 
 # Files

@@ -134,8 +134,9 @@ def _accepted_format(
         reason = f"{answers[0].reason} for the gold {problems[0].reference!r}" if answers else reason
     if not best[1]:
         raise VerifierContractError(
-            f"{verifier} accepts no gold answer, whether bare, boxed, behind '####' or in tags: {reason}. If its parameters "
-            "were misread, name them, as in verifier_args={'reference': 'gold'} (--args reference=gold)"
+            f"{verifier} accepts no gold answer: bare, boxed, behind '####', in tags or in a sentence: {reason}. Say how "
+            "a completion presents its answer, as in answer_format='Answer: ANSWER' (--answer-format); or, if the parameters "
+            "were misread, which one gets what, as in verifier_args={'reference': 'gold'} (--verifier-args reference=gold)"
         )
     return best
 

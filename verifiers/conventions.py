@@ -1,0 +1,334 @@
+"""How a function that somebody wrote for something else is called: which parameter gets what.
+
+`verifiers.functions` documents the rules.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from inspect import Parameter
+from typing import Any
+
+from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_argument, unknown_name
+from verifiers.types import Problem
+
+COMPLETION, REFERENCE, PROBLEM = "completion", "reference", "problem"
+_COMPLETION_NAMES = (COMPLETION, "solution_str", "response", "prediction")
+_REFERENCE_NAMES = (REFERENCE, "answer", "gold", "ground_truth", "target", "solution")
+_SYNONYMS = ("gold_answer", "reference_answer", "correct_answer", "expected_answer", "expected", "label", "truth", "gt")
+"""Further names of the reference, which are not recommended."""
+_EITHER = ("answer", "solution")
+"""Names that a first parameter may have although it gets the completion."""
+_ROLES = {
+    **dict.fromkeys(_COMPLETION_NAMES, COMPLETION),
+    **dict.fromkeys((*_REFERENCE_NAMES, *_SYNONYMS), REFERENCE),
+    **dict.fromkeys(("prompt", "question"), "prompt"),
+    **{name: name for name in (PROBLEM, "metadata", "extra_info", "data_source")},
+}
+_COLUMN = "column"
+_NO_TEXT = re.compile(r"(?:.*_)?(?:ids|tokens|logprobs|images?)|self|cls")
+"""Names of first parameters that get no completion."""
+_BATCHES = ("list[", "List[", "Sequence[", "typing.List[", "typing.Sequence[", "collections.abc.Sequence[")
+_POSITIONAL_ONLY = (Parameter.POSITIONAL_ONLY,)
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How a function is called."""
+
+    function: str
+    """The function's name."""
+    roles: Mapping[str, str]
+    """What each parameter gets; parameters with a constant are left out."""
+    constants: Mapping[str, object] = field(default_factory=dict)
+    """The values of parameters that were given to `make`."""
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    """What the optional parameters are where a problem does not have their column."""
+    positional: tuple[str, ...] = ()
+    """Parameters that can't be named in a call."""
+    batched: bool = False
+    takes_rest: bool = False
+    """Whether `**kwargs` gets everything by name."""
+    messages: bool = False
+    """Whether completions are lists of one message."""
+    guessed: bool = False
+    """Whether a parameter gets the completion since it is the first one."""
+    settled: bool = False
+    """Whether the caller named the parameter that gets the completion or the reference."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the function has the form of a verifier of this package: `(completion, problem)`."""
+        return list(self.roles.values()) == [COMPLETION, PROBLEM] and not self.constants and not self.batched
+
+    @property
+    def takes_reference(self) -> bool:
+        """Whether a parameter certainly gets the reference."""
+        return REFERENCE in self.roles.values()
+
+    def exchanged(self) -> Convention:
+        """The same with completion and reference exchanged."""
+        other = {COMPLETION: REFERENCE, REFERENCE: COMPLETION}
+        return replace(self, roles={name: other.get(role, role) for name, role in self.roles.items()})
+
+    def __str__(self) -> str:
+        shown = [self._said_role(name, role) for name, role in self.roles.items()]
+        shown += [f"{name}={value!r}" for name, value in self.constants.items()]
+        shown += ["**columns"] if self.takes_rest else []
+        kind = "a list of messages each" if self.messages else "texts"
+        return f"{self.function}({', '.join(shown)})" + (f", in batches, with {kind}" if self.batched else "")
+
+    def _said_role(self, name: str, role: str) -> str:
+        if role != _COLUMN:
+            return name if _singular(name) == role else f"{name}={role}"
+        return f"{name}=column" + (f" or {self.defaults[name]!r}" if name in self.defaults else "")
+
+
+def read_convention(function: Callable[..., object], settled: Mapping[str, object]) -> Convention:
+    """Decide from a function's parameters how it is called.
+
+    Args:
+        function: Any callable object.
+        settled: `completion` and `reference` name the parameters that get them; any other item is the value of the parameter
+            of its name.
+
+    Raises:
+        VerifierContractError: If no parameter, or more than one, claims the completion or the reference.
+        UnknownNameError: If `settled` names a parameter that does not exist.
+        UnknownArgumentError: If `settled` has a value for one that does not exist.
+    """
+    bound = function.keywords if isinstance(function, functools.partial) else {}
+    name = _name_of(function.func if isinstance(function, functools.partial) else function)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some functions written in C have no signature
+        parameters = inspect.Signature().parameters.values()
+    named = {one.name: one for one in parameters if one.kind in _NAMED and one.name not in bound}
+    takes_rest = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters)
+    return _Reading(name, named, settled, takes_rest).convention()
+
+
+def _name_of(function: object) -> str:
+    return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+_NAMED = (*_POSITIONAL, Parameter.KEYWORD_ONLY)
+
+
+class _Reading:
+    """One function's parameters, on the way to a convention."""
+
+    def __init__(
+        self, name: str, parameters: Mapping[str, Parameter], settled: Mapping[str, object], takes_rest: bool
+    ) -> None:
+        self._name = name
+        self._parameters = parameters
+        self._rest = takes_rest
+        self._explicit = {role: str(settled[role]) for role in (COMPLETION, REFERENCE) if role in settled}
+        for role, parameter in self._explicit.items():
+            if parameter not in parameters:
+                raise unknown_name(f"parameter of {name} for {role}=", parameter, list(parameters))
+        self._constants = {key: value for key, value in settled.items() if key not in self._explicit}
+        for key in self._constants:
+            if key not in parameters:
+                raise unknown_argument(f"the function {name}", key, [*parameters, COMPLETION, REFERENCE])
+
+    def convention(self) -> Convention:
+        completion = self._completion()
+        batched = self._is_batched(completion)
+        roles = {completion: COMPLETION}
+        claims: list[str] = []
+        for parameter in self._parameters.values():
+            if parameter.name == completion or parameter.name in self._constants:
+                continue
+            roles[parameter.name] = role = _role_of(parameter)
+            claims += [parameter.name] if role == REFERENCE else []
+        for name in {*claims} - {reference := self._reference(claims)}:
+            roles[name] = _COLUMN
+        if reference is not None:
+            roles[reference] = REFERENCE
+        self._check(roles)
+        explicit = bool(self._explicit)
+        ordered = {name: roles[name] for name in self._parameters if name in roles}
+        return Convention(
+            function=self._name,
+            roles=ordered,
+            constants=self._constants,
+            defaults={name: self._parameters[name].default for name in ordered if not self._is_required(name)},
+            positional=tuple(name for name in self._parameters if self._parameters[name].kind in _POSITIONAL_ONLY),
+            batched=batched,
+            takes_rest=self._rest and (batched or reference is None),
+            messages=batched and "dict" in str(self._parameters[completion].annotation),
+            guessed=not explicit and _singular(completion) not in _COMPLETION_NAMES,
+            settled=explicit,
+        )
+
+    def _is_required(self, name: str) -> bool:
+        return self._parameters[name].default is Parameter.empty
+
+    def _completion(self) -> str:
+        if COMPLETION in self._explicit:
+            return self._explicit[COMPLETION]
+        free = [parameter for parameter in self._parameters.values() if parameter.name not in self._constants]
+        claims = [parameter.name for parameter in free if _singular(parameter.name) in _COMPLETION_NAMES]
+        if not claims:
+            first = next((parameter.name for parameter in free if parameter.kind in _POSITIONAL), None)
+            if first is not None and self._may_be_text(first):
+                return first
+        if len(claims) != 1:
+            raise self._refused(COMPLETION, claims)
+        return claims[0]
+
+    def _may_be_text(self, name: str) -> bool:
+        known = _singular(name) in _ROLES and _singular(name) not in _EITHER
+        return not known and _NO_TEXT.fullmatch(name) is None
+
+    def _reference(self, claims: list[str]) -> str | None:
+        if REFERENCE in self._explicit:
+            return self._explicit[REFERENCE]
+        claims = [name for name in claims if self._is_required(name)] or claims
+        if len(claims) > 1:
+            raise self._refused(REFERENCE, claims)
+        return claims[0] if claims else None
+
+    def _check(self, roles: Mapping[str, str]) -> None:
+        """Refuse a function that takes what may be the reference under a name that says nothing."""
+        columns = [name for name, role in roles.items() if role == _COLUMN]
+        unknown = [name for name in columns if self._parameters[name].default in (Parameter.empty, None)]
+        if unknown and not {REFERENCE, PROBLEM} & {*roles.values()}:
+            raise self._refused(REFERENCE, [], unknown)
+
+    def _is_batched(self, completion: str) -> bool:
+        annotation = self._parameters[completion].annotation
+        if annotation in (str, "str"):
+            return False
+        plural = _singular(completion) in _COMPLETION_NAMES and completion not in _COMPLETION_NAMES
+        return plural or str(annotation).startswith(_BATCHES)
+
+    def _refused(self, role: str, claims: Sequence[str], unknown: Sequence[str] = ()) -> VerifierContractError:
+        names = _COMPLETION_NAMES if role == COMPLETION else _REFERENCE_NAMES
+        found = f"{' and '.join(claims)} claim" if claims else "no parameter claims"
+        if unknown:
+            found = f"nothing is known of {' and '.join(unknown)}, and no parameter claims"
+        signature = ", ".join([*self._parameters, *(["**kwargs"] if self._rest else [])])
+        free = [*unknown, *claims, *(name for name in self._parameters if _singular(name) not in _ROLES), "NAME"]
+        how = f"say which one does with {role}={free[0]!r} (--verifier-args {role}={free[0]})"
+        if role == REFERENCE and unknown and not claims:
+            how = f"say which parameter gets what, with completion=... and reference=... (--verifier-args {role}={free[0]})"
+        if {"self", "cls"} & {*self._parameters}:
+            how = "name the method of an instance"
+        return VerifierContractError(
+            f"can't tell how to call {self._name}({signature}): {found} the {role}. It goes to the parameter named "
+            f"{', '.join(names[:-1])} or {names[-1]}; {how}, or take (completion, problem). A decorator keeps the names with "
+            "functools.wraps, and a function that returns a verifier is marked with @verifiers.factory"
+        )
+
+
+def _role_of(parameter: Parameter) -> str:
+    """What a parameter that does not get the completion gets, by its name; a number as the default is a setting."""
+    if _is_problem(parameter):
+        return PROBLEM
+    role = _ROLES.get(_singular(parameter.name), _COLUMN)
+    setting = parameter.default not in (Parameter.empty, None) and not isinstance(parameter.default, str)
+    return _COLUMN if setting and role == REFERENCE else role
+
+
+def _singular(name: str) -> str:
+    return name[:-1] if name[:-1] in _ROLES and name.endswith("s") else name
+
+
+def _is_problem(parameter: Parameter) -> bool:
+    annotation = parameter.annotation
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return annotation is Problem or text.rpartition(".")[2] == Problem.__name__
+
+
+def arguments_of(
+    convention: Convention, completions: Sequence[str], problems: Sequence[Problem]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The positional and the named arguments of one call."""
+    if convention.is_own:
+        return [completions[0], problems[0]], {}
+    values = _everything(convention, completions, problems) if convention.takes_rest else {}
+    for name, role in convention.roles.items():
+        if role != _COLUMN or name not in convention.defaults or any(name in problem.metadata for problem in problems):
+            values[name] = _values(convention, name, role, completions, problems)
+    named = {name: value if convention.batched else value[0] for name, value in values.items()}
+    named.update(convention.constants)
+    return [named.pop(name) for name in convention.positional if name in named], named
+
+
+def _values(
+    convention: Convention, name: str, role: str, completions: Sequence[str], problems: Sequence[Problem]
+) -> list[Any]:
+    """What a parameter gets for each problem."""
+    if role == COMPLETION:
+        return [_message("assistant", text) if convention.messages else text for text in completions]
+    if role == "prompt" and convention.messages:
+        return [_messages(problem) for problem in problems]
+    if role == _COLUMN:
+        return [_column(convention, name, problem) for problem in problems]
+    if role == REFERENCE:
+        return [_reference(name, problem) for problem in problems]
+    return [_VALUES[role](problem) for problem in problems]
+
+
+def _reference(name: str, problem: Problem) -> object:
+    """The reference, as a mapping if it is a dataclass; or its field of the parameter's name."""
+    reference = problem.reference
+    if is_dataclass(reference) and not isinstance(reference, type):
+        reference = {field.name: getattr(reference, field.name) for field in fields(reference)}
+    return reference[name] if isinstance(reference, Mapping) and name in reference else reference
+
+
+def _column(convention: Convention, name: str, problem: Problem) -> object:
+    if name in problem.metadata:
+        return problem.metadata[name]
+    if name in convention.defaults:
+        return convention.defaults[name]
+    raise InvalidArgumentError(
+        f"{convention} takes the column {name!r}, which problem {problem.id!r} does not have; its columns: "
+        f"{', '.join(map(str, problem.metadata)) or 'none'}"
+    )
+
+
+def _everything(
+    convention: Convention, completions: Sequence[str], problems: Sequence[Problem]
+) -> dict[str, list[Any]]:
+    """What `**kwargs` gets: the columns, and under all of its names whatever no parameter takes."""
+    columns = {str(name) for problem in problems for name in problem.metadata}
+    rest = {name: [problem.metadata.get(name) for problem in problems] for name in columns}
+    roles = {name: role for name, role in _ROLES.items() if name not in _SYNONYMS and role != COMPLETION}
+    free = {name: role for name, role in {**roles, "prompts": "prompt"}.items() if name not in convention.roles}
+    return rest | {name: _values(convention, name, role, completions, problems) for name, role in free.items()}
+
+
+_VALUES: dict[str, Callable[[Problem], object]] = {
+    PROBLEM: lambda problem: problem,
+    "prompt": lambda problem: _text(problem),
+    "metadata": lambda problem: dict(problem.metadata),
+    "extra_info": lambda problem: {"question": _text(problem), **problem.metadata},
+    "data_source": lambda problem: str(problem.metadata.get("data_source", problem.id.partition("/")[0])),
+}
+
+
+def _text(problem: Problem) -> str:
+    """The prompt as one text."""
+    prompt = problem.prompt
+    return prompt if isinstance(prompt, str) else "\n".join(message.content for message in prompt)
+
+
+def _messages(problem: Problem) -> list[dict[str, str]]:
+    prompt = problem.prompt
+    if isinstance(prompt, str):
+        return _message("user", prompt)
+    return [{"role": message.role, "content": message.content} for message in prompt]
+
+
+def _message(role: str, content: str) -> list[dict[str, str]]:
+    return [{"role": role, "content": content}]
