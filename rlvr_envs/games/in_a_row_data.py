@@ -15,6 +15,10 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers import InvalidArgumentError, unknown_name
 
 
+_SEEDS = 2**62
+"""Seeds of an opponent's chance, from which its opening follows too."""
+
+
 @dataclass(frozen=True)
 class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
     """Games that begin after some moves, with a seed for the opponent's chance.
@@ -28,6 +32,8 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
     """
 
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.games:TwoSidedVerifier", {})
+
+    hidden: ClassVar[bool] = True
 
     opponent: str = "random"
     opening: int = 1
@@ -65,11 +71,16 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
         # So early nobody can have won.
         require_whole("opening", self.opening, 0, min(2 * board.connect - 2, cells - 1))
 
-    def _draw(self, rng: np.random.Generator) -> tuple[tuple[int, ...], int]:
+    @property
+    def _space(self) -> int:
+        return _SEEDS
+
+    def _at(self, code: int) -> tuple[tuple[int, ...], int]:
+        rng = np.random.Generator(np.random.PCG64(code))
         moves: tuple[int, ...] = ()
         for _ in range(rng.integers(self.opening, endpoint=True)):
             moves = (*moves, int(rng.choice(self.board.legal(moves))))
-        return moves, int(rng.integers(2**31))
+        return moves, code
 
     def _key(self, content: tuple[tuple[int, ...], int]) -> object:
         return content

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 
@@ -44,9 +42,12 @@ class Addition(ProceduralDataset[Summands]):
     def _check_difficulty(self) -> None:
         require_whole("digits", self.digits, 1, 100)
 
-    def _draw(self, rng: np.random.Generator) -> Summands:
-        digits = "".join(map(str, rng.integers(0, 10, size=2 * self.digits).tolist()))
-        return int(digits[: self.digits]), int(digits[self.digits :])
+    @property
+    def _space(self) -> int:
+        return 10 ** (2 * self.digits)
+
+    def _at(self, code: int) -> Summands:
+        return divmod(code, 10**self.digits)
 
     def _key(self, content: Summands) -> object:
         return sorted(content)

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, cast
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
@@ -53,6 +51,8 @@ class GuessNumber(ProceduralDataset[int]):
     name: ClassVar[str] = "guess_number"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.guess_number:GuessNumberVerifier", {})
 
+    hidden: ClassVar[bool] = True
+
     high: int = 100
     guesses: int | None = None
 
@@ -87,8 +87,12 @@ class GuessNumber(ProceduralDataset[int]):
         if self.guesses is not None:
             require_whole("guesses", self.guesses, 1, 1_000)
 
-    def _draw(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(1, self.high, endpoint=True))
+    @property
+    def _space(self) -> int:
+        return self.high
+
+    def _at(self, code: int) -> int:
+        return code + 1
 
     def _key(self, content: int) -> object:
         return content

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 from verifiers import InvalidArgumentError
 
 
@@ -62,10 +60,13 @@ class LinearEquation(ProceduralDataset[Coefficients]):
         if self.solution not in ("integer", "rational"):
             raise InvalidArgumentError(f"solution must be 'integer' or 'rational', got {self.solution!r}")
 
-    def _draw(self, rng: np.random.Generator) -> Coefficients:
-        first, second = rng.integers(0, 2 * self.max_coefficient, size=2).tolist()
-        a, b = self._nonzero(first), self._nonzero(second)
-        free = int(rng.integers(-self.max_coefficient, self.max_coefficient, endpoint=True))
+    @property
+    def _space(self) -> int:
+        return (2 * self.max_coefficient) ** 2 * (2 * self.max_coefficient + 1)
+
+    def _at(self, code: int) -> Coefficients:
+        code, (first, second) = in_base(code, 2 * self.max_coefficient, 2)
+        a, b, free = self._nonzero(first), self._nonzero(second), code - self.max_coefficient
         return Coefficients(a, b, a * free + b if self.solution == "integer" else free)
 
     def _nonzero(self, drawn: int) -> int:

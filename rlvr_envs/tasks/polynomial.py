@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 from rlvr_envs.procedural.polynomial import FORMS
 from verifiers import InvalidArgumentError
 
@@ -66,12 +64,25 @@ class Polynomial(ProceduralDataset[Product]):
         if self.task not in ("expand", "factor", "mixed"):
             raise InvalidArgumentError(f"task must be 'expand', 'factor' or 'mixed', got {self.task!r}")
 
-    def _draw(self, rng: np.random.Generator) -> Product:
-        leading = rng.integers(1, self.max_leading, size=self.degree, endpoint=True).tolist()
-        drawn = rng.integers(0, 2 * self.max_constant, size=self.degree).tolist()
+    @property
+    def _space(self) -> int:
+        return len(self._forms) * (self.max_leading * 2 * self.max_constant) ** self.degree
+
+    @property
+    def _forms(self) -> tuple[str, ...]:
+        return {"expand": FORMS[:1], "factor": FORMS[1:]}.get(self.task, FORMS)
+
+    def _at(self, code: int) -> Product:
+        code, form = divmod(code, len(self._forms))
+        code, leading = in_base(code, self.max_leading, self.degree)
+        _, drawn = in_base(code, 2 * self.max_constant, self.degree)
         constants = [number - self.max_constant + (number >= self.max_constant) for number in drawn]  # 0 left out
-        form = {"expand": 0, "factor": 1}.get(self.task, int(rng.integers(2)))
-        return Product(tuple(zip(leading, constants, strict=True)), FORMS[form])
+        return Product(tuple((a + 1, b) for a, b in zip(leading, constants, strict=True)), self._forms[form])
+
+    def _question(self, content: Product) -> Hashable | None:
+        if self.task == "expand":
+            return None
+        return content if content.form == "expanded" else tuple(_coefficients(content.factors))
 
     def _key(self, content: Product) -> object:
         return _coefficients(content.factors)

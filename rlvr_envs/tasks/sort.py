@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,12 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
         require_whole("length", self.length, 2, 1_000)
         require_whole("max_number", self.max_number, 1, 10**9)
 
-    def _draw(self, rng: np.random.Generator) -> tuple[int, ...]:
-        return tuple(rng.integers(0, self.max_number, size=self.length, endpoint=True).tolist())
+    @property
+    def _space(self) -> int:
+        return (self.max_number + 1) ** self.length
+
+    def _at(self, code: int) -> tuple[int, ...]:
+        return tuple(in_base(code, self.max_number + 1, self.length)[1])
 
     def _key(self, content: tuple[int, ...]) -> object:
         return sorted(content)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
@@ -116,6 +114,8 @@ class TwentyQuestions(ProceduralDataset[str]):
         {},
     )
 
+    hidden: ClassVar[bool] = True
+
     questions: int = 20
 
     def _describe(self) -> ProblemShape:
@@ -134,8 +134,12 @@ class TwentyQuestions(ProceduralDataset[str]):
     def _check_difficulty(self) -> None:
         require_whole("questions", self.questions, 1, 1_000)
 
-    def _draw(self, rng: np.random.Generator) -> str:
-        return sorted(THINGS)[rng.integers(len(THINGS))]
+    @property
+    def _space(self) -> int:
+        return len(THINGS)
+
+    def _at(self, code: int) -> str:
+        return sorted(THINGS)[code]
 
     def _key(self, content: str) -> object:
         return content
