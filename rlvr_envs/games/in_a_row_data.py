@@ -14,7 +14,6 @@ from rlvr_envs.games.two_sided import OPPONENTS, Start, TwoSidedInteraction, pro
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 from verifiers import InvalidArgumentError, unknown_name
 
-
 _SEEDS = 2**62
 """Seeds of an opponent's chance, from which its opening follows too."""
 

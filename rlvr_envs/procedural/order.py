@@ -25,6 +25,7 @@ MAX_DRAWS = 20_000
 _MOST_INDICES = 2**30
 _ROUNDS = 4
 _CHUNK = 4096
+_DRAWN = 64
 
 
 class Order(Protocol):
@@ -47,10 +48,13 @@ class ScannedOrder:
         question: The question that a code asks, equal for equal questions; None if it does not belong to the split.
         key: Seed of the order.
         repeats: Whether several codes may ask the same question.
+        assured: Number of indices that have a code for certain, and need not be counted.
     """
 
-    def __init__(self, space: int, question: Callable[[int], Hashable | None], key: bytes, *, repeats: bool) -> None:
-        self._question, self._repeats = question, repeats
+    def __init__(
+        self, space: int, question: Callable[[int], Hashable | None], key: bytes, *, repeats: bool, assured: int
+    ) -> None:
+        self._question, self._repeats, self._assured = question, repeats, assured
         self._candidates = _shuffled(space, key) if space <= MOST_SCANNED else _drawn(space, key)
         self._patience = space if space <= MOST_SCANNED else MAX_DRAWS
         self._codes: list[int] = []
@@ -59,14 +63,20 @@ class ScannedOrder:
 
     def code(self, index: int) -> int | None:
         """Return the code that has an index; None if there are not as many."""
-        return self._codes[index] if self.count(index + 1) > index else None
+        self._find_all(index + 1)
+        return self._codes[index] if index < len(self._codes) else None
 
     def count(self, limit: int) -> int:
         """Count the indices that have a code, up to `limit`."""
-        with self._lock:
-            while len(self._codes) < limit and self._find():
-                pass
+        if limit <= self._assured:
+            return limit
+        self._find_all(limit)
         return min(len(self._codes), limit)
+
+    def _find_all(self, wanted: int) -> None:
+        with self._lock:
+            while len(self._codes) < wanted and self._find():
+                pass
 
     def _find(self) -> bool:
         """Find one more code, and say whether there was one."""
@@ -141,7 +151,9 @@ def _drawn(space: int, key: bytes) -> Iterator[int]:
     """Random codes without end; 64 bits more than a code has make the remainder uniform."""
     generator, width = _generator(key), (space.bit_length() + 7) // 8 + 8
     while True:
-        yield int.from_bytes(generator.bytes(width), "little") % space
+        drawn = generator.bytes(_DRAWN * width)
+        for start in range(0, len(drawn), width):
+            yield int.from_bytes(drawn[start : start + width], "little") % space
 
 
 def _generator(key: bytes) -> np.random.Generator:

@@ -44,10 +44,10 @@ class Addition(ProceduralDataset[Summands]):
 
     @property
     def _space(self) -> int:
-        return 10 ** (2 * self.digits)
+        return int(10 ** (2 * self.digits))
 
     def _at(self, code: int) -> Summands:
-        return divmod(code, 10**self.digits)
+        return divmod(code, int(10**self.digits))
 
     def _key(self, content: Summands) -> object:
         return sorted(content)

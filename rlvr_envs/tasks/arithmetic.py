@@ -88,6 +88,12 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
     def _question(self, content: ExpressionTree) -> str:
         return _text(content)
 
+    @property
+    def _least_questions(self) -> int:
+        """Those of full trees, whose texts differ by a number or by a sign."""
+        numbers = 2**self.depth
+        return int(len("+-*") ** (numbers - 1) * 10 ** (self.digits * numbers))
+
     def _key(self, content: ExpressionTree) -> object:
         return _sum_key(content)
 

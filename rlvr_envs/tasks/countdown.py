@@ -11,7 +11,6 @@ from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 from verifiers.countdown import CountdownReference
 
-
 _SIGNS = 12
 """Codes of an operation: one, two, three or four are legal, each of which divides it."""
 
@@ -67,7 +66,7 @@ class Countdown(ProceduralDataset[SolvedGame]):
     @property
     def _space(self) -> int:
         pairs = math.prod(left * (left - 1) for left in range(2, self.count + 1))
-        return self.max_number**self.count * pairs * _SIGNS ** (self.count - 1)
+        return int(self.max_number**self.count * pairs * _SIGNS ** (self.count - 1))
 
     def _at(self, code: int) -> SolvedGame:
         code, numbers = in_base(code, self.max_number, self.count)
@@ -83,6 +82,10 @@ class Countdown(ProceduralDataset[SolvedGame]):
 
     def _question(self, content: SolvedGame) -> tuple[tuple[int, ...], int]:
         return content.numbers, content.target
+
+    @property
+    def _least_questions(self) -> int:
+        return int(self.max_number**self.count)
 
     def _key(self, content: SolvedGame) -> object:
         return sorted(content.numbers), content.target

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -197,6 +198,10 @@ class Function(ProceduralDataset[FunctionProblem]):
     def _question(self, content: FunctionProblem) -> str | None:
         return content.words if self.level == 2 else None
 
+    @property
+    def _least_questions(self) -> int:
+        return math.prod(map(len, _TABLES[self.level]))
+
     def _key(self, content: FunctionProblem) -> object:
         return content.key
 
@@ -243,8 +248,17 @@ def _number_program(value: Fragment, otherwise: Fragment, condition: Fragment) -
         body=f"    return {either.code}\n",
         apply=either.apply,
         inputs=inputs,
-        key=[either.apply(x) for x in _INTEGER_RANGE],
+        key=_either_of(_on_integers(value), _on_integers(otherwise), _on_integers(condition)),
     )
+
+
+@functools.cache
+def _on_integers(fragment: Fragment) -> tuple[Any, ...]:
+    return tuple(fragment.apply(x) for x in _INTEGER_RANGE)
+
+
+def _either_of(values: Iterable[Any], others: Iterable[Any], conditions: Iterable[Any]) -> list[Any]:
+    return [a if holds else b for a, b, holds in zip(values, others, conditions, strict=True)]
 
 
 def _list_program(value: Fragment, condition: Fragment, collect: Fragment) -> FunctionProblem:

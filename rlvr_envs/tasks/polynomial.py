@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -66,7 +67,7 @@ class Polynomial(ProceduralDataset[Product]):
 
     @property
     def _space(self) -> int:
-        return len(self._forms) * (self.max_leading * 2 * self.max_constant) ** self.degree
+        return int(len(self._forms) * (self.max_leading * 2 * self.max_constant) ** self.degree)
 
     @property
     def _forms(self) -> tuple[str, ...]:
@@ -83,6 +84,13 @@ class Polynomial(ProceduralDataset[Product]):
         if self.task == "expand":
             return None
         return content if content.form == "expanded" else tuple(_coefficients(content.factors))
+
+    @property
+    def _least_questions(self) -> int:
+        """Those to expand, or else those of factors `x + b`, in any order."""
+        if self.task == "factor":
+            return int((2 * self.max_constant) ** self.degree // math.factorial(self.degree))
+        return self._space // len(self._forms)
 
     def _key(self, content: Product) -> object:
         return _coefficients(content.factors)

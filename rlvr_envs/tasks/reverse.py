@@ -43,7 +43,7 @@ class Reverse(ProceduralDataset[str]):
 
     @property
     def _space(self) -> int:
-        return len(ascii_lowercase) ** self.length
+        return int(len(ascii_lowercase) ** self.length)
 
     def _at(self, code: int) -> str:
         return "".join(ascii_lowercase[letter] for letter in in_base(code, len(ascii_lowercase), self.length)[1])

@@ -46,7 +46,7 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
 
     @property
     def _space(self) -> int:
-        return (self.max_number + 1) ** self.length
+        return int((self.max_number + 1) ** self.length)
 
     def _at(self, code: int) -> tuple[int, ...]:
         return tuple(in_base(code, self.max_number + 1, self.length)[1])

@@ -3,7 +3,6 @@
 import ast
 from itertools import islice
 
-import numpy as np
 import pytest
 
 from rlvr_envs.tasks import Function
