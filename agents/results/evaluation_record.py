@@ -219,7 +219,7 @@ def sample_line(sample: Sample, completion: str, verdict: Verdict | None, proble
         "error": sample.error,
         "unsupported": sample.unsupported,
         "applied": sample.applied,
-        "cluster": sample.cluster,
+        "cluster": sample.cluster if problem is None else problem_cluster(problem),
         "search_tokens": sample.search_tokens,
     }
 

@@ -11,6 +11,7 @@ drawn says. A seed puts the codes in an order, and those whose content belongs t
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from hashlib import shake_128
@@ -20,8 +21,13 @@ import numpy as np
 
 MOST_SCANNED = 2**21
 """Largest space that is put in order as a whole."""
+MOST_REPEATING = 2**17
+"""The same where several codes ask the same question; codes of a larger space are drawn at random."""
 MAX_DRAWS = 20_000
-"""After this many codes without a new problem of the split, there counts as none."""
+"""After this many codes none of which belongs to the split, none counts as belonging to it."""
+MOST_REPEATED = 100
+"""After this many codes that are drawn in a row and ask what was asked already, there counts as nothing new: what a twentieth
+or so of the draws would still find is left out, since finding it takes many times the draws of all the rest."""
 _MOST_INDICES = 2**30
 _ROUNDS = 4
 _CHUNK = 4096
@@ -55,8 +61,9 @@ class ScannedOrder:
         self, space: int, question: Callable[[int], Hashable | None], key: bytes, *, repeats: bool, assured: int
     ) -> None:
         self._question, self._repeats, self._assured = question, repeats, assured
-        self._candidates = _shuffled(space, key) if space <= MOST_SCANNED else _drawn(space, key)
-        self._patience = space if space <= MOST_SCANNED else MAX_DRAWS
+        finite = space <= (MOST_REPEATING if repeats else MOST_SCANNED)
+        self._candidates = _shuffled(space, key) if finite else _drawn(space, key)
+        self._patience, self._most_repeated = (space, space) if finite else (MAX_DRAWS, MOST_REPEATED)
         self._codes: list[int] = []
         self._seen: set[Hashable] = set()
         self._lock = threading.Lock()
@@ -80,17 +87,18 @@ class ScannedOrder:
 
     def _find(self) -> bool:
         """Find one more code, and say whether there was one."""
-        for _ in range(self._patience):
-            code = next(self._candidates, None)
-            if code is None:
-                break
+        repeated = 0
+        for code in itertools.islice(self._candidates, self._patience):
             question = self._question(code)
-            if question is None or (self._repeats and question in self._seen):
+            if question is None:
                 continue
-            if self._repeats:
+            if not self._repeats or question not in self._seen:
                 self._seen.add(question)
-            self._codes.append(code)
-            return True
+                self._codes.append(code)
+                return True
+            repeated += 1
+            if repeated == self._most_repeated:
+                break
         self._patience = 0
         return False
 
