@@ -79,7 +79,7 @@ class WordDataset(ProceduralDataset[str]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Letters of the word, 4 to 7.
     """
 

@@ -135,8 +135,9 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test, and at most 10 000 where problems have to
-            be gone through to find those that differ.
+        size: Number of problems; by default 100 000 for train and 1 000 for test, or as many as there are. Where the codes
+            have to be gone through, since they are few or several ask the same (see `rlvr_envs.procedural.order`), it is
+            10 000 for train.
 
     Raises:
         UnknownNameError: If the split is unknown.

@@ -21,7 +21,7 @@ class Addition(ProceduralDataset[Summands]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         digits: Most digits of an operand, 1 to 100.
     """
 

@@ -28,7 +28,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         depth: Operations on the longest way from the outermost operation to a number, 1 to 6.
         digits: Most digits of a number, 1 to 9; numbers are drawn uniformly from 0 to `10**digits - 1`.
     """

@@ -65,7 +65,7 @@ class Blackjack(ProceduralDataset[str]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
     """
 
     name: ClassVar[str] = "blackjack"

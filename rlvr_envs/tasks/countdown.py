@@ -34,7 +34,7 @@ class Countdown(ProceduralDataset[SolvedGame]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         count: How many numbers are given, 2 to 12.
         max_number: Numbers are drawn uniformly from 1 to this one, at most 10**6.
         max_target: The target is at most this number, which is at least `max_number`.

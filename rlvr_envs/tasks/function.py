@@ -154,7 +154,7 @@ class Function(ProceduralDataset[FunctionProblem]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         level: 1, 2 or 3.
     '''
 

@@ -43,7 +43,7 @@ class GuessNumber(ProceduralDataset[int]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         high: The greatest number, 8 to 10**9.
         guesses: How many guesses there are; by default just enough for halving what is left.
     """

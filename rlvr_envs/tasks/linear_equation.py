@@ -31,7 +31,7 @@ class LinearEquation(ProceduralDataset[Coefficients]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         max_coefficient: Largest size of `a` and `b`, at most 10**6; of the solution, where it is an integer, and
             otherwise of `c`.
         solution: `"integer"`: the solution is a whole number; `"rational"`: it may be a fraction.

@@ -64,7 +64,7 @@ class Mastermind(ProceduralDataset[str]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Digits of the code, 1 to 9.
         colours: Digits are drawn uniformly from 1 to this one, 2 to 9.
         guesses: How many guesses there are.

@@ -30,7 +30,7 @@ class Polynomial(ProceduralDataset[Product]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         degree: Number of factors, 2 to 8.
         max_leading: Factors are `a x + b` with `a` from 1 to this number, at most 1000,
         max_constant: and `b` from minus to plus this number, at most 1000, but 0.

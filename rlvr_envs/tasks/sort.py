@@ -19,7 +19,7 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: How many numbers, 2 to 1000.
         max_number: Numbers are drawn uniformly from 0 to this one, at most 10**9.
     """

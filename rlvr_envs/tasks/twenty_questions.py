@@ -104,7 +104,7 @@ class TwentyQuestions(ProceduralDataset[str]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         questions: How many questions there are, with the guesses.
     """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents import evaluate
+from agents import CausalLMPolicy, PolicyConfig, evaluate, tiny_model
 from agents.commands.main import main
 from agents.evaluation import summarize_evaluation
 from agents.results.at_k import estimate_maj_at, estimate_pass_at
@@ -21,17 +21,23 @@ from agents.results.evaluation_record import MANIFEST, SAMPLES, EvaluationRecord
 from agents.results.judging import judge
 from agents.results.leaderboard import LeaderboardCell
 from agents.results.reading import RecordedRun
-from rlvr_envs import TokenVectorEnv
+from rlvr_envs import ByteTokenizer, TokenVectorEnv
 from rlvr_envs.data import ProblemDataset
 from rlvr_envs.tasks import Addition
 from rlvr_envs.tasks.guess_number import GuessNumber
-from tests.agents.trajectories import tiny_policy
 from tests.envs.helpers import streams
 from tests.recorded import row, run_of
 from verifiers import Message, Outcome, Problem, make
 from verifiers.statistics import compare, mean_interval, score_interval, share_interval
 
 RIGHT, WRONG = Outcome.CORRECT, Outcome.INCORRECT
+
+
+def tiny_policy() -> CausalLMPolicy:
+    model = tiny_model(
+        ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2, intermediate_size=32, max_tokens=32
+    )
+    return CausalLMPolicy(model, PolicyConfig(temperature=0.0))
 
 
 def repeated(scores: Sequence[float], times: int) -> list[Sample]:
