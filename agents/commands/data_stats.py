@@ -58,7 +58,8 @@ class DataStats:
                 missing = error
                 continue
             report = self._report(task, split, dataset, measure, unit)
-            published = None if "dataset" in arguments else task.sizes.get(split)
+            whole = "dataset" in arguments or task.source.startswith("generated")
+            published = None if whole else task.sizes.get(split)
             reports[split] = {"published": published, "limit": self.limit, **report}
         if not reports and missing is not None:
             raise missing

@@ -78,4 +78,4 @@ class AdditionEnv(TaskEnv):
     `split="train"`, `max_new_tokens=8`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Addition, max_new_tokens=8)
+    task: ClassVar[TaskSpec] = procedural_task(Addition, sizes={"train": 8_999, "test": 1_000}, max_new_tokens=8)

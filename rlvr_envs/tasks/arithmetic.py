@@ -169,4 +169,4 @@ class ArithmeticEnv(TaskEnv):
     and `digits` (1) of the numbers. Defaults: `split="train"`, `max_new_tokens=16`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Arithmetic, max_new_tokens=16)
+    task: ClassVar[TaskSpec] = procedural_task(Arithmetic, sizes={"train": 10_000, "test": 1_000}, max_new_tokens=16)

@@ -145,4 +145,4 @@ class CountdownEnv(TaskEnv):
     `max_number` (25) and `max_target` (100). Defaults: `split="train"`, `max_new_tokens=48`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Countdown, max_new_tokens=48)
+    task: ClassVar[TaskSpec] = procedural_task(Countdown, sizes={"train": 10_000, "test": 1_000}, max_new_tokens=48)

@@ -336,4 +336,4 @@ class FunctionEnv(TaskEnv):
     `split="train"`, `max_new_tokens=160`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Function, max_new_tokens=160)
+    task: ClassVar[TaskSpec] = procedural_task(Function, sizes={"train": 10_000, "test": 1_000}, max_new_tokens=160)

@@ -138,4 +138,6 @@ class GuessNumberEnv(TaskEnv):
     (7 for 100). Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(GuessNumber, max_new_tokens=28, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        GuessNumber, sizes={"train": 90, "test": 10}, max_new_tokens=28, rules=game_rules(play, _room)
+    )

@@ -115,4 +115,6 @@ class HangmanEnv(TaskEnv):
     Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Hangman, max_new_tokens=58, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        Hangman, sizes={"train": 369, "test": 54}, max_new_tokens=58, rules=game_rules(play, _room)
+    )

@@ -104,4 +104,4 @@ class LinearEquationEnv(TaskEnv):
     `solution` (`"integer"` or `"rational"`). Defaults: `split="train"`, `max_new_tokens=16`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(LinearEquation, max_new_tokens=16)
+    task: ClassVar[TaskSpec] = procedural_task(LinearEquation, sizes={"train": 5_454, "test": 702}, max_new_tokens=16)

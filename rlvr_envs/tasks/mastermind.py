@@ -160,4 +160,6 @@ class MastermindEnv(TaskEnv):
     `guesses` (10). Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Mastermind, max_new_tokens=50, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        Mastermind, sizes={"train": 1_163, "test": 133}, max_new_tokens=50, rules=game_rules(play, _room)
+    )

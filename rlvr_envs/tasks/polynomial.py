@@ -144,4 +144,4 @@ class PolynomialEnv(TaskEnv):
     `max_new_tokens=64`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Polynomial, max_new_tokens=64)
+    task: ClassVar[TaskSpec] = procedural_task(Polynomial, sizes={"train": 3_905, "test": 438}, max_new_tokens=64)

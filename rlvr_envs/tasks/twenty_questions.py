@@ -203,4 +203,6 @@ class TwentyQuestionsEnv(TaskEnv):
     `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(TwentyQuestions, max_new_tokens=400, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        TwentyQuestions, sizes={"train": 48, "test": 5}, max_new_tokens=400, rules=game_rules(play, _room)
+    )

@@ -119,4 +119,6 @@ class WordleEnv(TaskEnv):
     Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Wordle, max_new_tokens=36, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        Wordle, sizes={"train": 375, "test": 48}, max_new_tokens=36, rules=game_rules(play, _room)
+    )
