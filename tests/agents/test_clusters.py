@@ -164,7 +164,19 @@ def test_the_leaderboard_counts_a_problem_once(tmp_path: Path) -> None:
     assert "distinct" not in str(once)
 
 
-def test_data_sets_know_how_many_of_their_problems_differ(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_check_of_a_data_set_says_how_many_of_its_problems_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"prompt": prompt, "answer": "2"} for prompt in ("1+1=", "1+1=", "3-1=")]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in rows))
+    columns = {"prompt": "prompt", "reference": "answer"}
+    with pytest.raises(SystemExit):
+        main(["check-dataset", "Text", "--split", "test", "--args", f"dataset={file}", f"columns={columns}"])
+    assert "test: 3 problems, 2 distinct: those with equal prompts are one cluster" in capsys.readouterr().out
+
+
+def test_data_sets_know_how_many_of_their_problems_differ() -> None:
     problems = (Problem("a", "1+1=", "2"), Problem("b", "1+1=", "2"), Problem("c", "1+2=", "3"))
     assert ProblemDataset("mine", "test", problems).distinct == 2
     counts = DatasetStatistics(lambda problem: len(problem.prompt), "characters", make("numeric"), "numeric")
@@ -174,7 +186,7 @@ def test_data_sets_know_how_many_of_their_problems_differ(capsys: pytest.Capture
     assert GuessNumber("test").distinct == len(GuessNumber("test"))
 
 
-def test_more_problems_than_there_are_is_refused_with_their_number(capsys: pytest.CaptureFixture[str]) -> None:
+def test_more_problems_than_there_are_is_refused_with_their_number() -> None:
     env = TokenVectorEnv(streams(1, list(Addition("test", digits=1))))
     with pytest.raises(ValueError, match=r"can't evaluate 64 problems x 1: the environment has 9 problems"):
         evaluate(env, tiny_policy(), problems=64)
