@@ -7,7 +7,7 @@ import dataclasses
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from agents.console.counting import counted
 from agents.endpoint.client import Endpoint
 from agents.endpoint.sampling import endpoint_env, endpoint_prompt, sample_endpoint
 from agents.results.at_k import AtK, answer_verifier, check_draws, count_votes, estimate_maj_at, estimate_pass_at
+from agents.results.clusters import distinct_note, sample_clusters
 from agents.results.evaluation_record import ORACLE_NOTE, EvaluationRecord, Sample, SampledRow, sample_line
 from agents.rollouts.loop import Episode, play
 from agents.rollouts.vector_adapter import num_problems
@@ -43,6 +44,8 @@ class Evaluation:
     """Results of an evaluation. Errored samples are counted, and excluded from every mean."""
 
     problems: int
+    distinct: int
+    """Number of problems that differ: those with equal prompts are one cluster in every interval."""
     samples: int
     """Number of completions for each problem."""
     score: float
@@ -100,6 +103,7 @@ class Evaluation:
         score = f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}]"
         if self.rows and self.errored == len(self.rows):
             score = "unknown"
+        notes = distinct_note(self.problems, self.distinct) + notes
         return f"{score} ({counted(self.problems, 'problem')} x {self.samples}{notes})"
 
     @property
@@ -132,7 +136,16 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """The results as plain data, without the samples; numbers that are not finite are None."""
-        counts = ("problems", "samples", "outcomes", "truncated", "verifier_errors", "failed_requests", "unsupported")
+        counts = (
+            "problems",
+            "distinct",
+            "samples",
+            "outcomes",
+            "truncated",
+            "verifier_errors",
+            "failed_requests",
+            "unsupported",
+        )
         return {
             "score": _finite(self.score),
             "interval": [_finite(end) for end in self.interval],
@@ -245,6 +258,9 @@ def complete_samples(
     """
     count, samples = size
     rows = {} if record is None else record.begin(settings)
+    rows = {
+        key: sample if (asked := problem(key[0])) is None else sample.of_problem(asked) for key, sample in rows.items()
+    }
     keys = [(index, number) for index in range(count) for number in range(samples)]
     for key in keys:
         if on_sample is not None and key in rows and not rows[key].errored:
@@ -253,9 +269,10 @@ def complete_samples(
     played: dict[tuple[int, int], Trajectory] = {}
     with contextlib.closing(make(missing)) as sampled:
         for made in sampled:
-            sample = made.sample
+            asked = problem(made.sample.problem)
+            sample = made.sample.of_problem(asked)
             if record is not None:
-                record.add(sample_line(sample, made.completion, made.verdict, problem(sample.problem)))
+                record.add(sample_line(sample, made.completion, made.verdict, asked))
             rows[sample.key] = sample
             if made.trajectory is not None:
                 played[sample.key] = made.trajectory
@@ -422,12 +439,13 @@ def summarize_evaluation(
     search: Mapping[str, Any] | None = None,
 ) -> Evaluation:
     """Summarise `samples` samples for each of `problems` problems; maj@k takes their votes: see `count_votes`."""
-    means = _problem_means(rows)
-    interval = _interval(means)
+    means, clusters = _problem_means(rows), sample_clusters(rows)
+    interval = _interval(means, clusters)
     outcomes = Counter(row.outcome for row in rows if row.outcome is not None)
     causes = Counter(row.error for row in rows if row.error is not None)
     return Evaluation(
         problems=problems,
+        distinct=problems - len(clusters) + len(set(clusters.values())),
         samples=samples,
         score=_mean(means),
         interval=(interval.low, interval.high),
@@ -443,7 +461,7 @@ def summarize_evaluation(
         rows=tuple(rows),
         pass_at=tuple(estimate_pass_at(rows, k) for k in pass_at),
         applied=dict(sorted(Counter(row.applied for row in rows if row.applied is not None).items())),
-        maj_at=tuple(estimate_maj_at(votes, k) for k in maj_at),
+        maj_at=tuple(estimate_maj_at(votes, k, list(clusters.values())) for k in maj_at),
         trajectories=tuple(trajectories),
         search=search,
     )
@@ -461,21 +479,21 @@ def _rerun_error(rows: Sequence[Sample]) -> float | None:
     return rerun_error(list(by_problem.values()))
 
 
-def _problem_means(rows: Sequence[Sample], errored: float | None = None) -> NDArray[np.float64]:
-    """The mean score of each problem's samples f64[p]; those whose verifier broke count as `errored`, or not at all."""
+def _problem_means(rows: Sequence[Sample], errored: float | None = None) -> dict[int, float]:
+    """The mean score of each problem's samples; those whose verifier broke count as `errored`, or not at all."""
     by_problem: dict[int, list[float]] = {}
     for row in rows:
         score = errored if row.score is None else row.score
         if score is not None:
             by_problem.setdefault(row.problem, []).append(score)
-    return np.array([np.mean(scores) for scores in by_problem.values()], dtype=np.float64)
+    return {problem: float(np.mean(scores)) for problem, scores in by_problem.items()}
 
 
-def _mean(means: NDArray[np.float64]) -> float:
-    return float(means.mean()) if len(means) else math.nan
+def _mean(means: Mapping[int, float]) -> float:
+    return float(np.mean(list(means.values()))) if means else math.nan
 
 
-def _interval(means: NDArray[np.float64]) -> Interval:
-    if not len(means):
+def _interval(means: Mapping[int, float], clusters: Mapping[int, Hashable]) -> Interval:
+    if not means:
         return Interval(math.nan, math.nan, approximate=True)
-    return score_interval(means)
+    return score_interval(list(means.values()), [clusters[problem] for problem in means])

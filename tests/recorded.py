@@ -25,7 +25,7 @@ def row(problem: int = 0, sample: int = 0, **columns: Any) -> dict[str, Any]:
         "problem_id": f"p{problem}",
         "sample": sample,
         "seed": 2**64 - 1,
-        "prompt": "2+2=",
+        "prompt": f"2+{problem}=",
         "reference": "4",
         "completion": "four",
         "outcome": "incorrect",

@@ -2,7 +2,7 @@
 
 The problem is the unit: the samples of one problem are not independent, so every function takes one number for each problem,
 such as the mean score of its samples, and treats problems as drawn at random. `clusters` groups problems that belong together,
-such as variants of one template; then the cluster is the unit.
+such as variants of one template or problems with the same prompt; then the cluster is the unit.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ FEW_PROBLEMS = 50
 _EXACT_SIGN_FLIPS = 16
 """Up to this many nonzero differences, all assignments of signs are enumerated; beyond that, they are sampled."""
 _DRAWN_SIGN_FLIPS = 100_000
+_ROUNDING = 1e-12
+"""Share of the sizes of summands below which their sum is 0 but for rounding."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class PairedDifference:
     detectable: float
     """The difference that would be detected with a probability of 80 %, given the variance of the differences."""
     problems: int
+    units: int
+    """Number of independent differences: of clusters, or of problems where each is its own."""
 
     @property
     def verdict(self) -> str:
@@ -105,7 +109,7 @@ def score_interval(scores: ArrayLike, clusters: Sequence[Hashable] | None = None
     if shares:
         return share_interval(values, clusters)
     interval = mean_interval(values, clusters)
-    return replace(interval, approximate=interval.approximate or len(values) < FEW_PROBLEMS)
+    return replace(interval, approximate=interval.approximate or len(_cluster_sums(values, clusters)) < FEW_PROBLEMS)
 
 
 def mean_interval(values: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Interval:
@@ -180,13 +184,21 @@ def _mean_and_error(values: Array, clusters: Sequence[Hashable] | None) -> tuple
 
 
 def _cluster_sums(values: Array, clusters: Sequence[Hashable] | None) -> Array:
-    """The sum of each cluster's values f64[g], by first appearance; the values themselves without clusters."""
+    """The sum of each cluster's values f64[g], by first appearance; the values themselves without clusters.
+
+    What rounding leaves of a sum of several values that cancel is 0: taken for a variance, it would make an interval a point.
+    """
     if clusters is None:
         return values
     if len(clusters) != len(values):
         raise InvalidArgumentError(f"expected a cluster for each of {len(values)} problems, got {len(clusters)}")
     number = {name: index for index, name in enumerate(dict.fromkeys(clusters))}
-    sums: Array = np.bincount([number[name] for name in clusters], weights=values).astype(np.float64)
+    if len(number) == len(values):
+        return values
+    indices = [number[name] for name in clusters]
+    sums: Array = np.bincount(indices, weights=values).astype(np.float64)
+    sizes = np.bincount(indices, weights=np.abs(values))
+    sums[np.abs(sums) <= _ROUNDING * sizes] = 0.0
     return sums
 
 
@@ -308,7 +320,7 @@ def compare(
     if units > 1:
         detectable = (t_quantile((1 + LEVEL) / 2, units - 1) + t_quantile(0.8, units - 1)) * error
     p_value = sign_flip_test(_cluster_sums(differences, clusters), seed=seed)
-    return PairedDifference(mean, mean_interval(differences, clusters), p_value, detectable, len(differences))
+    return PairedDifference(mean, mean_interval(differences, clusters), p_value, detectable, len(differences), units)
 
 
 def sign_flip_test(differences: ArrayLike, *, seed: int = 0) -> float:

@@ -15,6 +15,7 @@ from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
 from agents.console.progress import progress
+from agents.results.clusters import distinct_note, problem_cluster
 from agents.training.verifier_errors import is_unsupported
 from rlvr_envs import Dataset, environment_class
 from verifiers import MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
@@ -68,9 +69,11 @@ class CheckDataset:
         outcomes: Counter[str] = Counter()
         unsupported: list[str] = []
         read: list[bool] = []
+        asked: set[str] = set()
         with progress(f"{self.name} {split}", count) as advance:
             for start in range(0, count, _CHUNK):
                 problems = [dataset[index] for index in range(start, min(start + _CHUNK, count))]
+                asked |= {problem_cluster(problem) or problem.id for problem in problems}
                 golds = [problem for problem in problems if "gold_completion" in problem.metadata]
                 without = [problem for problem in problems if "gold_completion" not in problem.metadata]
                 read += [_can_be_read(console, verifier, problem) for problem in without]
@@ -94,6 +97,13 @@ class CheckDataset:
         if unsupported:
             named = ", ".join(unsupported)
             console.print(f"{split}: the verifier does not support the tests of {named}", markup=False, soft_wrap=True)
+        if len(asked) < count:
+            console.print(
+                f"{split}: {counted(count, 'problem')}{distinct_note(count, len(asked))}: those with equal prompts are one "
+                "cluster in every interval",
+                markup=False,
+                soft_wrap=True,
+            )
         return passed == judged and all(read)
 
 

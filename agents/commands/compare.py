@@ -17,6 +17,7 @@ from agents.commands.common import check_at_least, env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
 from agents.console.counting import counted
 from agents.results.at_k import answer_verifier, check_draws
+from agents.results.clusters import distinct_note
 from agents.results.comparison import (
     Measure,
     MeasureComparison,
@@ -66,8 +67,9 @@ class Compare:
             console.print(note, markup=False, soft_wrap=True)
         console.print(_table(comparisons))
         for comparison in comparisons:
-            about = ", approximate with so few" if comparison.problems < FEW_PROBLEMS else ""
-            means = f"means over {counted(comparison.problems, 'problem')}, 95 % intervals over problems{about}"
+            about = ", approximate with so few" if comparison.distinct < FEW_PROBLEMS else ""
+            problems = counted(comparison.problems, "problem") + distinct_note(comparison.problems, comparison.distinct)
+            means = f"means over {problems}, 95 % intervals over problems{about}"
             console.print(_labelled(means, comparison, comparisons), markup=False)
             for row in comparison.rows[1:]:
                 sentence = _labelled(row.sentence(runs[0]), comparison, comparisons)

@@ -15,6 +15,7 @@ from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
 from agents.console.progress import progress
+from agents.results.clusters import distinct_note
 from agents.results.dataset_statistics import QUANTILES, DatasetStatistics
 from rlvr_envs import Dataset, PromptRenderer, TaskSpec, environment_class, get_prompt, get_tokenizer
 from verifiers import MissingDataError, Problem, unknown_name
@@ -57,7 +58,8 @@ class DataStats:
                 missing = error
                 continue
             report = self._report(task, split, dataset, measure, unit)
-            published = None if "dataset" in arguments else task.sizes.get(split)
+            whole = "dataset" in arguments or task.source.startswith("generated")
+            published = None if whole else task.sizes.get(split)
             reports[split] = {"published": published, "limit": self.limit, **report}
         if not reports and missing is not None:
             raise missing
@@ -95,7 +97,8 @@ def _print_report(console: Console, title: str, report: Mapping[str, Any]) -> No
     published = report["published"]
     complete = published in (None, report["problems"]) or report["limit"] is not None
     of = "" if complete else f", of {published} published rows"
-    console.print(f"{title}: {counted(report['problems'], 'problem')}{of}", markup=False)
+    distinct = distinct_note(report["problems"], report["distinct"])
+    console.print(f"{title}: {counted(report['problems'], 'problem')}{of}{distinct}", markup=False)
     table = Table("", *QUANTILES, "mean")
     table.columns[0].no_wrap = True
     table.add_row(f"prompt, {report['prompt_length']['unit']}", *_cells(report["prompt_length"]))

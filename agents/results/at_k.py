@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agents.console.counting import counted
+from agents.results.clusters import sample_clusters
 from agents.results.evaluation_record import Sample
 from rlvr_envs import Dataset
 from verifiers import AnswerVerifier, InvalidArgumentError, Outcome, Problem, Verifier
@@ -74,10 +75,10 @@ def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
         rows: Samples of an evaluation.
         k: At least 1.
     """
-    return _mean_over_problems("pass", k, problem_pass_at(rows, k), len(_right_or_wrong(rows)))
+    return _mean_over_problems("pass", k, problem_pass_at(rows, k), sample_clusters(rows))
 
 
-def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int) -> AtK:
+def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int, clusters: Sequence[Hashable] | None = None) -> AtK:
     """Estimate the probability that a majority vote among k samples is correct: see `verifiers.statistics.majority_at_k`.
 
     Problems with fewer than k votes are left out; where none has as many, the value is NaN.
@@ -85,8 +86,10 @@ def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int) -> AtK:
     Args:
         votes: Those of each problem's samples; see `count_votes`.
         k: At least 1.
+        clusters: The cluster of each problem, in the same order; None if each is its own.
     """
-    return _mean_over_problems("maj", k, _maj_at(enumerate(votes), k), len(votes))
+    of_problem = dict(enumerate(range(len(votes)) if clusters is None else clusters))
+    return _mean_over_problems("maj", k, _maj_at(enumerate(votes), k), of_problem)
 
 
 def problem_pass_at(rows: Sequence[Sample], k: int) -> dict[int, float]:
@@ -108,11 +111,13 @@ def _maj_at(votes: Iterable[tuple[int, Sequence[int | None]]], k: int) -> dict[i
     return {problem: majority_at_k(members, _CORRECT, k) for problem, members in votes if len(members) >= k}
 
 
-def _mean_over_problems(name: str, k: int, values: Mapping[int, float], problems: int) -> AtK:
+def _mean_over_problems(name: str, k: int, values: Mapping[int, float], clusters: Mapping[int, Hashable]) -> AtK:
+    """The mean of some problems' values, among all whose cluster is given."""
     if not values:
-        return AtK(name, k, math.nan, Interval(math.nan, math.nan, approximate=True), 0, problems)
+        return AtK(name, k, math.nan, Interval(math.nan, math.nan, approximate=True), 0, len(clusters))
     shares = list(values.values())
-    return AtK(name, k, sum(shares) / len(shares), share_interval(shares), len(shares), problems - len(shares))
+    interval = share_interval(shares, [clusters[problem] for problem in values])
+    return AtK(name, k, sum(shares) / len(shares), interval, len(shares), len(clusters) - len(shares))
 
 
 def _right_or_wrong(rows: Sequence[Sample]) -> dict[int, list[Sample]]:

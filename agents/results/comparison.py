@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents.files.json_files import differences
 from agents.results.at_k import problem_maj_at, problem_pass_at
-from agents.results.reading import RecordedRun, paired_scores
+from agents.results.reading import RecordedRun, paired_clusters, paired_scores
 from verifiers import DataError, InvalidArgumentError, statistics
 
 _COMPARED = (
@@ -46,6 +46,8 @@ class RunComparison:
             )
         measured = f"{result.difference:+.3f}, 95 % interval {low:+.3f} to {high:+.3f}, p = {p_value:.3g}"
         # Of several runs some intervals miss 0 by chance, and so does that of few problems that happen to agree.
+        if result.units == 1:
+            return f"no difference between {self.run.name} and {first.name} can be shown by one problem ({measured})"
         if result.verdict == "no difference shown" or p_value > 1 - statistics.LEVEL:
             return (
                 f"no difference between {self.run.name} and {first.name} is shown ({measured}; one of {result.detectable:.3f} "
@@ -71,6 +73,8 @@ class MeasureComparison:
     measure: str
     problems: int
     """Number of problems of which every run has the measure; the others are left out."""
+    distinct: int
+    """Number of these that differ: those with equal prompts are one cluster."""
     rows: tuple[RunComparison, ...]
     """One for each run, in order."""
 
@@ -101,17 +105,22 @@ def compare_measures(runs: Sequence[RecordedRun], measures: Sequence[Measure]) -
     folders = [run.folder.resolve() for run in runs]
     if len(set(folders)) < len(folders):
         raise InvalidArgumentError("a run is named twice: compare different runs")
-    scores = [paired_scores(runs, measure.values, measure.name)[1] for measure in measures]
-    results = [[statistics.compare(of_runs[0], other) for other in of_runs[1:]] for of_runs in scores]
+    pairs = [paired_scores(runs, measure.values, measure.name) for measure in measures]
+    scores = [of_runs for _, of_runs in pairs]
+    clusters = [paired_clusters(runs, problems) for problems, _ in pairs]
+    results = [
+        [statistics.compare(of_runs[0], other, together) for other in of_runs[1:]]
+        for of_runs, together in zip(scores, clusters, strict=True)
+    ]
     adjusted = iter(statistics.holm([result.p_value for of_measure in results for result in of_measure]))
     comparisons = []
-    for measure, of_runs, of_measure in zip(measures, scores, results, strict=True):
+    for measure, of_runs, together, of_measure in zip(measures, scores, clusters, results, strict=True):
         p_values = [None, *(next(adjusted) for _ in of_measure)]
         rows = tuple(
-            RunComparison(run, float(values.mean()), statistics.score_interval(values), result, p_value)
+            RunComparison(run, float(values.mean()), statistics.score_interval(values, together), result, p_value)
             for run, values, result, p_value in zip(runs, of_runs, [None, *of_measure], p_values, strict=True)
         )
-        comparisons.append(MeasureComparison(measure.name, of_runs.shape[1], rows))
+        comparisons.append(MeasureComparison(measure.name, of_runs.shape[1], len(set(together)), rows))
     return comparisons
 
 

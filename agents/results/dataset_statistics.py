@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import verifiers
+from agents.results.clusters import problem_cluster
 from agents.results.contamination import text_of
 from verifiers import Problem, RLVRError, Verifier
 from verifiers.math import kind_of
@@ -43,6 +44,7 @@ class DatasetStatistics:
         self._measure, self._unit = measure, unit
         self._verifier, self._verifier_name = verifier, verifier_name
         self._lengths: list[int] = []
+        self._asked: set[str] = set()
         self._levels: dict[str, list[object]] = {}
         self._kinds: Counter[str] = Counter()
         self._prompts: dict[bytes, tuple[str, bytes]] = {}
@@ -56,6 +58,7 @@ class DatasetStatistics:
             chunk = problems[start : start + _CHUNK]
             for problem in chunk:
                 self._lengths.append(self._measure(problem))
+                self._asked.add(problem_cluster(problem) or problem.id)
                 self._without_gold += "gold_completion" not in problem.metadata
                 for name, value in problem.metadata.items():
                     if any(part in name.lower() for part in _LEVELS) and isinstance(value, str | int | float):
@@ -105,6 +108,7 @@ class DatasetStatistics:
         """What was counted, as plain data."""
         return {
             "problems": len(self._lengths),
+            "distinct": len(self._asked),
             "prompt_length": {"unit": self._unit, **_quantiles(self._lengths)},
             "levels": {name: _distribution(values) for name, values in sorted(self._levels.items())},
             "references": dict(self._kinds.most_common()),

@@ -23,6 +23,7 @@ The line of a sample has these fields:
 | `truncated` | whether the token budget ran out, or the verifier broke |
 | `applied` | the part that decided, of a `hybrid` or `first` verifier; null for others |
 | `error` | why the verifier broke, or the request for the completion failed; null if neither did |
+| `cluster` | equal for problems with equal prompts; null where the prompt does not show all of the problem, or is not known |
 | `search_tokens` | number of tokens that the search for it took, with those thrown away; null without a search |
 | `unsupported` | whether it scored 0 because its tests use the program's objects in a way the sandbox does not support |
 
@@ -37,7 +38,7 @@ import json
 import typing
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -46,6 +47,7 @@ from agents.files.hardware import hardware
 from agents.files.json_files import JsonLines, differences, plain, read_json, read_lines, to_json, write_json
 from agents.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
 from agents.files.versions import engine_versions, package_versions
+from agents.results.clusters import problem_cluster, recorded_cluster
 from agents.results.parquet import can_write, write_parquet
 from agents.training.applied import applied_part
 from agents.training.verifier_errors import error_cause, is_unsupported
@@ -87,6 +89,8 @@ class Sample:
     """The part that decided, of a `hybrid` or `first` verifier; None for others."""
     search_tokens: int | None = None
     """Number of tokens that the search for it took, with those thrown away; None without a search."""
+    cluster: str | None = None
+    """Equal for samples of problems with equal prompts, see `agents.results.clusters`; None if the problem is its own."""
 
     @classmethod
     def of(cls, trajectory: Trajectory, *, problem: int, sample: int) -> Sample:
@@ -145,7 +149,9 @@ class Sample:
             DataError: If a field is missing or of another type.
         """
         added_later = {"unsupported": False, "applied": None, "search_tokens": None}
-        named: dict[str, Any] = added_later | line if isinstance(line, dict) else {}
+        named: dict[str, Any] = (
+            added_later | line | {"cluster": recorded_cluster(line)} if isinstance(line, dict) else {}
+        )
         wrong = [
             name
             for name, expected in _FIELD_TYPES.items()
@@ -154,6 +160,10 @@ class Sample:
         if wrong:
             raise DataError(f"not a sample with {wrong[0]} of type {_FIELD_TYPES[wrong[0]]}")
         return cls(**{name: named[name] for name in _FIELD_TYPES})
+
+    def of_problem(self, problem: Problem | None) -> Sample:
+        """The same sample, with the cluster of its problem."""
+        return replace(self, cluster=problem_cluster(problem))
 
     @property
     def key(self) -> tuple[int, int]:
@@ -209,6 +219,7 @@ def sample_line(sample: Sample, completion: str, verdict: Verdict | None, proble
         "error": sample.error,
         "unsupported": sample.unsupported,
         "applied": sample.applied,
+        "cluster": sample.cluster if problem is None else problem_cluster(problem),
         "search_tokens": sample.search_tokens,
     }
 

@@ -67,6 +67,7 @@ def judge(
         verdicts = verifiers.verify_batch(verifier, [completion.text for _, _, completion in chunk], problems)
         for (index, number, completion), problem, verdict in zip(chunk, problems, verdicts, strict=True):
             sample = Sample.judged(verdict, problem=index, problem_id=problem.id, sample=number, score=verdict.score)
+            sample = sample.of_problem(problem)
             yield sample, sample_line(sample, completion.text, verdict, problem)
 
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from agents.console.counting import counted
+from agents.results.clusters import distinct_note
 from agents.results.comparison import compare_runs
-from agents.results.reading import RecordedRun
+from agents.results.reading import RecordedRun, paired_clusters
 from verifiers import DataError, statistics
 
 
@@ -52,7 +54,18 @@ class LeaderboardCell:
         """Over problems of a single run, else over runs by Student's distribution."""
         if len(self.runs) > 1:
             return statistics.mean_interval(self.scores)
-        return statistics.score_interval(list(self.runs[0].problem_scores().values()))
+        scores = self.runs[0].problem_scores()
+        return statistics.score_interval(list(scores.values()), paired_clusters(self.runs, list(scores)))
+
+    @property
+    def problems(self) -> int:
+        """Number of scored problems of the first run."""
+        return len(self.runs[0].problem_scores())
+
+    @property
+    def distinct(self) -> int:
+        """Number of these that differ: those with equal prompts are one cluster."""
+        return len(set(paired_clusters(self.runs, list(self.runs[0].problem_scores()))))
 
     @property
     def errored(self) -> int:
@@ -69,7 +82,8 @@ class LeaderboardCell:
             "interval": [self.interval.low, self.interval.high],
             "approximate": self.interval.approximate,
             "unit": "seeds" if seeds else "problems",
-            "problems": len(self.runs[0].problem_scores()),
+            "problems": self.problems,
+            "distinct": self.distinct,
             "samples": sum(len(run.rows) for run in self.runs),
             "errored": self.errored,
             "scores": self.scores,
@@ -82,6 +96,8 @@ class LeaderboardCell:
         text = f"{self.score:.3f} {about}[{self.interval.low:.3f}, {self.interval.high:.3f}]"
         if len(self.runs) > 1:
             text += f" (IQM {float(statistics.interquartile_mean(self.scores)):.3f})"
+        if self.distinct < self.problems:
+            text += f", {counted(self.problems, 'problem')}{distinct_note(self.problems, self.distinct)}"
         return text + (f", {self.errored} errored" if self.errored else "")
 
 

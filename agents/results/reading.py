@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,20 @@ class RecordedRun:
             if row["score"] is not None:
                 scores.setdefault(row["problem_id"], []).append(float(row["score"]))
         return {problem: float(np.mean(values)) for problem, values in scores.items()}
+
+    def problem_clusters(self) -> dict[str, str | None]:
+        """The cluster of each problem by the problem's id, None if it is its own: see `agents.results.clusters`."""
+        return {sample.problem_id: sample.cluster for sample in self.samples()}
+
+
+def paired_clusters(runs: Sequence[RecordedRun], problems: Sequence[str]) -> list[Hashable]:
+    """The cluster of each of some problems, named by their ids, as the first run says that knows it."""
+    known: dict[str, str] = {}
+    for run in runs:
+        for problem, cluster in run.problem_clusters().items():
+            if cluster is not None:
+                known.setdefault(problem, cluster)
+    return [known.get(problem, ("problem", problem)) for problem in problems]
 
 
 def _checked(line: object) -> RecordLine:

@@ -60,6 +60,12 @@ class ProblemDataset(Sequence[Problem]):
         return iter(self.problems)
 
     @functools.cached_property
+    def distinct(self) -> int:
+        """Number of different problems: those with equal prompts are one, unless `metadata["hidden"]` tells them apart."""
+        shown = [problem.prompt for problem in self.problems if not problem.metadata.get("hidden")]
+        return len(set(shown)) + len(self) - len(shown)
+
+    @functools.cached_property
     def fingerprint(self) -> str:
         """Hexadecimal sha256 over every problem's id, prompt, reference and metadata, in order.
 

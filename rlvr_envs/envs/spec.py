@@ -74,13 +74,14 @@ def procedural_task(
     dataset: type[ProceduralDataset[Any]],
     *,
     max_new_tokens: int,
+    sizes: Mapping[str, int] = DEFAULT_SIZES,
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None,
 ) -> TaskSpec:
-    """Describe the task of a family of generated problems; its difficulty fields become arguments."""
+    """Describe the task of a family of generated problems; its difficulty fields become arguments, `sizes` are by default."""
     names = tuple(field.name for field in dataclasses.fields(dataset) if field.name != "split")
     return TaskSpec(
         load=dataset,
-        sizes=DEFAULT_SIZES,
+        sizes=sizes,
         source="generated",
         data_options=names,
         verifier=dataset.verifier,

@@ -14,6 +14,9 @@ from rlvr_envs.games.two_sided import OPPONENTS, Start, TwoSidedInteraction, pro
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 from verifiers import InvalidArgumentError, unknown_name
 
+_SEEDS = 2**62
+"""Seeds of an opponent's chance, from which its opening follows too."""
+
 
 @dataclass(frozen=True)
 class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
@@ -22,12 +25,14 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         opponent: `"random"`, `"greedy"` or `"optimal"`.
         opening: The most moves that are made, at random, before the policy's first.
     """
 
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.games:TwoSidedVerifier", {})
+
+    hidden: ClassVar[bool] = True
 
     opponent: str = "random"
     opening: int = 1
@@ -65,11 +70,16 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
         # So early nobody can have won.
         require_whole("opening", self.opening, 0, min(2 * board.connect - 2, cells - 1))
 
-    def _draw(self, rng: np.random.Generator) -> tuple[tuple[int, ...], int]:
+    @property
+    def _space(self) -> int:
+        return _SEEDS
+
+    def _at(self, code: int) -> tuple[tuple[int, ...], int]:
+        rng = np.random.Generator(np.random.PCG64(code))
         moves: tuple[int, ...] = ()
         for _ in range(rng.integers(self.opening, endpoint=True)):
             moves = (*moves, int(rng.choice(self.board.legal(moves))))
-        return moves, int(rng.integers(2**31))
+        return moves, code
 
     def _key(self, content: tuple[tuple[int, ...], int]) -> object:
         return content

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
-
-import numpy as np
+from typing import ClassVar, NamedTuple
 
 from rlvr_envs.procedural.base import ProceduralDataset, require_whole
 
@@ -81,17 +79,23 @@ class WordDataset(ProceduralDataset[str]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Letters of the word, 4 to 7.
     """
+
+    hidden: ClassVar[bool] = True
 
     length: int = 5
 
     def _check_difficulty(self) -> None:
         require_whole("length", self.length, min(WORDS), max(WORDS))
 
-    def _draw(self, rng: np.random.Generator) -> str:
-        return WORDS[self.length][rng.integers(len(WORDS[self.length]))]
+    @property
+    def _space(self) -> int:
+        return len(WORDS[self.length])
+
+    def _at(self, code: int) -> str:
+        return WORDS[self.length][code]
 
     def _key(self, content: str) -> object:
         return content

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 
@@ -23,7 +21,7 @@ class Addition(ProceduralDataset[Summands]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         digits: Most digits of an operand, 1 to 100.
     """
 
@@ -44,9 +42,12 @@ class Addition(ProceduralDataset[Summands]):
     def _check_difficulty(self) -> None:
         require_whole("digits", self.digits, 1, 100)
 
-    def _draw(self, rng: np.random.Generator) -> Summands:
-        digits = "".join(map(str, rng.integers(0, 10, size=2 * self.digits).tolist()))
-        return int(digits[: self.digits]), int(digits[self.digits :])
+    @property
+    def _space(self) -> int:
+        return int(10 ** (2 * self.digits))
+
+    def _at(self, code: int) -> Summands:
+        return divmod(code, int(10**self.digits))
 
     def _key(self, content: Summands) -> object:
         return sorted(content)
@@ -77,4 +78,4 @@ class AdditionEnv(TaskEnv):
     `split="train"`, `max_new_tokens=8`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Addition, max_new_tokens=8)
+    task: ClassVar[TaskSpec] = procedural_task(Addition, sizes={"train": 8_999, "test": 1_000}, max_new_tokens=8)

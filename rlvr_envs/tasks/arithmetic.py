@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
-
-import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
@@ -29,7 +28,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         depth: Operations on the longest way from the outermost operation to a number, 1 to 6.
         digits: Most digits of a number, 1 to 9; numbers are drawn uniformly from 0 to `10**digits - 1`.
     """
@@ -57,17 +56,43 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
         require_whole("depth", self.depth, 1, 6)
         require_whole("digits", self.digits, 1, 9)
 
-    def _draw(self, rng: np.random.Generator) -> ExpressionTree:
-        # One call for all: one draw for each number and three for each operation, at most.
-        return self._draw_to_depth(iter(rng.random(4 * 2**self.depth).tolist()), self.depth)
+    @property
+    def _space(self) -> int:
+        return self._spaces[self.depth]
 
-    def _draw_to_depth(self, uniform: Iterator[float], depth: int) -> ExpressionTree:
+    @functools.cached_property
+    def _spaces(self) -> list[int]:
+        """The number of codes by depth: a sign, a side, the other operand's depth, and both operands.
+
+        The other operand, however deep, has as many codes as the deeper one: the number of its own is a divisor of that.
+        """
+        spaces = [10**self.digits]
+        for depth in range(1, self.depth + 1):
+            spaces.append(len("+-*") * 2 * depth * spaces[-1] ** 2)
+        return spaces
+
+    def _at(self, code: int) -> ExpressionTree:
+        return self._at_depth(code, self.depth)
+
+    def _at_depth(self, code: int, depth: int) -> ExpressionTree:
         if depth == 0:
-            return int(next(uniform) * 10**self.digits)
-        sign = "+-*"[int(next(uniform) * 3)]
-        deep_side, other_depth = int(next(uniform) * 2), int(next(uniform) * depth)
-        deep, other = self._draw_to_depth(uniform, depth - 1), self._draw_to_depth(uniform, other_depth)
-        return (sign, other, deep) if deep_side else (sign, deep, other)
+            return code
+        code, sign = divmod(code, len("+-*"))
+        code, deep_side = divmod(code, 2)
+        code, other_depth = divmod(code, depth)
+        deep_code, other_code = divmod(code, self._spaces[depth - 1])
+        deep = self._at_depth(deep_code, depth - 1)
+        other = self._at_depth(other_code % self._spaces[other_depth], other_depth)
+        return ("+-*"[sign], other, deep) if deep_side else ("+-*"[sign], deep, other)
+
+    def _question(self, content: ExpressionTree) -> str:
+        return _text(content)
+
+    @property
+    def _least_questions(self) -> int:
+        """Those of full trees, whose texts differ by a number or by a sign."""
+        numbers = 2**self.depth
+        return int(len("+-*") ** (numbers - 1) * 10 ** (self.digits * numbers))
 
     def _key(self, content: ExpressionTree) -> object:
         return _sum_key(content)
@@ -144,4 +169,4 @@ class ArithmeticEnv(TaskEnv):
     and `digits` (1) of the numbers. Defaults: `split="train"`, `max_new_tokens=16`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Arithmetic, max_new_tokens=16)
+    task: ClassVar[TaskSpec] = procedural_task(Arithmetic, sizes={"train": 10_000, "test": 1_000}, max_new_tokens=16)

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
-from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, in_base
 
 RANKS = "A23456789TJQK"
 _DRAWN = 40
@@ -67,11 +65,13 @@ class Blackjack(ProceduralDataset[str]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
     """
 
     name: ClassVar[str] = "blackjack"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.blackjack:BlackjackVerifier", {})
+
+    hidden: ClassVar[bool] = True
 
     def _describe(self) -> ProblemShape:
         prompt = _prompt("TTT")
@@ -83,8 +83,12 @@ class Blackjack(ProceduralDataset[str]):
             answer_alphabet="histand",
         )
 
-    def _draw(self, rng: np.random.Generator) -> str:
-        return "".join(RANKS[rank] for rank in rng.integers(len(RANKS), size=_DRAWN))
+    @property
+    def _space(self) -> int:
+        return int(len(RANKS) ** _DRAWN)
+
+    def _at(self, code: int) -> str:
+        return "".join(RANKS[rank] for rank in in_base(code, len(RANKS), _DRAWN)[1])
 
     def _key(self, content: str) -> object:
         return content

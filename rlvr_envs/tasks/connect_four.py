@@ -17,7 +17,7 @@ class ConnectFour(InARowDataset):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         opponent: `"random"`, `"greedy"`, or on small boards `"optimal"`.
         opening: The most moves that are made, at random, before the policy's first.
         columns: Columns of the board, 3 to 9.

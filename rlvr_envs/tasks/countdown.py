@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 from verifiers.countdown import CountdownReference
+
+_SIGNS = 12
+"""Codes of an operation: one, two, three or four are legal, each of which divides it."""
 
 
 class SolvedGame(NamedTuple):
@@ -32,7 +34,7 @@ class Countdown(ProceduralDataset[SolvedGame]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         count: How many numbers are given, 2 to 12.
         max_number: Numbers are drawn uniformly from 1 to this one, at most 10**6.
         max_target: The target is at most this number, which is at least `max_number`.
@@ -61,15 +63,29 @@ class Countdown(ProceduralDataset[SolvedGame]):
         require_whole("max_number", self.max_number, 1, 10**6)
         require_whole("max_target", self.max_target, self.max_number, 10**9)
 
-    def _draw(self, rng: np.random.Generator) -> SolvedGame:
-        numbers = rng.integers(1, self.max_number, size=self.count, endpoint=True).tolist()
-        operands = [_Operand(number, str(number), 3) for number in numbers]
-        for first, second, third in rng.random((self.count - 1, 3)).tolist():
-            pair = [operands.pop(int(drawn * len(operands))) for drawn in (first, second)]
-            low, high = sorted(pair, key=lambda operand: operand.value)
+    @property
+    def _space(self) -> int:
+        pairs = math.prod(left * (left - 1) for left in range(2, self.count + 1))
+        return int(self.max_number**self.count * pairs * _SIGNS ** (self.count - 1))
+
+    def _at(self, code: int) -> SolvedGame:
+        code, numbers = in_base(code, self.max_number, self.count)
+        operands = [_Operand(number + 1, str(number + 1), 3) for number in numbers]
+        while len(operands) > 1:
+            code, first = divmod(code, len(operands))
+            code, second = divmod(code, len(operands) - 1)
+            code, third = divmod(code, _SIGNS)
+            low, high = sorted((operands.pop(first), operands.pop(second)), key=lambda operand: operand.value)
             signs = _legal_signs(high.value, low.value, self.max_target)
-            operands.append(_join(signs[int(third * len(signs))], high, low))
-        return SolvedGame(tuple(numbers), operands[0].value, operands[0].text)
+            operands.append(_join(signs[third % len(signs)], high, low))
+        return SolvedGame(tuple(number + 1 for number in numbers), operands[0].value, operands[0].text)
+
+    def _question(self, content: SolvedGame) -> tuple[tuple[int, ...], int]:
+        return content.numbers, content.target
+
+    @property
+    def _least_questions(self) -> int:
+        return int(self.max_number**self.count)
 
     def _key(self, content: SolvedGame) -> object:
         return sorted(content.numbers), content.target
@@ -129,4 +145,4 @@ class CountdownEnv(TaskEnv):
     `max_number` (25) and `max_target` (100). Defaults: `split="train"`, `max_new_tokens=48`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Countdown, max_new_tokens=48)
+    task: ClassVar[TaskSpec] = procedural_task(Countdown, sizes={"train": 10_000, "test": 1_000}, max_new_tokens=48)

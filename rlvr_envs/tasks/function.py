@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import string
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,9 +39,11 @@ class FunctionProblem:
     words: str
     body: str
     apply: Callable[[Any], Any]
-    inputs: tuple[object, ...]
+    inputs: Callable[[np.random.Generator], tuple[object, ...]]
     key: object
     """What the function does to elements, by trial, and to collections, in words."""
+    seed: int = 0
+    """Seed of the inputs that are drawn."""
 
 
 def _affine(a: int, b: int) -> Fragment:
@@ -120,6 +124,16 @@ _JOININGS = (
     Fragment("sorted by code point", '"".join(sorted({}))', lambda pieces: "".join(sorted(pieces))),
 )
 
+_TABLES: Mapping[int, tuple[tuple[Fragment, ...], ...]] = {
+    1: (_VALUES, _VALUES, _CONDITIONS),
+    2: (_VALUES, _CONDITIONS, _SUMMARIES + _LISTINGS),
+    3: (_VALUES, _VALUES, _CONDITIONS, _CONDITIONS, _SUMMARIES + _LISTINGS),
+}
+"""What the functions of a level consist of, those of a list for level 2."""
+_STRING_TABLES = (_CHARACTER_VALUES, _CHARACTER_CONDITIONS, _JOININGS)
+_STRING_CODES = math.prod(map(len, _TABLES[2])) // 2
+"""Codes of level 2 for functions of a string, which are fewer: so many that one code in three is one."""
+
 
 @dataclass(frozen=True)
 class Function(ProceduralDataset[FunctionProblem]):
@@ -140,7 +154,7 @@ class Function(ProceduralDataset[FunctionProblem]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         level: 1, 2 or 3.
     '''
 
@@ -163,16 +177,30 @@ class Function(ProceduralDataset[FunctionProblem]):
     def _check_difficulty(self) -> None:
         require_whole("level", self.level, 1, 3)
 
-    def _draw(self, rng: np.random.Generator) -> FunctionProblem:
+    @property
+    def _space(self) -> int:
+        strings = _STRING_CODES if self.level == 2 else 0
+        return strings + math.prod(map(len, _TABLES[self.level]))
+
+    def _at(self, code: int) -> FunctionProblem:
+        return replace(self._program(code), seed=code)
+
+    def _program(self, code: int) -> FunctionProblem:
         if self.level == 1:
-            return _number_program(_choice(rng, _VALUES), _choice(rng, _VALUES), _choice(rng, _CONDITIONS), rng)
-        if self.level == 2 and rng.integers(3) == 0:
-            value, condition = _choice(rng, _CHARACTER_VALUES), _choice(rng, _CHARACTER_CONDITIONS)
-            return _string_program(value, condition, _choice(rng, _JOININGS), rng)
-        value = _choice(rng, _VALUES)
-        if self.level == 3:
-            value = _either(value, _choice(rng, _VALUES), _choice(rng, _CONDITIONS))
-        return _list_program(value, _choice(rng, _CONDITIONS), _choice(rng, _SUMMARIES + _LISTINGS), rng)
+            return _number_program(*_chosen(code, _TABLES[1]))
+        if self.level == 2:
+            if code < _STRING_CODES:
+                return _string_program(*_chosen(code, _STRING_TABLES))
+            return _list_program(*_chosen(code - _STRING_CODES, _TABLES[2]))
+        value, otherwise, case, condition, collect = _chosen(code, _TABLES[3])
+        return _list_program(_either(value, otherwise, case), condition, collect)
+
+    def _question(self, content: FunctionProblem) -> str | None:
+        return content.words if self.level == 2 else None
+
+    @property
+    def _least_questions(self) -> int:
+        return math.prod(map(len, _TABLES[self.level]))
 
     def _key(self, content: FunctionProblem) -> object:
         return content.key
@@ -182,7 +210,8 @@ class Function(ProceduralDataset[FunctionProblem]):
         from verifiers.unit_tests import CallCase, CallTests
 
         prompt = _prompt(content)
-        cases = tuple(CallCase((argument,), content.apply(argument)) for argument in content.inputs)
+        inputs = content.inputs(np.random.default_rng(content.seed))
+        cases = tuple(CallCase((argument,), content.apply(argument)) for argument in inputs)
         return GeneratedProblem(prompt, CallTests("f", cases, prefix=prompt), content.body)
 
 
@@ -190,8 +219,11 @@ def _prompt(program: FunctionProblem) -> str:
     return f'{program.head}\n    """Return {program.words}."""\n'
 
 
-def _choice(rng: np.random.Generator, fragments: tuple[Fragment, ...]) -> Fragment:
-    return fragments[int(rng.integers(len(fragments)))]
+def _chosen(code: int, tables: tuple[tuple[Fragment, ...], ...]) -> Iterator[Fragment]:
+    """The fragment of each table that a code stands for; a greater code than there are combinations begins anew."""
+    for table in tables:
+        code, index = divmod(code, len(table))
+        yield table[index]
 
 
 def _either(value: Fragment, otherwise: Fragment, condition: Fragment) -> Fragment:
@@ -203,63 +235,78 @@ def _either(value: Fragment, otherwise: Fragment, condition: Fragment) -> Fragme
     )
 
 
-def _number_program(
-    value: Fragment, otherwise: Fragment, condition: Fragment, rng: np.random.Generator
-) -> FunctionProblem:
+def _number_program(value: Fragment, otherwise: Fragment, condition: Fragment) -> FunctionProblem:
     either = _either(value, otherwise, condition)
     edges = {0, 1, -1, condition.edge - 1, condition.edge, condition.edge + 1}
-    drawn = rng.integers(-100, 100, size=_DRAWN_INPUTS, endpoint=True).tolist()
+
+    def inputs(rng: np.random.Generator) -> tuple[object, ...]:
+        return *sorted(edges), *rng.integers(-100, 100, size=_DRAWN_INPUTS, endpoint=True).tolist()
+
     return FunctionProblem(
         head="def f(x: int) -> int:",
         words=either.words,
         body=f"    return {either.code}\n",
         apply=either.apply,
-        inputs=(*sorted(edges), *drawn),
-        key=[either.apply(x) for x in _INTEGER_RANGE],
+        inputs=inputs,
+        key=_either_of(_on_integers(value), _on_integers(otherwise), _on_integers(condition)),
     )
 
 
-def _list_program(value: Fragment, condition: Fragment, collect: Fragment, rng: np.random.Generator) -> FunctionProblem:
-    lengths = rng.integers(1, 8, size=_DRAWN_INPUTS, endpoint=True).tolist()
+@functools.cache
+def _on_integers(fragment: Fragment) -> tuple[Any, ...]:
+    return tuple(fragment.apply(x) for x in _INTEGER_RANGE)
+
+
+def _either_of(values: Iterable[Any], others: Iterable[Any], conditions: Iterable[Any]) -> list[Any]:
+    return [a if holds else b for a, b, holds in zip(values, others, conditions, strict=True)]
+
+
+def _list_program(value: Fragment, condition: Fragment, collect: Fragment) -> FunctionProblem:
     near = [condition.edge - 1, condition.edge, condition.edge + 1, condition.edge]
+
+    def inputs(rng: np.random.Generator) -> tuple[object, ...]:
+        lengths = rng.integers(1, 8, size=_DRAWN_INPUTS, endpoint=True).tolist()
+        return [], [0], near, *(rng.integers(-20, 20, size=length, endpoint=True).tolist() for length in lengths)
+
     return FunctionProblem(
         head=f"def f(xs: list[int]) -> {'int' if collect in _SUMMARIES else 'list[int]'}:",
         words=f"{collect.words} {value.words}, for each x in xs that is {condition.words}",
         body=f"    return {collect.code.format(f'{value.code} for x in xs if {condition.code}')}\n",
         apply=lambda xs: collect.apply([value.apply(x) for x in xs if condition.apply(x)]),
-        inputs=([], [0], near, *(rng.integers(-20, 20, size=length, endpoint=True).tolist() for length in lengths)),
+        inputs=inputs,
         key=[collect.words, *(value.apply(x) if condition.apply(x) else None for x in _INTEGER_RANGE)],
     )
 
 
-def _string_program(
-    value: Fragment, condition: Fragment, collect: Fragment, rng: np.random.Generator
-) -> FunctionProblem:
-    lengths = rng.integers(1, 10, size=_DRAWN_INPUTS, endpoint=True).tolist()
+def _string_program(value: Fragment, condition: Fragment, collect: Fragment) -> FunctionProblem:
     written = _LETTERS + _LETTERS.upper() + " "
-    drawn = ("".join(written[at] for at in rng.integers(len(written), size=length).tolist()) for length in lengths)
+
+    def inputs(rng: np.random.Generator) -> tuple[object, ...]:
+        lengths = rng.integers(1, 10, size=_DRAWN_INPUTS, endpoint=True).tolist()
+        drawn = ("".join(written[at] for at in rng.integers(len(written), size=length).tolist()) for length in lengths)
+        return "", _LETTERS[-1], _LETTERS[::-1] + _LETTERS, *drawn
+
     return FunctionProblem(
         head="def f(s: str) -> str:",
         words=f"the characters of s that are {condition.words}, each {value.words}, joined {collect.words}",
         body=f"    return {collect.code.format(f'{value.code} for c in s if {condition.code}')}\n",
         apply=lambda s: collect.apply([value.apply(c) for c in s if condition.apply(c)]),
-        inputs=("", _LETTERS[-1], _LETTERS[::-1] + _LETTERS, *drawn),
+        inputs=inputs,
         key=[collect.words, *(value.apply(c) if condition.apply(c) else None for c in written)],
     )
 
 
 def _longest_programs(level: int) -> list[FunctionProblem]:
     """Programs of the longest parts: no prompt is longer than the longest of theirs, and no body either."""
-    rng = np.random.default_rng(0)  # for the inputs, which are in no text
     value, condition = _longest(_VALUES), _longest(_CONDITIONS)
     if level == 1:
-        return [_number_program(value, value, condition, rng)]
+        return [_number_program(value, value, condition)]
     if level == 3:
         value = _either(value, value, condition)
-    programs = [_list_program(value, condition, _longest(table), rng) for table in (_SUMMARIES, _LISTINGS)]
+    programs = [_list_program(value, condition, _longest(table)) for table in (_SUMMARIES, _LISTINGS)]
     if level == 2:
         character_value, character_condition = _longest(_CHARACTER_VALUES), _longest(_CHARACTER_CONDITIONS)
-        programs.append(_string_program(character_value, character_condition, _longest(_JOININGS), rng))
+        programs.append(_string_program(character_value, character_condition, _longest(_JOININGS)))
     return programs
 
 
@@ -289,4 +336,4 @@ class FunctionEnv(TaskEnv):
     `split="train"`, `max_new_tokens=160`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Function, max_new_tokens=160)
+    task: ClassVar[TaskSpec] = procedural_task(Function, sizes={"train": 10_000, "test": 1_000}, max_new_tokens=160)

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, cast
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
@@ -45,13 +43,15 @@ class GuessNumber(ProceduralDataset[int]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         high: The greatest number, 8 to 10**9.
         guesses: How many guesses there are; by default just enough for halving what is left.
     """
 
     name: ClassVar[str] = "guess_number"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.guess_number:GuessNumberVerifier", {})
+
+    hidden: ClassVar[bool] = True
 
     high: int = 100
     guesses: int | None = None
@@ -87,8 +87,12 @@ class GuessNumber(ProceduralDataset[int]):
         if self.guesses is not None:
             require_whole("guesses", self.guesses, 1, 1_000)
 
-    def _draw(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(1, self.high, endpoint=True))
+    @property
+    def _space(self) -> int:
+        return self.high
+
+    def _at(self, code: int) -> int:
+        return code + 1
 
     def _key(self, content: int) -> object:
         return content
@@ -134,4 +138,6 @@ class GuessNumberEnv(TaskEnv):
     (7 for 100). Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(GuessNumber, max_new_tokens=28, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        GuessNumber, sizes={"train": 90, "test": 10}, max_new_tokens=28, rules=game_rules(play, _room)
+    )

@@ -44,7 +44,7 @@ class Hangman(WordDataset):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Letters of the word, 4 to 7.
         misses: How many guesses that reveal nothing lose the game.
     """
@@ -115,4 +115,6 @@ class HangmanEnv(TaskEnv):
     Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Hangman, max_new_tokens=58, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        Hangman, sizes={"train": 369, "test": 54}, max_new_tokens=58, rules=game_rules(play, _room)
+    )

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 from verifiers import InvalidArgumentError
 
 
@@ -33,7 +31,7 @@ class LinearEquation(ProceduralDataset[Coefficients]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         max_coefficient: Largest size of `a` and `b`, at most 10**6; of the solution, where it is an integer, and
             otherwise of `c`.
         solution: `"integer"`: the solution is a whole number; `"rational"`: it may be a fraction.
@@ -62,10 +60,13 @@ class LinearEquation(ProceduralDataset[Coefficients]):
         if self.solution not in ("integer", "rational"):
             raise InvalidArgumentError(f"solution must be 'integer' or 'rational', got {self.solution!r}")
 
-    def _draw(self, rng: np.random.Generator) -> Coefficients:
-        first, second = rng.integers(0, 2 * self.max_coefficient, size=2).tolist()
-        a, b = self._nonzero(first), self._nonzero(second)
-        free = int(rng.integers(-self.max_coefficient, self.max_coefficient, endpoint=True))
+    @property
+    def _space(self) -> int:
+        return (2 * self.max_coefficient) ** 2 * (2 * self.max_coefficient + 1)
+
+    def _at(self, code: int) -> Coefficients:
+        code, (first, second) = in_base(code, 2 * self.max_coefficient, 2)
+        a, b, free = self._nonzero(first), self._nonzero(second), code - self.max_coefficient
         return Coefficients(a, b, a * free + b if self.solution == "integer" else free)
 
     def _nonzero(self, drawn: int) -> int:
@@ -103,4 +104,4 @@ class LinearEquationEnv(TaskEnv):
     `solution` (`"integer"` or `"rational"`). Defaults: `split="train"`, `max_new_tokens=16`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(LinearEquation, max_new_tokens=16)
+    task: ClassVar[TaskSpec] = procedural_task(LinearEquation, sizes={"train": 5_454, "test": 702}, max_new_tokens=16)

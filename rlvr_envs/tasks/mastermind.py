@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, cast
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 from verifiers import InvalidArgumentError, Problem
 
 MOST_CODES = 50_000
@@ -66,7 +64,7 @@ class Mastermind(ProceduralDataset[str]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Digits of the code, 1 to 9.
         colours: Digits are drawn uniformly from 1 to this one, 2 to 9.
         guesses: How many guesses there are.
@@ -74,6 +72,8 @@ class Mastermind(ProceduralDataset[str]):
 
     name: ClassVar[str] = "mastermind"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.mastermind:MastermindVerifier", {})
+
+    hidden: ClassVar[bool] = True
 
     length: int = 4
     colours: int = 6
@@ -111,8 +111,12 @@ class Mastermind(ProceduralDataset[str]):
         require_whole("colours", self.colours, 2, 9)
         require_whole("guesses", self.guesses, 1, 1_000)
 
-    def _draw(self, rng: np.random.Generator) -> str:
-        return "".join(map(str, rng.integers(1, self.colours, size=self.length, endpoint=True).tolist()))
+    @property
+    def _space(self) -> int:
+        return int(self.colours**self.length)
+
+    def _at(self, code: int) -> str:
+        return "".join(str(digit + 1) for digit in in_base(code, self.colours, self.length)[1])
 
     def _key(self, content: str) -> object:
         return content
@@ -156,4 +160,6 @@ class MastermindEnv(TaskEnv):
     `guesses` (10). Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Mastermind, max_new_tokens=50, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        Mastermind, sizes={"train": 1_163, "test": 133}, max_new_tokens=50, rules=game_rules(play, _room)
+    )

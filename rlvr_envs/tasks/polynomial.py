@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 from rlvr_envs.procedural.polynomial import FORMS
 from verifiers import InvalidArgumentError
 
@@ -31,7 +30,7 @@ class Polynomial(ProceduralDataset[Product]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         degree: Number of factors, 2 to 8.
         max_leading: Factors are `a x + b` with `a` from 1 to this number, at most 1000,
         max_constant: and `b` from minus to plus this number, at most 1000, but 0.
@@ -66,12 +65,32 @@ class Polynomial(ProceduralDataset[Product]):
         if self.task not in ("expand", "factor", "mixed"):
             raise InvalidArgumentError(f"task must be 'expand', 'factor' or 'mixed', got {self.task!r}")
 
-    def _draw(self, rng: np.random.Generator) -> Product:
-        leading = rng.integers(1, self.max_leading, size=self.degree, endpoint=True).tolist()
-        drawn = rng.integers(0, 2 * self.max_constant, size=self.degree).tolist()
+    @property
+    def _space(self) -> int:
+        return int(len(self._forms) * (self.max_leading * 2 * self.max_constant) ** self.degree)
+
+    @property
+    def _forms(self) -> tuple[str, ...]:
+        return {"expand": FORMS[:1], "factor": FORMS[1:]}.get(self.task, FORMS)
+
+    def _at(self, code: int) -> Product:
+        code, form = divmod(code, len(self._forms))
+        code, leading = in_base(code, self.max_leading, self.degree)
+        _, drawn = in_base(code, 2 * self.max_constant, self.degree)
         constants = [number - self.max_constant + (number >= self.max_constant) for number in drawn]  # 0 left out
-        form = {"expand": 0, "factor": 1}.get(self.task, int(rng.integers(2)))
-        return Product(tuple(zip(leading, constants, strict=True)), FORMS[form])
+        return Product(tuple((a + 1, b) for a, b in zip(leading, constants, strict=True)), self._forms[form])
+
+    def _question(self, content: Product) -> Hashable | None:
+        if self.task == "expand":
+            return None
+        return content if content.form == "expanded" else tuple(_coefficients(content.factors))
+
+    @property
+    def _least_questions(self) -> int:
+        """Those to expand, or else those of factors `x + b`, in any order."""
+        if self.task == "factor":
+            return int((2 * self.max_constant) ** self.degree // math.factorial(self.degree))
+        return self._space // len(self._forms)
 
     def _key(self, content: Product) -> object:
         return _coefficients(content.factors)
@@ -125,4 +144,4 @@ class PolynomialEnv(TaskEnv):
     `max_new_tokens=64`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Polynomial, max_new_tokens=64)
+    task: ClassVar[TaskSpec] = procedural_task(Polynomial, sizes={"train": 3_905, "test": 438}, max_new_tokens=64)

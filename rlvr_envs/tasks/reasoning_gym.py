@@ -67,6 +67,11 @@ class ReasoningGym(SeededDataset):
         check_choice(self.task, self.level, self.config)
         self._made(0)
 
+    @property
+    def distinct(self) -> int | None:
+        """Not known: seeds may give the same question."""
+        return None
+
     def _problem_at(self, index: int) -> Problem:
         return self._made(index)
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import ClassVar
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class Reverse(ProceduralDataset[str]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Letters of the word, 2 to 1000.
     """
 
@@ -43,8 +41,12 @@ class Reverse(ProceduralDataset[str]):
     def _check_difficulty(self) -> None:
         require_whole("length", self.length, 2, 1_000)
 
-    def _draw(self, rng: np.random.Generator) -> str:
-        return "".join(ascii_lowercase[letter] for letter in rng.integers(0, 26, size=self.length).tolist())
+    @property
+    def _space(self) -> int:
+        return int(len(ascii_lowercase) ** self.length)
+
+    def _at(self, code: int) -> str:
+        return "".join(ascii_lowercase[letter] for letter in in_base(code, len(ascii_lowercase), self.length)[1])
 
     def _key(self, content: str) -> object:
         return min(content, content[::-1])

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: How many numbers, 2 to 1000.
         max_number: Numbers are drawn uniformly from 0 to this one, at most 10**9.
     """
@@ -46,8 +44,12 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
         require_whole("length", self.length, 2, 1_000)
         require_whole("max_number", self.max_number, 1, 10**9)
 
-    def _draw(self, rng: np.random.Generator) -> tuple[int, ...]:
-        return tuple(rng.integers(0, self.max_number, size=self.length, endpoint=True).tolist())
+    @property
+    def _space(self) -> int:
+        return int((self.max_number + 1) ** self.length)
+
+    def _at(self, code: int) -> tuple[int, ...]:
+        return tuple(in_base(code, self.max_number + 1, self.length)[1])
 
     def _key(self, content: tuple[int, ...]) -> object:
         return sorted(content)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
@@ -106,7 +104,7 @@ class TwentyQuestions(ProceduralDataset[str]):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         questions: How many questions there are, with the guesses.
     """
 
@@ -115,6 +113,8 @@ class TwentyQuestions(ProceduralDataset[str]):
         "rlvr_envs.tasks.twenty_questions:TwentyQuestionsVerifier",
         {},
     )
+
+    hidden: ClassVar[bool] = True
 
     questions: int = 20
 
@@ -134,8 +134,12 @@ class TwentyQuestions(ProceduralDataset[str]):
     def _check_difficulty(self) -> None:
         require_whole("questions", self.questions, 1, 1_000)
 
-    def _draw(self, rng: np.random.Generator) -> str:
-        return sorted(THINGS)[rng.integers(len(THINGS))]
+    @property
+    def _space(self) -> int:
+        return len(THINGS)
+
+    def _at(self, code: int) -> str:
+        return sorted(THINGS)[code]
 
     def _key(self, content: str) -> object:
         return content
@@ -199,4 +203,6 @@ class TwentyQuestionsEnv(TaskEnv):
     `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(TwentyQuestions, max_new_tokens=400, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        TwentyQuestions, sizes={"train": 48, "test": 5}, max_new_tokens=400, rules=game_rules(play, _room)
+    )

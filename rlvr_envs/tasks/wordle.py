@@ -49,7 +49,7 @@ class Wordle(WordDataset):
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Letters of the word, 4 to 7.
         guesses: How many guesses there are.
     """
@@ -119,4 +119,6 @@ class WordleEnv(TaskEnv):
     Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Wordle, max_new_tokens=36, rules=game_rules(play, _room))
+    task: ClassVar[TaskSpec] = procedural_task(
+        Wordle, sizes={"train": 375, "test": 48}, max_new_tokens=36, rules=game_rules(play, _room)
+    )

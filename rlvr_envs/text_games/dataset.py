@@ -80,6 +80,11 @@ class TextGameDataset(SeededDataset):
         """Number of players, 1 or 2."""
         return replay(self._game(0, 0)[0], ()).players
 
+    @property
+    def distinct(self) -> int | None:
+        """Not known: seeds may begin the same game."""
+        return None
+
     def _problem_at(self, index: int) -> Problem:
         return self._made(index)
 
@@ -106,7 +111,7 @@ class TextGameDataset(SeededDataset):
     def _make(self, index: int) -> Problem:
         for draw in range(_DRAWS):
             game, drawn = self._game(index, draw)
-            about: dict[str, object] = {"game": self.game}
+            about: dict[str, object] = {"game": self.game, "hidden": True}
             if self.players > 1:
                 about["seat"] = seat = drawn if self.seat is None else self.seat
                 game = self._begun(game, seat)

@@ -122,7 +122,7 @@ class ProcessDataset(SeededDataset):
             id=f"{self.name}/{self.split}/{self.seed}/{index}",
             prompt=f"{self.process.states[state]}:",
             reference=ProcessStart(self, state, self.luck(index)),
-            metadata={} if gold is None else {"gold_completion": gold},
+            metadata={"hidden": True} | ({} if gold is None else {"gold_completion": gold}),
         )
 
     def start(self, index: int) -> int:

@@ -140,5 +140,5 @@ def test_splits_share_no_word() -> None:
 
 
 def _problems(split: str) -> Any:
-    env: Any = gymnasium.make("rlvr/Wordle-v0", split=split, size=300).unwrapped
+    env: Any = gymnasium.make("rlvr/Wordle-v0", split=split).unwrapped
     return env.streams.dataset

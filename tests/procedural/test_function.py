@@ -3,7 +3,6 @@
 import ast
 from itertools import islice
 
-import numpy as np
 import pytest
 
 from rlvr_envs.tasks import Function
@@ -91,8 +90,7 @@ def test_tests_tell_the_function_from_a_constant(level):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_thousands_of_different_functions(level):
-    """Of 2 000 draws from more than 40 000 functions about 50 repeat."""
-    assert len({problem.prompt for problem in islice(Function(level=level), 2_000)}) > 1_700
+    assert len({problem.prompt for problem in islice(Function(level=level), 2_000)}) == 2_000
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -110,22 +108,22 @@ def test_signature_is_typed_and_the_words_are_its_docstring(level):
     ("program", "words", "results"),
     [
         (
-            _number_program(_affine(3, -2), _distance(4), _multiple(3), np.random.default_rng(0)),
+            _number_program(_affine(3, -2), _distance(4), _multiple(3)),
             "3 times x minus 2 if x is divisible by 3 and the distance between x and 4 if not",
             [(-3, -11), (0, -2), (1, 3), (7, 3)],
         ),
         (
-            _list_program(_square(1), _above(0), _SUMMARIES[0], np.random.default_rng(0)),
+            _list_program(_square(1), _above(0), _SUMMARIES[0]),
             "the sum of x squared plus 1, for each x in xs that is greater than 0",
             [([3, 0, -5, 1], 12), ([], 0)],
         ),
         (
-            _list_program(_affine(2, 1), _below(5), _LISTINGS[1], np.random.default_rng(0)),
+            _list_program(_affine(2, 1), _below(5), _LISTINGS[1]),
             "the list, in reverse order, of 2 times x plus 1, for each x in xs that is less than 5",
             [([5, 4, -1], [-1, 9])],
         ),
         (
-            _string_program(_repeated(2), _among("abd"), _JOININGS[1], np.random.default_rng(0)),
+            _string_program(_repeated(2), _among("abd"), _JOININGS[1]),
             "the characters of s that are one of a, b, d, each written 2 times, joined in reverse order",
             [("abcAd", "ddbbaa")],
         ),

@@ -88,8 +88,9 @@ def test_every_family_is_tried():
 
 
 def test_default_sizes_and_given_size():
-    assert len(Addition()) == 100_000
-    assert len(Addition("test")) == 1_000
+    assert len(Sort()) == 100_000
+    assert len(Sort("test")) == 1_000
+    assert len(Countdown()) == 10_000
     assert len(Addition(size=7)) == len(list(Addition(size=7))) == 7
 
 
@@ -111,7 +112,7 @@ def test_seeds_and_indices_give_different_streams(case):
     for i, first in enumerate(prompts):
         for second in prompts[i + 1 :]:
             same = sum(a == b for a, b in zip(first, second, strict=True))
-            # Two streams of the smallest family, with some 50 contents, agree at 1 place in 50 by chance.
+            # Two orders of the smallest family, with 91 problems, agree at 1 place in 91 by chance.
             assert same < 10
         # The rule seed + i would repeat a stream one place later.
         assert all(first[1:] != other[:-1] for other in prompts)
@@ -124,7 +125,7 @@ rows = []
 for name in sys.argv[1].split(","):
     for split in ("train", "test"):
         data = FAMILIES[name](split, 3)
-        rows += [[p.id, p.prompt, repr(p.reference), dict(p.metadata)] for p in map(data.__getitem__, (0, 5, 999))]
+        rows += [[p.id, p.prompt, repr(p.reference), dict(p.metadata)] for p in map(data.__getitem__, (0, 5, 399))]
 print(json.dumps(rows))
 """
 
@@ -134,7 +135,7 @@ def test_problems_are_the_same_in_every_process():
         row
         for name in FAMILIES
         for split in SPLITS
-        for row in fingerprint(map(FAMILIES[name](split, 3).__getitem__, (0, 5, 999)))
+        for row in fingerprint(map(FAMILIES[name](split, 3).__getitem__, (0, 5, 399)))
     ]
     for hash_seed in ("1", "2"):
         run = subprocess.run(
@@ -156,10 +157,10 @@ def test_problems_are_the_same_in_every_release():
 
 
 PINNED = {
-    "addition": ["86+93=", "95+60=", "90+72="],
-    "arithmetic": ["(5+6)*(3-2)=", "7+6+3=", "1+7-(6-7)="],
-    "countdown": ["make 8 from 19 2 1 13:", "make 4 from 8 10 17 5:", "make 34 from 8 10 12 3:"],
-    "polynomial": ["factor 3x^2-21x+18:", "factor 4x^2+16x-9:", "expand (x-2)(3x-7):"],
+    "addition": ["49+78=", "90+52=", "16+19="],
+    "arithmetic": ["6+5+9=", "6+5-2=", "1*(0-7)="],
+    "countdown": ["make 30 from 22 24 4 12:", "make 11 from 6 3 16 8:", "make 17 from 14 22 3 22:"],
+    "polynomial": ["expand (2x+3)(2x-8):", "expand (x-7)(2x-1):", "expand (3x+2)(3x-1):"],
 }
 
 
@@ -174,14 +175,14 @@ def test_splits_are_disjoint_whatever_the_seeds(case):
 
 def test_all_of_a_small_family_falls_into_exactly_one_split_each():
     """Every one of the 100 one-digit sums turns up, in one split."""
-    seen = {split: {p.prompt for p in islice(Addition(split, size=3_000, digits=1), 3_000)} for split in SPLITS}
+    seen = {split: {p.prompt for p in Addition(split, digits=1)} for split in SPLITS}
     assert seen["train"] | seen["test"] == {f"{a}+{b}=" for a in range(10) for b in range(10)}
     assert not seen["train"] & seen["test"]
 
 
 def test_difficulties_do_not_leak_into_the_other_split():
     """A two-digit test problem with small operands is no one-digit train problem."""
-    train = {p.prompt for p in islice(Addition(digits=1), 2_000)}
+    train = {p.prompt for p in Addition(digits=1)}
     test = {p.prompt for p in Addition("test", digits=2)}
     assert any(len(prompt) == len("1+2=") for prompt in test)
     assert not train & test
@@ -226,7 +227,7 @@ def test_order_of_summands_does_not_cross_splits():
 )
 def test_what_asks_the_same_has_one_key(family, same, different):
     data = family()
-    content = Polynomial()._draw(np.random.default_rng(0)) if family is Polynomial else None
+    content = Polynomial()._at(0) if family is Polynomial else None
     make = (
         type(content)._make if content else {LinearEquation: _coefficients, Countdown: _game}.get(family, lambda x: x)
     )
@@ -236,19 +237,19 @@ def test_what_asks_the_same_has_one_key(family, same, different):
 
 
 def _coefficients(numbers):
-    return LinearEquation()._draw(np.random.default_rng(0))._replace(**dict(zip("abc", numbers, strict=True)))
+    return LinearEquation()._at(0)._replace(**dict(zip("abc", numbers, strict=True)))
 
 
 def _game(fields):
     names = ("numbers", "target", "solution")
-    return Countdown()._draw(np.random.default_rng(0))._replace(**dict(zip(names, fields, strict=True)))
+    return Countdown()._at(0)._replace(**dict(zip(names, fields, strict=True)))
 
 
 def test_one_in_ten_contents_belongs_to_test():
     """Of 4950 contents 495 are expected, give or take 21."""
-    rng = np.random.default_rng(0)
     data = Addition(digits=20)
-    share = sum(_split_of("addition", data._key(data._draw(rng))) == "test" for _ in range(4_950))
+    codes = (code * data._space // 4_950 for code in range(4_950))
+    share = sum(_split_of("addition", data._key(data._at(code))) == "test" for code in codes)
     assert 495 - 105 < share < 495 + 105
 
 
@@ -349,17 +350,10 @@ def test_difficulty_is_in_the_metadata():
     assert Sort(length=6)[0].metadata["difficulty"] == "6-numbers-to-99"
 
 
-@pytest.mark.parametrize("case", [case for case in DIFFICULTIES if case[1] != {"digits": 1}], ids=named)
-def test_problems_hardly_repeat(case):
-    family, difficulty = case
-    prompts = {p.prompt for p in sample(family, difficulty, size=300)}
-    assert len(prompts) > 250
-
-
 @pytest.mark.parametrize("index", [-1, 1_000, 10**12])
 def test_index_outside_names_the_valid_range(index):
-    with pytest.raises(IndexError, match=rf"addition \(test\) has problems 0 to 999, got index {index}"):
-        Addition("test")[index]
+    with pytest.raises(IndexError, match=rf"sort \(test\) has problems 0 to 999, got index {index}"):
+        Sort("test")[index]
 
 
 def test_index_may_be_any_integer_type():

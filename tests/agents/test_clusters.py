@@ -1,0 +1,224 @@
+"""Problems with equal prompts are one cluster in every interval, test and report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents import CausalLMPolicy, PolicyConfig, evaluate, tiny_model
+from agents.commands.main import main
+from agents.evaluation import summarize_evaluation
+from agents.results.at_k import estimate_maj_at, estimate_pass_at
+from agents.results.clusters import problem_cluster
+from agents.results.comparison import compare_measures, score_measure
+from agents.results.completions import ExternalCompletion
+from agents.results.dataset_statistics import DatasetStatistics
+from agents.results.evaluation_record import MANIFEST, SAMPLES, EvaluationRecord, Sample
+from agents.results.judging import judge
+from agents.results.leaderboard import LeaderboardCell
+from agents.results.reading import RecordedRun
+from rlvr_envs import ByteTokenizer, TokenVectorEnv
+from rlvr_envs.data import ProblemDataset
+from rlvr_envs.tasks import Addition
+from rlvr_envs.tasks.guess_number import GuessNumber
+from tests.envs.helpers import streams
+from tests.recorded import row, run_of
+from verifiers import Message, Outcome, Problem, make
+from verifiers.statistics import compare, mean_interval, score_interval, share_interval
+
+RIGHT, WRONG = Outcome.CORRECT, Outcome.INCORRECT
+
+
+def tiny_policy() -> CausalLMPolicy:
+    model = tiny_model(
+        ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2, intermediate_size=32, max_tokens=32
+    )
+    return CausalLMPolicy(model, PolicyConfig(temperature=0.0))
+
+
+def repeated(scores: Sequence[float], times: int) -> list[Sample]:
+    """One sample of each of some problems, which are asked `times` times."""
+    return [
+        Sample(
+            number, f"p{number}", 0, 0, str(RIGHT if score else WRONG), score, "1", 1, False, None, False,
+            cluster=f"c{number % len(scores)}",
+        )
+        for number, score in enumerate(list(scores) * times)
+    ]  # fmt: skip
+
+
+def test_equal_prompts_are_one_cluster_and_hidden_problems_are_not() -> None:
+    text, messages = Problem("a", "1+1=", "2"), Problem("b", (Message("user", "1+1="),), "2")
+    assert problem_cluster(text) == problem_cluster(Problem("c", "1+1=", "two", {"level": 3}))
+    assert problem_cluster(messages) == problem_cluster(Problem("d", (Message("user", "1+1="),), None))
+    assert len({problem_cluster(problem) for problem in (text, messages, Problem("e", "1+2=", "2"))}) == 3
+    assert problem_cluster(GuessNumber("test")[0]) is None
+    assert problem_cluster(None) is None
+
+
+def test_a_problem_that_is_asked_seven_times_counts_once() -> None:
+    scores = [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0]
+    once, often = summarize_evaluation(repeated(scores, 1), 9, 1), summarize_evaluation(repeated(scores, 7), 63, 1)
+    assert often.interval == pytest.approx(once.interval, rel=1e-9)
+    assert (often.problems, often.distinct, often.approximate) == (63, 9, once.approximate)
+    assert often.summary()["distinct"] == 9
+    assert str(often).endswith("(63 problems x 1, 9 distinct)")
+    assert str(once).endswith("(9 problems x 1)")
+    assert once.interval == pytest.approx((share_interval(scores).low, share_interval(scores).high), abs=0)
+
+
+def test_pass_at_k_and_majority_votes_count_a_problem_once() -> None:
+    scores = [1.0, 0.0, 0.0, 1.0, 1.0]
+    once, often = estimate_pass_at(repeated(scores, 1), 1), estimate_pass_at(repeated(scores, 6), 1)
+    assert (often.interval.low, often.interval.high) == pytest.approx((once.interval.low, once.interval.high))
+    votes = [[0] if score else [1] for score in scores]
+    alone = estimate_maj_at(votes, 1)
+    together = estimate_maj_at(votes * 6, 1, list("abcde") * 6)
+    assert (together.interval.low, together.interval.high) == pytest.approx((alone.interval.low, alone.interval.high))
+    assert together.problems == 30
+
+
+def test_evaluations_record_the_clusters_of_their_problems(tmp_path: Path) -> None:
+    problems = [Problem(f"p{index}", "QR"[index % 2], "a") for index in range(8)]
+    env = TokenVectorEnv(streams(4, problems))
+    with EvaluationRecord(tmp_path / "run") as record:
+        result = evaluate(env, tiny_policy(), record=record)
+    assert (result.problems, result.distinct) == (8, 2)
+    run = RecordedRun.read(tmp_path / "run")
+    assert len(set(run.problem_clusters().values())) == 2
+    assert json.loads((tmp_path / "run" / MANIFEST).read_text())["summary"]["distinct"] == 2
+    assert {sample.cluster for sample in run.samples()} == {problem_cluster(problem) for problem in problems}
+    with EvaluationRecord(tmp_path / "run", resume=True) as record:
+        assert evaluate(env, tiny_policy(), record=record).distinct == 2
+
+
+def test_records_without_clusters_are_read_by_prompt_and_reference(tmp_path: Path) -> None:
+    rows = [
+        row(0, prompt="1+1=", reference="2"),
+        row(1, prompt="1+1=", reference="2"),
+        row(2, prompt="guess", reference=[3, 7]),
+        row(3, prompt="guess", reference=[4, 7]),
+        row(4, prompt=None),
+    ]
+    clusters = run_of(tmp_path / "run", rows).problem_clusters()
+    assert clusters["p0"] == clusters["p1"]
+    assert len({clusters["p0"], clusters["p2"], clusters["p3"]}) == 3
+    assert clusters["p4"] is None
+    assert "cluster" not in (tmp_path / "run" / SAMPLES).read_text()
+
+
+def test_completions_from_elsewhere_have_the_clusters_of_their_problems() -> None:
+    problems = [Problem("a", "1+1=", "2"), Problem("b", "1+1=", "2")]
+    placed = [(index, 0, ExternalCompletion(index, "2", "file")) for index in range(2)]
+    samples = [sample for sample, _ in judge(placed, problems, make("numeric"))]
+    assert {sample.cluster for sample in samples} == {problem_cluster(problems[0])}
+
+
+def two_runs(folder: Path, times: int) -> list[RecordedRun]:
+    scores = {"a": [0.0, 0.0, 1.0, 0.0, 1.0, 0.0], "b": [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]}
+    return [
+        run_of(folder / name, [
+            row(number, score=score, prompt=f"{number % 6}+2=") for number, score in enumerate(of_run * times)
+        ])
+        for name, of_run in scores.items()
+    ]  # fmt: skip
+
+
+def test_comparisons_count_a_problem_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    once, often = (
+        compare_measures(runs, [score_measure(runs)])[0]
+        for runs in (two_runs(tmp_path / "once", 1), two_runs(tmp_path / "often", 8))
+    )
+    assert (once.problems, once.distinct, often.problems, often.distinct) == (6, 6, 48, 6)
+    first, second = once.rows[1].comparison, often.rows[1].comparison
+    assert first is not None
+    assert second is not None
+    assert (second.p_value, second.units) == (first.p_value, 6)
+    assert (second.interval.low, second.detectable) == pytest.approx((first.interval.low, first.detectable))
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", str(tmp_path / "often" / "a"), str(tmp_path / "often" / "b")])
+    assert ended.value.code == 0
+    assert "means over 48 problems, 6 distinct, 95 % intervals over problems, approximate" in capsys.readouterr().out
+
+
+def test_one_problem_that_is_asked_often_shows_no_difference(tmp_path: Path) -> None:
+    runs = [
+        run_of(tmp_path / name, [row(number, score=score, prompt="?") for number in range(20)])
+        for name, score in (("a", 0.0), ("b", 1.0))
+    ]
+    (of_scores,) = compare_measures(runs, [score_measure(runs)])
+    assert of_scores.rows[1].interval == score_interval([1.0], None)
+    assert of_scores.rows[1].p_value == 1
+    assert "can be shown by one problem (+1.000" in of_scores.rows[1].sentence(runs[0])
+
+
+def test_the_leaderboard_counts_a_problem_once(tmp_path: Path) -> None:
+    once, often = (LeaderboardCell("m", "e", (two_runs(tmp_path / str(n), n)[0],)) for n in (1, 8))
+    assert (often.interval.low, often.interval.high) == pytest.approx((once.interval.low, once.interval.high))
+    assert (often.summary()["problems"], often.summary()["distinct"]) == (48, 6)
+    assert str(often).endswith("], 48 problems, 6 distinct")
+    assert "distinct" not in str(once)
+
+
+def test_the_check_of_a_data_set_says_how_many_of_its_problems_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"prompt": prompt, "answer": "2"} for prompt in ("1+1=", "1+1=", "3-1=")]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in rows))
+    columns = {"prompt": "prompt", "reference": "answer"}
+    with pytest.raises(SystemExit):
+        main(["check-dataset", "Text", "--split", "test", "--args", f"dataset={file}", f"columns={columns}"])
+    assert "test: 3 problems, 2 distinct: those with equal prompts are one cluster" in capsys.readouterr().out
+
+
+def test_data_sets_know_how_many_of_their_problems_differ() -> None:
+    problems = (Problem("a", "1+1=", "2"), Problem("b", "1+1=", "2"), Problem("c", "1+2=", "3"))
+    assert ProblemDataset("mine", "test", problems).distinct == 2
+    counts = DatasetStatistics(lambda problem: len(problem.prompt), "characters", make("numeric"), "numeric")
+    counts.add(problems)
+    assert (counts.report()["problems"], counts.report()["distinct"]) == (3, 2)
+    assert Addition("test", digits=1).distinct == 9
+    assert GuessNumber("test").distinct == len(GuessNumber("test"))
+
+
+def test_more_problems_than_there_are_is_refused_with_their_number() -> None:
+    env = TokenVectorEnv(streams(1, list(Addition("test", digits=1))))
+    with pytest.raises(ValueError, match=r"can't evaluate 64 problems x 1: the environment has 9 problems"):
+        evaluate(env, tiny_policy(), problems=64)
+
+
+# Statistics
+
+
+def test_what_rounding_leaves_of_a_cluster_is_no_variance() -> None:
+    """Two clusters whose scores have the same mean: their deviations cancel, but for the last digits."""
+    shares = [0.1, 0.2, 0.6, 0.6, 0.2, 0.1]
+    interval = share_interval(shares, list("aaabbb"))
+    assert interval.high - interval.low > 0.5
+    zero = compare(shares, shares[3:] + shares[:3], list("aaabbb"))
+    assert (zero.p_value, zero.units) == (1, 2)
+
+
+def test_few_clusters_are_said_to_be_few() -> None:
+    scores, clusters = [2.0, 3.0] * 50, [number % 10 for number in range(100)]
+    assert not score_interval(scores).approximate
+    assert score_interval(scores, clusters).approximate
+    assert mean_interval(scores, ["one"] * 100).approximate
+
+
+def test_intervals_of_repeated_problems_cover_the_truth_where_naive_ones_do_not() -> None:
+    """Thirty problems that are each asked eight times, of which each is known or not."""
+    rng, clusters = np.random.default_rng(0), np.repeat(np.arange(30), 8).tolist()
+    hits = {"clustered": 0, "naive": 0}
+    for _ in range(400):
+        shares = np.repeat(rng.binomial(1, 0.6, 30), 8).astype(float)
+        for name, together in (("clustered", clusters), ("naive", None)):
+            interval = share_interval(shares, together)
+            hits[name] += interval.low <= 0.6 <= interval.high
+    assert hits["clustered"] / 400 > 0.9
+    assert hits["naive"] / 400 < 0.7
