@@ -72,7 +72,6 @@ def test_the_table_of_checks_lists_the_targets_of_the_makefile() -> None:
     assert sorted(listed) == sorted(target for target in declared if re.fullmatch(r"test(-[\w-]+)?", target))
     for text in (README, GUIDE):
         assert set(re.findall(r"make ([a-z][\w-]+)(?=`|  )", text)) <= set(declared)
-    assert set(listed) <= set(re.findall(r"`(?:make )?(test[\w-]*)`", README))
 
 
 def test_every_file_of_the_tree_exists() -> None:

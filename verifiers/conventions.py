@@ -280,10 +280,14 @@ def _values(
 
 def _reference(name: str, problem: Problem) -> object:
     """The reference, as a mapping if it is a dataclass; or its field of the parameter's name."""
-    reference = problem.reference
-    if is_dataclass(reference) and not isinstance(reference, type):
-        reference = {field.name: getattr(reference, field.name) for field in fields(reference)}
+    reference = _plain(problem.reference)
     return reference[name] if isinstance(reference, Mapping) and name in reference else reference
+
+
+def _plain(reference: object) -> object:
+    if is_dataclass(reference) and not isinstance(reference, type):
+        return {field.name: getattr(reference, field.name) for field in fields(reference)}
+    return reference
 
 
 def _column(convention: Convention, name: str, problem: Problem) -> object:

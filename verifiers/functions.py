@@ -27,7 +27,7 @@ import logging
 import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from verifiers.conventions import Convention, arguments_of, read_convention
 from verifiers.errors import UnreadableReferenceError, VerifierContractError
@@ -216,12 +216,20 @@ def _say(module: str, said: str) -> None:
 # The check before use
 
 
-def check_reading(verifier: Verifier, problems: Sequence[Problem]) -> str | None:
+class Problems(Protocol):
+    """A list of problems, or a data set."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Problem: ...
+
+
+def check_reading(verifier: Verifier, problems: Problems) -> str | None:
     """Check that a function which takes the reference scores the gold of some problem above an empty completion.
 
     Args:
         verifier: Any verifier; one that is no function called by its parameters' names passes.
-        problems: The first problems of the data set.
+        problems: The data set, of which the first `CHECKED_PROBLEMS` are used.
 
     Returns:
         The answer format that the function accepts, one of `ANSWER_FORMATS`; None if it accepts gold completions as they are,
@@ -230,14 +238,14 @@ def check_reading(verifier: Verifier, problems: Sequence[Problem]) -> str | None
     Raises:
         VerifierContractError: If it scores none of them higher, or fails on all.
     """
-    formats = [_accepted_format(function, problems) for function in _functions_in(verifier)] if problems else []
+    functions = [function for function in _functions_in(verifier) if not function.convention.is_own]
+    first = [problems[index] for index in range(min(len(problems), CHECKED_PROBLEMS))] if functions else []
+    formats = [_accepted_format(function, first) for function in functions] if first else []
     return formats[0] if isinstance(verifier, FunctionVerifier) and formats else None
 
 
 def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) -> str | None:
     """The first format in which a function scores a gold above nothing; None stands for gold completions, too."""
-    if function.convention.is_own:
-        return None
     if isinstance(function, BatchFunctionVerifier):
         function.prefer_messages(problems[0])
     faults: list[str] = []
@@ -294,10 +302,11 @@ def _is_above(verdict: Verdict, nothing: Verdict) -> bool:
 
 def gold_completion(problem: Problem, answer_format: str | None) -> str | None:
     """A completion with the gold answer, presented in a format; None stands for the data set's own, which it may lack."""
+    own = problem.metadata.get("gold_completion")
     if answer_format is None:
-        own = problem.metadata.get("gold_completion")
         return own if isinstance(own, str) else None
-    return answer_format.replace(ANSWER, str(problem.reference)) if _is_text(problem.reference) else None
+    answer = problem.reference if _is_text(problem.reference) else own
+    return answer_format.replace(ANSWER, str(answer)) if _is_text(answer) else None
 
 
 def _is_text(reference: object) -> bool:

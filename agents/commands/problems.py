@@ -9,7 +9,6 @@ import verifiers
 from agents.commands.common import VerifierChoice
 from rlvr_envs import Dataset, TaskSpec, environment_class
 from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, unknown_name
-from verifiers.functions import CHECKED_PROBLEMS
 
 
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
@@ -91,5 +90,5 @@ def make_verifier(task: TaskSpec, spec: VerifierChoice | None, dataset: Dataset)
     """
     name, arguments = task.verifier_of(dataset) if spec is None else spec
     verifier = verifiers.make(name, **arguments)
-    verifiers.check_reading(verifier, [dataset[index] for index in range(min(len(dataset), CHECKED_PROBLEMS))])
+    verifiers.check_reading(verifier, dataset)
     return verifier

@@ -15,10 +15,11 @@ from verifiers import (
     verifier_record,
     verify_batch,
 )
-from verifiers.functions import CHECKED_PROBLEMS
 
 _TRIED = frozenset({"choice", "countdown", "exact", "ifeval", "json_schema", "math", "numeric", "sql", "unit_tests"})
 """Verifiers that read a reference before the completion, and judge an empty one at no cost: they ask no model or server."""
+_PROBLEMS = 8
+"""Number of problems that are tried: one whose reference can't be read says nothing of the others."""
 _MAX_LENGTH = 300
 """The most characters of a reason that are shown."""
 
@@ -37,9 +38,9 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
         VerifierContractError: If a function that is called by the names of its parameters scores no gold above an empty
             completion.
     """
-    check_reading(verifier, [dataset[index] for index in range(min(len(dataset), CHECKED_PROBLEMS))])
+    check_reading(verifier, dataset)
     name = _name_of(spec)
-    count = min(len(dataset), CHECKED_PROBLEMS)
+    count = min(len(dataset), _PROBLEMS)
     if name not in _TRIED or not count:
         return
     reason = _objection(name, verifier, [dataset[index] for index in range(count)])

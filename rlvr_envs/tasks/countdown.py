@@ -93,7 +93,8 @@ class Countdown(ProceduralDataset[SolvedGame]):
     def _task(self, content: SolvedGame) -> GeneratedProblem:
         numbers = " ".join(map(str, content.numbers))
         reference = CountdownReference(content.numbers, content.target)
-        return GeneratedProblem(f"make {content.target} from {numbers}:", reference, content.solution)
+        columns = {"nums": list(content.numbers)}  # public data sets and their reward functions call it so
+        return GeneratedProblem(f"make {content.target} from {numbers}:", reference, content.solution, columns)
 
 
 class _Operand(NamedTuple):

@@ -352,6 +352,19 @@ def test_a_structured_reference_is_a_mapping_and_its_fields_have_names() -> None
     assert verifiers.make(countdown)("1+2 = 3", problem).score == 1
 
 
+def test_countdown_can_be_scored_by_public_functions() -> None:
+    def equation_reward(completions, target, nums, **kwargs):
+        found = [re.search(r"<answer>(.*)</answer>", text) for text in completions]
+        used = [sorted(map(int, re.findall(r"\d+", match[1]))) if match else [] for match in found]
+        return [
+            float(numbers == sorted(given) and eval(match[1]) == total)
+            for match, numbers, given, total in zip(found, used, nums, target, strict=True)
+        ]
+
+    env: Any = gym.make("rlvr/Countdown-v0", verifier=equation_reward)
+    assert "target=reference, nums=column" in env.unwrapped.manifest["verifier_call"]
+
+
 # The check before use
 
 

@@ -22,14 +22,14 @@ from verifiers.audit.checks import (
     finding_of,
 )
 from verifiers.audit.examples import example_problems
-from verifiers.audit.questions import CaseMaker, ProblemSource, choose, gold_text
+from verifiers.audit.questions import CaseMaker, choose, gold_text
 from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS
 from verifiers.audit.report import AuditReport, OptionRow, ReportRow
 from verifiers.audit.runner import Answer, Runner
 from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_name
 from verifiers.files import verifier_record
-from verifiers.functions import ANSWER_FORMATS, gold_completion
+from verifiers.functions import ANSWER_FORMATS, Problems, gold_completion
 from verifiers.registry import VerifierSpec
 from verifiers.types import Problem
 
@@ -53,7 +53,7 @@ ATTACKS = (
 
 def audit_verifier(
     verifier: VerifierSpec,
-    problems: ProblemSource | None = None,
+    problems: Problems | None = None,
     *,
     verifier_args: Mapping[str, object] | None = None,
     limit: int | None = None,
@@ -145,9 +145,7 @@ def _no_progress(done: int, total: int) -> None:
     pass
 
 
-def _check_options(
-    problems: ProblemSource | None, limit: int | None, answer_format: str | None, deadline_s: float
-) -> None:
+def _check_options(problems: Problems | None, limit: int | None, answer_format: str | None, deadline_s: float) -> None:
     if problems is not None and not len(problems):
         raise InvalidArgumentError("an audit needs at least one problem with a gold answer, got none")
     if limit is not None and limit < 1:

@@ -6,7 +6,6 @@ import dataclasses
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from verifiers.audit.attacks import Attack, attacks_on, hostile_attacks, restates
 from verifiers.audit.cases import Case, Label
@@ -14,19 +13,11 @@ from verifiers.audit.golds import Gold, Kind
 from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS, Transformation
 from verifiers.errors import InvalidArgumentError
-from verifiers.functions import ANSWER
+from verifiers.functions import ANSWER, Problems
 from verifiers.types import Problem
 
 BOXED = f"\\boxed{{{ANSWER}}}"
 _HOSTILE_GOLDS = 3
-
-
-class ProblemSource(Protocol):
-    """A list of problems, or a data set."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Problem: ...
 
 
 def answer_format_of(problem: Problem) -> str:
@@ -59,7 +50,7 @@ def prompt_of(problem: Problem) -> str:
     return "\n".join(message.content for message in problem.prompt)
 
 
-def choose(problems: ProblemSource, limit: int | None, seed: int) -> list[Problem]:
+def choose(problems: Problems, limit: int | None, seed: int) -> list[Problem]:
     """All problems, or a sample of `limit` of them, in their order."""
     if limit is None or limit >= len(problems):
         return [problems[index] for index in range(len(problems))]
