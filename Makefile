@@ -20,6 +20,7 @@ DOCS := .cache/docs
 OLDEST_INSPECT := 0.3.275
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
 PARALLEL := -n 2 --dist worksteal
+CORPORA := completions corpus data limits policy sentences
 BENCHMARKS := tests/agents/test_benchmark_commands.py
 
 .PHONY: demo test setup lint types tests test-full test-slow-processor test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
@@ -56,7 +57,9 @@ test-full: setup
 
 # Verdicts do not depend on the processor: with a third of every limit on processor time, nothing changes.
 test-slow-processor: setup
-	$(BIN)/pytest $(PARALLEL) --divide-cpu-limits 3 tests/math tests/verifiers tests/data tests/procedural tests/unit_tests
+	$(BIN)/pytest $(PARALLEL) --divide-cpu-limits 3 $(addprefix tests/math/test_math_,$(addsuffix .py,$(CORPORA))) \
+		tests/verifiers tests/proofs tests/data/test_data_programs.py tests/unit_tests/test_datasets.py \
+		tests/unit_tests/test_common_forms.py tests/unit_tests/test_like_one_process.py tests/adversarial/test_blame.py
 
 # What only repeats the tests above, deeper: more seeds, agents, worlds and random answers.
 test-long: setup

@@ -10,7 +10,7 @@ from verifiers import Outcome
 from verifiers.unit_tests import CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
 
 DATA = load("adversarial/blame")
-pytestmark = pytest.mark.sandbox(timeout_s=3, memory_mib=1024)
+pytestmark = pytest.mark.sandbox(timeout_s=30, memory_mib=1024)
 
 
 @pytest.mark.parametrize("case", cases(DATA["back and forth"]))

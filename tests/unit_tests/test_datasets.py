@@ -15,7 +15,7 @@ from verifiers.unit_tests import AssertTests, CheckTests, UnitTestVerifier
 DATA = os.environ.get("RLVR_DATA_DIR")
 pytestmark = [
     pytest.mark.skipif(DATA is None, reason="RLVR_DATA_DIR is not set: no data sets to run"),
-    pytest.mark.sandbox(workers=2, timeout_s=10, memory_mib=1024),
+    pytest.mark.sandbox(workers=2, timeout_s=30, memory_mib=1024),
 ]
 
 

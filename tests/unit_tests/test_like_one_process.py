@@ -8,6 +8,7 @@ from tests.sandbox import Case, cases, load
 from verifiers.unit_tests import UnitTestVerifier
 
 DATA = load("unit_tests/like_one_process")
+pytestmark = pytest.mark.sandbox(timeout_s=10)
 
 
 @pytest.mark.parametrize("case", cases(DATA["right"]))

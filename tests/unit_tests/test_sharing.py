@@ -15,7 +15,7 @@ from verifiers.unit_tests.sandbox.protocol.codec import NotPlainError
 from verifiers.unit_tests.sandbox.protocol.shared_containers import ShortenedError, Table
 
 DATA = load("unit_tests/sharing")
-pytestmark = pytest.mark.sandbox(timeout_s=5, memory_mib=1024)
+pytestmark = pytest.mark.sandbox(timeout_s=20, memory_mib=1024)
 
 
 def on_both_sides(verifier: UnitTestVerifier, program: str, body: str, head: str = "") -> Verdict:

@@ -521,6 +521,7 @@ def test_a_prelude_is_the_programs_alone(verifier: UnitTestVerifier) -> None:
     assert judge(verifier, "x = 1", tests).detail["failure"] == "exception", "it defines nothing that is under test"
 
 
+@pytest.mark.limit
 @pytest.mark.parametrize(
     ("program", "failure", "cases_run"),
     [
