@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 
 from verifiers._models import (
     as_plain_text,
@@ -251,7 +251,7 @@ def _loaded_model(model: str | PathLike[str] | PreTrainedModel, device: str | to
     if isinstance(model, str | PathLike):
         loaded = _from_pretrained(model)
     elif isinstance(model, torch.nn.Module):
-        loaded, device = model, device or model.device
+        loaded, device = model, device or cast("torch.device", model.device)
     else:
         raise InvalidArgumentError(
             f"a reward model must be the path of a folder, a Hugging Face hub name or a transformers model, got {model!r}"

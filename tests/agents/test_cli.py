@@ -603,7 +603,7 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(
         (("train", "grpo", "--env", "Addition", "--verifier-args", "a=1"), "of no verifier: name it with --verifier"),
         (
             ("train", "grpo", "--env", "Addition", "--verifier", "own_things:NUMBER"),
-            "cannot be called with (completion",
+            "of type int, which cannot be called",
         ),
         (("audit-verifier", "--dataset", "Addition"), "no verifier to audit"),
         (

@@ -430,15 +430,17 @@ def test_backends_of_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert processes._backends(1, None) == processes._backends(1, "cuda") == "gloo"
     for name, library in (("cuda", "nccl"), ("xpu", "xccl")):
         with simulated_device(name):
-            module, used = torch.get_device_module(name), mock.Mock()
-            monkeypatch.setattr(module, "set_device", used)
-            assert processes._backends(1, "auto") == f"cpu:gloo,{name}:gloo", "two ranks share one"
-            monkeypatch.setattr(module, "device_count", lambda: 2)
-            assert processes._backends(1, "auto") == processes._backends(1, name) == f"cpu:gloo,{name}:{library}"
-            assert used.call_args_list[-1] == mock.call(1)
-            used.reset_mock()
-            assert processes._backends(1, "cpu") == processes._backends(1, "gpu") == "gloo"
-            used.assert_not_called()
+            module = torch.get_device_module(name)
+            with mock.patch.object(module, "set_device") as used:
+                assert processes._backends(1, "auto") == f"cpu:gloo,{name}:gloo", "two ranks share one"
+                with mock.patch.object(module, "device_count", return_value=2):
+                    assert (
+                        processes._backends(1, "auto") == processes._backends(1, name) == f"cpu:gloo,{name}:{library}"
+                    )
+                assert used.call_args_list[-1] == mock.call(1)
+                used.reset_mock()
+                assert processes._backends(1, "cpu") == processes._backends(1, "gpu") == "gloo"
+                used.assert_not_called()
 
 
 # Commands

@@ -39,7 +39,7 @@ def test_a_row_is_shown_with_its_verdict(tmp_path: Path) -> None:
         "── p0, sample 0 ──",
         f"problem 0, 3 tokens, truncated, seed {2**64 - 1}",
         "── prompt ──",
-        "2+2=",
+        "2+0=",
         "── completion ──",
         "four",
         "── verdict ──",

@@ -18,7 +18,7 @@ from verifiers import InvalidArgumentError, Problem
     [
         ("Bandit", "math", "the gold answer is a ProcessStart, .*"),
         ("Sort", "math", "the gold answer cannot be read: .*"),
-        ("Addition", "choice", "the reference of multiple choice must be one letter of A to Z, got '179' .*"),
+        ("Addition", "choice", "the reference of multiple choice must be one letter of A to Z, got '.*"),
         ("Addition", "unit_tests", ".* expected a reference of type CheckTests, .* got str"),
         ("Addition", ("countdown", {"use_all": False}), "the countdown verifier needs a CountdownReference.*"),
         ("Addition", "sql", ".* expected an SQLReference, .*"),

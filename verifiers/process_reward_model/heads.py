@@ -108,7 +108,7 @@ def _loaded_body(name: str | PathLike[str], head: Head) -> tuple[PreTrainedModel
     import torch
     from transformers import AutoModel, PreTrainedModel
 
-    class BodyAndHead(PreTrainedModel):
+    class BodyAndHead(PreTrainedModel):  # type: ignore[misc] # transformers is not read for types
         """A transformer and a head on its last hidden states, under the names that checkpoints of this head use."""
 
         base_model_prefix = "model"
@@ -123,7 +123,7 @@ def _loaded_body(name: str | PathLike[str], head: Head) -> tuple[PreTrainedModel
                 self.score = torch.nn.Sequential(*layers)
             else:
                 self.v_head = torch.nn.ModuleDict({"summary": torch.nn.Linear(width, 1)})
-            self.post_init()  # type: ignore[no-untyped-call] # transformers leaves it without types
+            self.post_init()
 
         def forward(self, inputs: Any, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
             """The head's values f[k c] at k tokens."""

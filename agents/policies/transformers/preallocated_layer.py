@@ -12,13 +12,13 @@ SPARE_STEPS = 64
 """Number of tokens of each row for which space is allocated at once."""
 
 
-class GrowingLayer(DynamicLayer):
+class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not read for types
     """Keys and values with spare columns, so that appending a token does not copy the others."""
 
     _spare_columns = SPARE_STEPS
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.lazy_initialization(keys, values)
         self.keys, self.values = keys, values
         self._room: tuple[Tensor, Tensor] | None = None
