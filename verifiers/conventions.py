@@ -44,11 +44,11 @@ class Convention:
     function: str
     """The function's name."""
     roles: Mapping[str, str]
-    """What each parameter gets; parameters with a constant are left out."""
+    """The role of each parameter, without those that have a constant."""
     constants: Mapping[str, object] = field(default_factory=dict)
-    """The values of parameters that were given to `make`."""
+    """Values of parameters from the arguments of `make`."""
     defaults: Mapping[str, object] = field(default_factory=dict)
-    """What the optional parameters are where a problem does not have their column."""
+    """Defaults of optional parameters, used where a problem does not have their column."""
     positional: tuple[str, ...] = ()
     """Parameters that can't be named in a call."""
     batched: bool = False
@@ -230,7 +230,7 @@ class _Reading:
 
 
 def _role_of(parameter: Parameter) -> str:
-    """What a parameter that does not get the completion gets, by its name; a number as the default is a setting."""
+    """The role of a parameter other than the completion, by its name; one with a number as its default is a setting."""
     if _is_problem(parameter):
         return PROBLEM
     role = _ROLES.get(_singular(parameter.name), _COLUMN)
@@ -266,7 +266,7 @@ def arguments_of(
 def _values(
     convention: Convention, name: str, role: str, completions: Sequence[str], problems: Sequence[Problem]
 ) -> list[Any]:
-    """What a parameter gets for each problem."""
+    """A parameter's value for each problem."""
     if role == COMPLETION:
         return [_message("assistant", text) if convention.messages else text for text in completions]
     if role == "prompt" and convention.messages:
@@ -304,7 +304,7 @@ def _column(convention: Convention, name: str, problem: Problem) -> object:
 def _everything(
     convention: Convention, completions: Sequence[str], problems: Sequence[Problem]
 ) -> dict[str, list[Any]]:
-    """What `**kwargs` gets: the columns, and under all of its names whatever no parameter takes."""
+    """The values for `**kwargs`: the columns, and everything else that no parameter takes, under all of its names."""
     columns = {str(name) for problem in problems for name in problem.metadata}
     rest = {name: [problem.metadata.get(name) for problem in problems] for name in columns}
     roles = {name: role for name, role in _ROLES.items() if name not in _SYNONYMS and role != COMPLETION}

@@ -12,7 +12,7 @@
 
 With a plural for the completion (`completions`), the function takes a batch: every parameter gets a list, `**kwargs` gets all
 of the above by name, and completions are texts, or lists of one message where the function can't use texts. Arguments given
-to `make` go to the parameters that they name; `completion=` and `reference=` name the parameter that gets the one or the other.
+to `make` go to the parameters of their names; `completion=` and `reference=` name the parameter for the one or the other.
 
 The function returns a `Verdict`, a bool, a number, or a mapping with a `score`; a list of them for a batch.
 """
@@ -35,7 +35,7 @@ from verifiers.types import AnswerVerifier, BatchVerifier, Outcome, Problem, Ver
 
 _LOGGER = logging.getLogger(__name__)
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
-"""What functions raise that expect a list of messages and get a text."""
+"""Exceptions of functions that expect a list of messages when they get a text."""
 
 CHECKED_PROBLEMS = 8
 """Number of problems on which the reading of a function is checked before use."""
@@ -245,7 +245,7 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
 
 
 def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) -> str | None:
-    """The first format in which a function scores a gold above nothing; None stands for gold completions, too."""
+    """The first format in which a function scores a gold above an empty completion; None also means gold completions."""
     if isinstance(function, BatchFunctionVerifier):
         function.prefer_messages(problems[0])
     faults: list[str] = []
@@ -301,7 +301,7 @@ def _is_above(verdict: Verdict, nothing: Verdict) -> bool:
 
 
 def gold_completion(problem: Problem, answer_format: str | None) -> str | None:
-    """A completion with the gold answer, presented in a format; None stands for the data set's own, which it may lack."""
+    """A completion with the gold answer, presented in a format; for None, the data set's own completion, if it has one."""
     own = problem.metadata.get("gold_completion")
     if answer_format is None:
         return own if isinstance(own, str) else None

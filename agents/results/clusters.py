@@ -1,7 +1,7 @@
 """Which problems ask the same: those with equal prompts, which are one cluster in every interval and test.
 
 A policy answers equal prompts alike, so that scores of the same question are no independent evidence. Problems whose prompts
-do not show all that matters, such as games with a secret, are told apart: their `metadata["hidden"]` is true.
+do not show all that matters, such as games with a secret, count one by one: their `metadata["hidden"]` is true.
 """
 
 from __future__ import annotations
