@@ -30,7 +30,7 @@ _ROLES = {
     **{name: name for name in (PROBLEM, "metadata", "extra_info", "data_source")},
 }
 _COLUMN = "column"
-_NO_TEXT = re.compile(r"(?:.*_)?(?:ids|tokens|logprobs|images?)|self|cls")
+_NO_TEXT = re.compile(r"(?:.*_)?(?:ids|tokens|logits|logprobs|mask|length|images?)|self|cls")
 """Names of first parameters that get no completion."""
 _BATCHES = ("list[", "List[", "Sequence[", "typing.List[", "typing.Sequence[", "collections.abc.Sequence[")
 _POSITIONAL_ONLY = (Parameter.POSITIONAL_ONLY,)
@@ -60,6 +60,8 @@ class Convention:
     """Whether a parameter gets the completion since it is the first one."""
     settled: bool = False
     """Whether the caller named the parameter that gets the completion or the reference."""
+    listed: frozenset[str] = frozenset()
+    """Parameters of a single completion that get a list of references."""
 
     @property
     def is_own(self) -> bool:
@@ -166,10 +168,16 @@ class _Reading:
             messages=batched and "dict" in str(self._parameters[completion].annotation),
             guessed=not explicit and _singular(completion) not in _COMPLETION_NAMES,
             settled=explicit,
+            listed=frozenset() if batched else frozenset(filter(self._is_listed, ordered)),
         )
 
     def _is_required(self, name: str) -> bool:
         return self._parameters[name].default is Parameter.empty
+
+    def _is_listed(self, name: str) -> bool:
+        """Whether a parameter takes a list of references, by its name or annotation."""
+        plural = _singular(name) != name and _ROLES.get(_singular(name)) == REFERENCE
+        return plural or str(self._parameters[name].annotation).startswith(("list", *_BATCHES))
 
     def _completion(self) -> str:
         if COMPLETION in self._explicit:
@@ -200,7 +208,7 @@ class _Reading:
         """Refuse a function that takes what may be the reference under a name that says nothing."""
         columns = [name for name, role in roles.items() if role == _COLUMN]
         unknown = [name for name in columns if self._parameters[name].default in (Parameter.empty, None)]
-        if unknown and not {REFERENCE, PROBLEM} & {*roles.values()}:
+        if unknown and COMPLETION not in self._explicit and not {REFERENCE, PROBLEM} & {*roles.values()}:
             raise self._refused(REFERENCE, [], unknown)
 
     def _is_batched(self, completion: str) -> bool:
@@ -216,10 +224,9 @@ class _Reading:
         if unknown:
             found = f"nothing is known of {' and '.join(unknown)}, and no parameter claims"
         signature = ", ".join([*self._parameters, *(["**kwargs"] if self._rest else [])])
-        free = [*unknown, *claims, *(name for name in self._parameters if _singular(name) not in _ROLES), "NAME"]
-        how = f"say which one does with {role}={free[0]!r} (--verifier-args {role}={free[0]})"
-        if role == REFERENCE and unknown and not claims:
-            how = f"say which parameter gets what, with completion=... and reference=... (--verifier-args {role}={free[0]})"
+        how = "say which parameter gets what, with completion=... and reference=... (--verifier-args reference=NAME)"
+        if claims:
+            how = f"say which one does with {role}={claims[0]!r} (--verifier-args {role}={claims[0]})"
         if {"self", "cls"} & {*self._parameters}:
             how = "name the method of an instance"
         return VerifierContractError(
@@ -256,9 +263,12 @@ def arguments_of(
         return [completions[0], problems[0]], {}
     values = _everything(convention, completions, problems) if convention.takes_rest else {}
     for name, role in convention.roles.items():
-        if role != _COLUMN or name not in convention.defaults or any(name in problem.metadata for problem in problems):
+        if role != _COLUMN or name not in convention.defaults or any(name in _columns(problem) for problem in problems):
             values[name] = _values(convention, name, role, completions, problems)
-    named = {name: value if convention.batched else value[0] for name, value in values.items()}
+    named: dict[str, Any] = {name: value if convention.batched else value[0] for name, value in values.items()}
+    for name in convention.listed & named.keys():
+        if convention.roles[name] == REFERENCE and not isinstance(named[name], list | tuple):
+            named[name] = [named[name]]
     named.update(convention.constants)
     return [named.pop(name) for name in convention.positional if name in named], named
 
@@ -291,14 +301,21 @@ def _plain(reference: object) -> object:
 
 
 def _column(convention: Convention, name: str, problem: Problem) -> object:
-    if name in problem.metadata:
-        return problem.metadata[name]
+    columns = _columns(problem)
+    if name in columns:
+        return columns[name]
     if name in convention.defaults:
         return convention.defaults[name]
     raise InvalidArgumentError(
         f"{convention} takes the column {name!r}, which problem {problem.id!r} does not have; its columns: "
-        f"{', '.join(map(str, problem.metadata)) or 'none'}"
+        f"{', '.join(map(str, columns)) or 'none'}"
     )
+
+
+def _columns(problem: Problem) -> dict[object, object]:
+    """The metadata of a problem, and the fields of its reference."""
+    reference = _plain(problem.reference)
+    return {**(reference if isinstance(reference, Mapping) else {}), **problem.metadata}
 
 
 def _everything(

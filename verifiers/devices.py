@@ -50,7 +50,7 @@ def named_device(device: object = None) -> torch.device | None:
         MissingDependencyError: If torch is not installed.
     """
     if device is None or device == "auto":
-        device = os.environ.get(VARIABLE, "auto")
+        device = os.environ.get(VARIABLE) or "auto"
     if device == "auto":
         return None
     if not isinstance(device, str) or not re.fullmatch(rf"({'|'.join(_KNOWN[1:])})(:\d+)?", device):

@@ -29,7 +29,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any, Protocol, cast
 
-from verifiers.conventions import Convention, arguments_of, read_convention
+from verifiers.conventions import REFERENCE, Convention, arguments_of, read_convention
 from verifiers.errors import UnreadableReferenceError, VerifierContractError
 from verifiers.types import AnswerVerifier, BatchVerifier, Outcome, Problem, Verdict, Verifier
 
@@ -49,6 +49,7 @@ ANSWER_FORMATS = (
     f"<think>\n\n</think>\n<answer>{ANSWER}</answer>",
     f"<think>\n\n</think>\n<answer>\n\\boxed{{{ANSWER}}}\n</answer>",
     f"The answer is {ANSWER}.",
+    f"Answer: {ANSWER}",
 )
 """How a completion may present an answer, tried in this order on functions that accept no gold completion."""
 
@@ -154,9 +155,17 @@ class BatchFunctionVerifier(FunctionVerifier):
             "",
             *(text for form in (None, *ANSWER_FORMATS) if (text := gold_completion(problem, form)) is not None),
         ]
-        texts, messages = ([verify_one(judge, probe, problem).score for probe in probes] for judge in (self, other))
-        if len(set(texts)) == 1 and len(set(messages)) > 1 and not any(map(math.isnan, messages)):
+        texts, messages = ([judge._score(probe, problem) for probe in probes] for judge in (self, other))
+        if len(set(texts)) == 1 and len(set(messages)) > 1 and None not in messages:
             self.convention = other.convention
+
+    def _score(self, completion: str, problem: Problem) -> float | None:
+        """The score of a probe; None if the function failed."""
+        try:
+            values = self._called(self.convention, [completion], [problem])
+            return as_verdicts(values, self._function, 1, none=_not_judged(self._function))[0].score
+        except Exception:  # noqa: BLE001 - how it fails is reported where the function is used
+            return None
 
 
 class BatchObjectVerifier(FunctionVerifier):
@@ -248,52 +257,82 @@ def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) ->
     """The first format in which a function scores a gold above an empty completion; None also means gold completions."""
     if isinstance(function, BatchFunctionVerifier):
         function.prefer_messages(problems[0])
-    faults: list[str] = []
+    nothing = [verify_one(function, "", problem) for problem in problems]
+    faults: list[tuple[Verdict, str]] = []
     for answer_format in (None, *ANSWER_FORMATS):
-        for problem in problems:
-            completion = gold_completion(problem, answer_format)
-            if completion is None:
+        golds = [gold_completion(problem, answer_format) for problem in problems]
+        above: list[Problem] = []
+        for problem, empty, gold in zip(problems, nothing, golds, strict=True):
+            if gold is None:
                 continue
-            verdict, nothing = verify_one(function, completion, problem), verify_one(function, "", problem)
-            if _is_above(verdict, nothing):
-                if completion == str(problem.reference) and function.convention.guessed:
-                    _check_order(function, problem)
-                return answer_format
-            faults.append(_fault(verdict, nothing, problem))
-    if not faults:
-        return None
+            verdict = verify_one(function, gold, problem)
+            faults.append((verdict, _fault(verdict, empty, problem)))
+            above += [problem] if _is_above(verdict, empty) else []
+        if above:
+            _check_accepted(function, above[0], answer_format, f"{len(above)} of the first {len(problems)} golds")
+            if 2 * len(above) < len(problems):
+                _LOGGER.warning("%s scores only %d of the first %d golds above an empty completion", function.convention,
+                                len(above), len(problems))  # fmt: skip
+            return answer_format
+    if faults:
+        _refuse(function, faults, len(problems))
+    return None
+
+
+def _refuse(function: FunctionVerifier, faults: Sequence[tuple[Verdict, str]], problems: int) -> None:
+    """Refuse a function that scores no gold above nothing, or warn where its format may be another one."""
     found = (
-        f"{function.convention} scores the gold answer of none of the first {len(problems)} problems above an empty "
-        f"completion: {faults[0]}"
+        f"{function.convention} scores the gold answer of none of the first {problems} problems above an empty completion: "
+        f"{faults[0][1]}"
     )
-    if function.convention.settled or not function.convention.takes_reference:
+    failed = all(verdict.outcome is Outcome.VERIFIER_ERROR for verdict, _ in faults)
+    names = [name for name, role in function.convention.roles.items() if role == REFERENCE]
+    if not failed and (function.convention.settled or not names):
         _LOGGER.warning("%s", found)
-        return None
+        return
+    name = next(iter(names), "NAME")
     raise VerifierContractError(
         f"{found}. Tried were the data set's own completion, and the answer bare, boxed, behind '####', in tags and in a "
         "sentence. If the parameters were read rightly and the function expects another format, confirm one of them, as in "
-        "reference='answer' (--verifier-args reference=answer); if not, name the right one"
+        f"reference={name!r} (--verifier-args reference={name}); if not, name the right one"
     )
 
 
-def _check_order(function: FunctionVerifier, problem: Problem) -> None:
-    """Refuse a function whose first parameter was taken for the completion, if only the other order judges whole completions.
+def _check_accepted(function: FunctionVerifier, problem: Problem, answer_format: str | None, accepted: str) -> None:
+    """Refuse a function that accepts golds for the wrong reason: exchanged parameters, or an order of its own in a batch."""
+    gold = gold_completion(problem, answer_format)
+    assert gold is not None, "it was accepted"
+    convention = function.convention
+    if gold == str(problem.reference) and (convention.guessed or convention.settled):
+        fault = _exchanged(function, problem)
+        if fault is not None and convention.settled:
+            _LOGGER.warning("%s", fault)
+        elif fault is not None:
+            raise VerifierContractError(fault)
+    if isinstance(function, BatchFunctionVerifier):
+        pairs = [function.verify_batch(texts, [problem] * 2) for texts in ([gold, ""], ["", gold])]
+        if not (_is_above(*pairs[0]) and _is_above(*reversed(pairs[1]))):
+            raise VerifierContractError(
+                f"{convention} scores {accepted} above an empty completion when it is alone, but not beside one in a batch: it "
+                "must return a score for each completion, in order"
+            )
 
-    Raises:
-        VerifierContractError: If that is so.
-    """
+
+def _exchanged(function: FunctionVerifier, problem: Problem) -> str | None:
+    """The fault of a function that judges whole completions only with completion and reference exchanged; None for others."""
     exchanged = function.exchanged()
     whole = [gold_completion(problem, answer_format) for answer_format in ANSWER_FORMATS[1:]]
     pairs = [(judge, text) for judge in (function, exchanged) for text in whole if text is not None]
     above = [
         judge for judge, text in pairs if _is_above(verify_one(judge, text, problem), verify_one(judge, "", problem))
     ]
-    if exchanged in above and function not in above:
-        raise VerifierContractError(
-            f"{function.convention} seems to have completion and reference exchanged: read as {exchanged.convention}, the "
-            "function accepts gold answers inside of completions. Say which parameter gets what, with completion=... and "
-            "reference=... (--verifier-args reference=NAME)"
-        )
+    if exchanged not in above or function in above:
+        return None
+    return (
+        f"{function.convention} seems to have completion and reference exchanged: read as {exchanged.convention}, the function "
+        "accepts gold answers inside of completions. Say which parameter gets what, with completion=... and reference=... "
+        "(--verifier-args reference=NAME)"
+    )
 
 
 def _is_above(verdict: Verdict, nothing: Verdict) -> bool:

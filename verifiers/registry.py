@@ -177,6 +177,10 @@ def _built(target: object, name: str, arguments: dict[str, object]) -> object:
 
 
 def _named_object(name: str) -> object:
+    if name.endswith(".py"):
+        raise InvalidArgumentError(
+            f"the file {name} may hold several functions: name one, as in {name}:accuracy_reward"
+        )
     if ":" in name:
         return import_attribute(name, "verifier")
     if name in _registered:

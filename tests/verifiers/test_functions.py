@@ -18,7 +18,15 @@ import pytest
 
 import rlvr_envs  # noqa: F401 - registers the environments
 import verifiers
-from verifiers import Message, Outcome, Problem, UnknownArgumentError, UnknownNameError, VerifierContractError
+from verifiers import (
+    InvalidArgumentError,
+    Message,
+    Outcome,
+    Problem,
+    UnknownArgumentError,
+    UnknownNameError,
+    VerifierContractError,
+)
 from verifiers.conventions import read_convention
 from verifiers.functions import check_reading, convention_of, from_function
 
@@ -225,11 +233,14 @@ def gold_first(gold, text):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (unknown, r"unknown\(x, y\): nothing is known of y, and no parameter claims the reference.*say.*reference=y"),
+        (
+            unknown,
+            r"unknown\(x, y\): nothing is known of y, and no parameter claims the reference.*say which parameter gets what",
+        ),
         (twice, r"answer and solution claim the reference.*reference='answer' \(--verifier-args reference=answer\)"),
         (two_completions, "completion and response claim the completion"),
-        (only_names, "no parameter claims the completion.*completion='model_output'"),
-        (gold_first, "no parameter claims the completion.*completion='text'"),
+        (only_names, "no parameter claims the completion.*say which parameter gets what, with completion="),
+        (gold_first, "no parameter claims the completion.*with completion="),
         (lambda: 1, "no parameter claims the completion"),
     ],
 )
@@ -387,6 +398,62 @@ def of_last(wanted, answer):
     return bool(numbers) and numbers[-1] == wanted
 
 
+def test_a_confirmed_reading_that_seems_exchanged_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert check_reading(verifiers.make(of_last, reference="answer"), [PROBLEM]) == "ANSWER"
+    assert "completion and reference exchanged" in caplog.text
+
+
+def test_plurals_and_lists_of_references_get_a_list() -> None:
+    def any_of(prediction, references):
+        return any(prediction == reference for reference in references)
+
+    def annotated(prediction, answer: list[str]):
+        return prediction in answer
+
+    for function in (any_of, annotated):
+        assert verifiers.make(function)("72", PROBLEM).score == 1
+        assert verifiers.make(function)("7", PROBLEM).score == 0
+        assert verifiers.make(function)("8", Problem("p", "", ["7", "8"])).score == 1
+
+
+def test_fields_of_a_reference_are_columns() -> None:
+    def countdown(completion, numbers, target):
+        return sum(numbers) == target and str(target) in completion
+
+    assert verifiers.make(countdown)("3", Problem("p", "", Sum((1, 2), 3))).score == 1
+
+
+def test_columns_alone_are_taken_if_the_completion_is_named() -> None:
+    def of_level(completion, level):
+        return len(completion) == level
+
+    with pytest.raises(VerifierContractError, match="nothing is known of level"):
+        verifiers.make(of_level)
+    assert verifiers.make(of_level, completion="completion")("abc", PROBLEM).score == 1
+
+
+def test_what_fails_on_every_gold_is_refused_even_if_it_was_confirmed() -> None:
+    def failing(completion, **columns):
+        return columns["labels"] == completion
+
+    with pytest.raises(VerifierContractError, match="KeyError: 'labels'"):
+        check_reading(verifiers.make(failing), [PROBLEM])
+
+
+def test_a_batch_has_its_scores_in_order() -> None:
+    def reversed_scores(completions, answer):
+        return [float(gold in text) for text, gold in zip(completions, answer, strict=True)][::-1]
+
+    with pytest.raises(VerifierContractError, match="when it is alone, but not beside one in a batch"):
+        check_reading(verifiers.make(reversed_scores), [PROBLEM])
+
+
+def test_few_accepted_golds_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    others = [Problem(str(n), "", f"{n} apples") for n in range(2)]
+    check_reading(verifiers.make(lambda completion, answer: completion == answer == "72"), [PROBLEM, *others])
+    assert "scores only 1 of the first 3 golds" in caplog.text
+
+
 def in_own_tags(completion, answer):
     return f"<SOLUTION>{answer}</SOLUTION>" in completion
 
@@ -497,6 +564,8 @@ def test_a_function_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.Mon
         verifiers.make("elsewhere/jsons.py:reward")
     with pytest.raises(UnknownNameError, match="Did you mean 'reward'"):
         verifiers.make("elsewhere/json.py:rewards")
+    with pytest.raises(InvalidArgumentError, match="may hold several functions: name one"):
+        verifiers.make("elsewhere/json.py")
 
 
 def test_the_command_audits_a_function_by_itself(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def _hedges(gold: Gold) -> Iterator[Attack]:
         yield Attack("hedge", f"({gold.name}) or ({others[0]})")
         yield Attack("every-candidate", ", ".join(f"({letter})" for letter in sorted([gold.name, *others])))
         return
-    other = _another(gold)
+    other = another_answer(gold)
     if other is None:
         return
     yield Attack("hedge", f"{gold.text} or {other}")
@@ -56,7 +56,7 @@ def _hedges(gold: Gold) -> Iterator[Attack]:
 _SINGLE_VALUES = (Kind.INTEGER, Kind.DECIMAL, Kind.FRACTION, Kind.MIXED, Kind.CONSTANT)
 
 
-def _another(gold: Gold) -> str | None:
+def another_answer(gold: Gold) -> str | None:
     """A wrong answer of the gold's kind; None if a hedge might be read as something else."""
     if gold.kind not in _SINGLE_VALUES or gold.value is None:
         return None
@@ -119,7 +119,7 @@ def restates(answer: str, gold: Gold, prompt: str) -> bool:
 
 def hostile_attacks(gold: Gold) -> list[Attack]:
     """Answers meant to hang, crash or take over a verifier; the same for every gold, except for a wrong value within some."""
-    wrong = _another(gold) or "zzyzx"
+    wrong = another_answer(gold) or "zzyzx"
     families: dict[str, tuple[str, ...]] = {
         "huge": _HUGE,
         "malformed": _MALFORMED,

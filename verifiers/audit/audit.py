@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import tempfile
 from collections import Counter
@@ -94,6 +95,7 @@ def audit_verifier(
             raise unknown_name("transformation or attack", name, [*TRANSFORMATIONS, *ATTACKS])
     chosen = choose(example_problems() if problems is None else problems, limit, seed)
     tally = Tally()
+    left_out: tuple[str, ...] = ()
     with (
         tempfile.TemporaryDirectory(prefix="audit-") as folder,
         Runner(verifier, verifier_args or {}, memory_mib=memory_mib) as runner,
@@ -101,7 +103,10 @@ def audit_verifier(
         convention = runner.convention()
         if answer_format is None and (convention is not None or problems is None):
             answer_format, accepted = _accepted_format(runner, convention or repr(verifier), chosen, deadline_s)
-            chosen = accepted if problems is None else chosen
+            convention = runner.convention()  # now it is known whether it takes texts or messages
+            if problems is None:
+                left_out = tuple(str(problem.reference) for problem in chosen if problem not in accepted)
+                chosen = accepted
         maker = CaseMaker(answer_format=answer_format, skip=frozenset(skip), folder=Path(folder))
         cases = maker.make(chosen)
         answers = ask_all(runner, cases, deadline_s, progress or _no_progress)
@@ -111,7 +116,8 @@ def audit_verifier(
     arguments = ", ".join(f"{name}={value!r}" for name, value in record.items())
     title = f"{name}({arguments})" if arguments else name
     said = "" if convention is None else f", called as {convention}"
-    return _report(f"{title}{said}", answer_format, chosen, tally, cases, answers)
+    report = _report(f"{title}{said}", answer_format, chosen, tally, cases, answers)
+    return dataclasses.replace(report, left_out=left_out)
 
 
 def _accepted_format(

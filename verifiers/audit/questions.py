@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from verifiers.audit.attacks import Attack, attacks_on, hostile_attacks, restates
+from verifiers.audit.attacks import Attack, another_answer, attacks_on, hostile_attacks, restates
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.golds import Gold, Kind
 from verifiers.audit.recognition import recognise
@@ -81,6 +81,7 @@ class CaseMaker:
                 if transformation.name not in self._skip:
                     self._add_rewrites(cases, transformation, problem, gold)
             cases += self._attacks(attacks_on(gold, prompt_of(problem)), problem, gold)
+            cases += self._presented_attacks(problem, gold)
         for problem, gold in _one_for_each_kind(problems, golds):
             cases += self._attacks(iter(hostile_attacks(gold)), problem, gold)
         return cases
@@ -117,6 +118,19 @@ class CaseMaker:
             label = Label.ANY if attack.hostile and gold.kind is Kind.UNKNOWN else attack.label
             completion = answer if attack.raw else self._present(answer, problem)
             yield Case(attack.family, label, answer, completion, problem, hostile=attack.hostile, canary=canary)
+
+    def _presented_attacks(self, problem: Problem, gold: Gold) -> Iterator[Case]:
+        """Two answers, each presented as an answer: the gold and then another one, or the gold in the thought before it."""
+        other = another_answer(gold)
+        if other is None:
+            return
+        right, wrong = self._present(gold.text, problem), self._present(other, problem)
+        for family, text in (
+            ("hedge", f"{right} or {wrong}"),
+            ("only-thought", f"<think>It could be {right}</think>\n{wrong}"),
+        ):
+            if family not in self._skip:
+                yield Case(family, Label.WRONG, text, text, problem)
 
     def _present(self, answer: str, problem: Problem) -> str:
         return (self._format or answer_format_of(problem)).replace(ANSWER, answer)

@@ -64,6 +64,8 @@ class AuditReport:
     """The optional answers that the verifier accepts."""
     answer_format: str | None = None
     """How completions present an answer, with `ANSWER` in its place; None if as in the gold completions."""
+    left_out: tuple[str, ...] = ()
+    """Built-in golds that the verifier does not accept as they stand, which were left out."""
     slowest: tuple[Finding, ...] = ()
     """The cases that took longest; these are not findings."""
 
@@ -93,7 +95,8 @@ class AuditReport:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
         sections = [
             f"verifier {self.verifier}: {self.golds} golds ({kinds})"
-            + (f", presented as {self.answer_format!r}" if self.answer_format else ""),
+            + (f", presented as {self.answer_format!r}" if self.answer_format else "")
+            + (f"; left out, since it does not accept them: {', '.join(self.left_out)}" if self.left_out else ""),
             self._rates(),
             self._options(),
             self._counts(),
@@ -132,7 +135,16 @@ class AuditReport:
         if not shown:
             slow = self.slowest[0] if self.slowest else None
             return f"Nothing was found. Slowest: {_shown(slow)}" if slow else "Nothing was found."
-        return "\n".join(["findings:", *shown, *([f"and {more} more"] if more else [])])
+        counts = Counter(finding.check for finding in self.findings)
+        said = ", ".join(f"{counts[check]} {_SAID.get(check, check)}" for check in Check if counts[check])
+        return "\n".join([f"{len(self.findings)} findings: {said}", *shown, *([f"and {more} more"] if more else [])])
+
+
+_SAID = {
+    Check.FALSE_POSITIVE: "wrong answers accepted, which a policy finds",
+    Check.FALSE_NEGATIVE: "right answers refused",
+    Check.SILENT_ERROR: "unusable references scored",
+}
 
 
 def _row_data(row: ReportRow) -> dict[str, object]:
