@@ -99,8 +99,8 @@ TASKS = {
         layers=1,
         warm_start_steps=100,
         tokens=40_000,
-        problems=250,
-        samples=2,
+        problems=97,
+        samples=5,
     ),
     "gridworld": Task(
         "rlvr/GridWorld-v0",
