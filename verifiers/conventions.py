@@ -68,11 +68,6 @@ class Convention:
         """Whether the function has the form of a verifier of this package: `(completion, problem)`."""
         return list(self.roles.values()) == [COMPLETION, PROBLEM] and not self.constants and not self.batched
 
-    @property
-    def takes_reference(self) -> bool:
-        """Whether a parameter certainly gets the reference."""
-        return REFERENCE in self.roles.values()
-
     def exchanged(self) -> Convention:
         """The same with completion and reference exchanged."""
         other = {COMPLETION: REFERENCE, REFERENCE: COMPLETION}
@@ -165,7 +160,7 @@ class _Reading:
             positional=tuple(name for name in self._parameters if self._parameters[name].kind in _POSITIONAL_ONLY),
             batched=batched,
             takes_rest=self._rest and (batched or reference is None),
-            messages=batched and "dict" in str(self._parameters[completion].annotation),
+            messages=batched and "dict" in _annotation(self._parameters[completion]),
             guessed=not explicit and _singular(completion) not in _COMPLETION_NAMES,
             settled=explicit,
             listed=frozenset() if batched else frozenset(filter(self._is_listed, ordered)),
@@ -177,7 +172,7 @@ class _Reading:
     def _is_listed(self, name: str) -> bool:
         """Whether a parameter takes a list of references, by its name or annotation."""
         plural = _singular(name) != name and _ROLES.get(_singular(name)) == REFERENCE
-        return plural or str(self._parameters[name].annotation).startswith(("list", *_BATCHES))
+        return plural or _annotation(self._parameters[name]).startswith(("list", *_BATCHES))
 
     def _completion(self) -> str:
         if COMPLETION in self._explicit:
@@ -207,16 +202,14 @@ class _Reading:
     def _check(self, roles: Mapping[str, str]) -> None:
         """Refuse a function that takes what may be the reference under a name that says nothing."""
         columns = [name for name, role in roles.items() if role == _COLUMN]
-        unknown = [name for name in columns if self._parameters[name].default in (Parameter.empty, None)]
+        unknown = [name for name in columns if not _has_value(self._parameters[name])]
         if unknown and COMPLETION not in self._explicit and not {REFERENCE, PROBLEM} & {*roles.values()}:
             raise self._refused(REFERENCE, [], unknown)
 
     def _is_batched(self, completion: str) -> bool:
-        annotation = self._parameters[completion].annotation
-        if annotation in (str, "str"):
-            return False
+        annotation = _annotation(self._parameters[completion])
         plural = _singular(completion) in _COMPLETION_NAMES and completion not in _COMPLETION_NAMES
-        return plural or str(annotation).startswith(_BATCHES)
+        return annotation != "str" and (plural or annotation.startswith(_BATCHES))
 
     def _refused(self, role: str, claims: Sequence[str], unknown: Sequence[str] = ()) -> VerifierContractError:
         names = _COMPLETION_NAMES if role == COMPLETION else _REFERENCE_NAMES
@@ -241,7 +234,7 @@ def _role_of(parameter: Parameter) -> str:
     if _is_problem(parameter):
         return PROBLEM
     role = _ROLES.get(_singular(parameter.name), _COLUMN)
-    setting = parameter.default not in (Parameter.empty, None) and not isinstance(parameter.default, str)
+    setting = _has_value(parameter) and not isinstance(parameter.default, str)
     return _COLUMN if setting and role == REFERENCE else role
 
 
@@ -249,10 +242,19 @@ def _singular(name: str) -> str:
     return name[:-1] if name[:-1] in _ROLES and name.endswith("s") else name
 
 
-def _is_problem(parameter: Parameter) -> bool:
+def _has_value(parameter: Parameter) -> bool:
+    """Whether a parameter has a default other than None."""
+    return parameter.default is not Parameter.empty and parameter.default is not None
+
+
+def _annotation(parameter: Parameter) -> str:
+    """An annotation as text: a class by its name, so that it reads as where annotations are not evaluated."""
     annotation = parameter.annotation
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    return annotation is Problem or text.rpartition(".")[2] == Problem.__name__
+    return annotation.__name__ if type(annotation) is type else str(annotation)
+
+
+def _is_problem(parameter: Parameter) -> bool:
+    return _annotation(parameter).rpartition(".")[2] == Problem.__name__
 
 
 def arguments_of(

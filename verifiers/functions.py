@@ -271,8 +271,8 @@ def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) ->
         if above:
             _check_accepted(function, above[0], answer_format, f"{len(above)} of the first {len(problems)} golds")
             if 2 * len(above) < len(problems):
-                _LOGGER.warning("%s scores only %d of the first %d golds above an empty completion", function.convention,
-                                len(above), len(problems))  # fmt: skip
+                few = f"{len(above)} of the first {len(problems)} golds"
+                _LOGGER.warning("%s scores only %s above an empty completion", function.convention, few)
             return answer_format
     if faults:
         _refuse(function, faults, len(problems))

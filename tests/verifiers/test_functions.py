@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 import rlvr_envs  # noqa: F401 - registers the environments
@@ -320,7 +321,11 @@ def test_a_number_as_the_default_is_a_setting() -> None:
     def near_length(completion, target=2):
         return -abs(len(completion) - target)
 
+    def weighted(completion, target=np.ones(2)):  # noqa: B008 - as some write it
+        return float(target.sum())
+
     assert verifiers.make(near_length)("72", PROBLEM).score == 0
+    assert verifiers.make(weighted)("72", PROBLEM).score == 2
     assert verifiers.make(functools.partial(accuracy_reward, reference="8"))("8", PROBLEM).score == 1
 
 
@@ -410,7 +415,10 @@ def test_plurals_and_lists_of_references_get_a_list() -> None:
     def annotated(prediction, answer: list[str]):
         return prediction in answer
 
-    for function in (any_of, annotated):
+    def of_plain_list(prediction, answer: list):
+        return prediction in answer
+
+    for function in (any_of, annotated, of_plain_list):
         assert verifiers.make(function)("72", PROBLEM).score == 1
         assert verifiers.make(function)("7", PROBLEM).score == 0
         assert verifiers.make(function)("8", Problem("p", "", ["7", "8"])).score == 1
