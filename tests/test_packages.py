@@ -44,7 +44,7 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.unit_tests",
                     "verifiers.math",
                     "verifiers.countdown",
-                    "verifiers.answers",
+                    "verifiers.completion",
                     "verifiers.ifeval",
                     "verifiers.reasoning_gym",
                     "verifiers.sql",

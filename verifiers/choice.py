@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from verifiers.answers import after_thinking, marked, without_special_tokens
+from verifiers.completion import words
+from verifiers.completion.answers import find
+from verifiers.completion.cut import cut
+from verifiers.completion.marking import View
+from verifiers.completion.marks import Form, is_void_statement
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -20,16 +24,13 @@ class ChoiceVerifier:
     letters, or a mapping of letters to texts. Then only their letters count, an answer may be a choice's text instead
     of its letter, and a text beside a letter must not be another choice's.
 
-    Where the answer stands, after the last `</think>` and first match first:
+    `docs/where-the-answer-stands.md` says where the answer stands. Beside the phrases of all verifiers, "I choose C" and "C is
+    correct" state it. A completion without a mark may begin its lines with `C`, `(C)`, `C. text` or `C) text`, or name a letter
+    in its last sentence, in parentheses or with little beside it ("So it must be C").
 
-    1. in the last `\boxed{}`, after the last `####`, or in the last `<answer>` tags;
-    2. in the last sentence that states it: "the answer is C", "Answer: (C)", "I choose C", "C is correct";
-    3. at the start of lines: `C`, `(C)`, `C. text`, `C) text`;
-    4. in the last sentence with a letter in parentheses, or that says little more than a letter ("So it must be C").
-
-    A letter that is denied there ("not C", "C is wrong", "I cannot say whether it is C") or asked about is not settled on.
-    Several letters, as in "B and C", are `INCORRECT`, and so are letters that are all denied. A completion without a
-    letter where an answer may stand is `NO_ANSWER`, and so is one that declines to answer, whatever letters it quotes.
+    A letter that is denied ("not C", "C is wrong", "I cannot say whether it is C"), asked about or supposed is none. Several
+    letters, as in "B and C", are `INCORRECT`. A completion without a letter where an answer may stand is `NO_ANSWER`, and so is
+    one that declines to answer, whatever letters it quotes.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -41,14 +42,16 @@ class ChoiceVerifier:
         """
         choices = _choices(problem)
         reference = _reference(problem, choices)
-        mentions = _LetterFinder(choices).read(completion)
-        if not mentions:
-            return Verdict.of(Outcome.NO_ANSWER)
-        settled = sorted({mention.letter for mention in mentions if not mention.denied})
+        response = cut(completion)
+        if response.missing:
+            return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing})
+        found = find(response.text, _Letters(choices))
+        if found.value is None:
+            return Verdict.of(Outcome.NO_ANSWER, detail={"reason": found.form})
+        settled = sorted({*found.value, *(found.other or ())})
         if len(settled) == 1:
             return Verdict.of(Outcome.CORRECT if settled == [reference] else Outcome.INCORRECT, settled[0])
-        reason = f"it chooses {' and '.join(settled)}" if settled else "it only rejects letters or asks about them"
-        return Verdict.of(Outcome.INCORRECT, ", ".join(settled) or None, detail={"reason": reason})
+        return Verdict.of(Outcome.INCORRECT, ", ".join(settled), detail={"reason": f"it chooses {' and '.join(settled)}"})
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
         """Whether two answers are the same letters."""
@@ -95,9 +98,9 @@ _PART_OF_WORDS = re.compile(
     r"\s+(?!(?:or|and|nor|is|isn|are|as|but|not|can|cannot|could|because|since|rather|instead|would|must|seems|was)\b)[a-z]"
 )
 
-_STATED = re.compile(r"\b(?:answer|option|choice)[\s*_]*(?:\b(?:is|would be|should be|must be)\b|[:=])", re.IGNORECASE)
-_CHOSEN = re.compile(r"\b(?:choose|pick|select|go with|going with)\b", re.IGNORECASE)
-_CONFIRMED = re.compile(r"\b(?:correct|right|best|the answer)\b", re.IGNORECASE)
+_CUES = re.compile(
+    rf"\b(?:{words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern}))\b", re.IGNORECASE
+)
 _REASON = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
 # A full stop after a single letter ends a sentence only before a word that begins one: "C. Paris" is one statement.
 _SENTENCE_END = re.compile(
@@ -107,6 +110,8 @@ _SENTENCE_END = re.compile(
 _ALTERNATIVE = re.compile(r"\W*(?:or|and|maybe|perhaps|possibly|alternatively)\b", re.IGNORECASE)
 _LABEL = re.compile(r"[\s*_]*(?:\(([A-Za-z])\)|([A-Z])(?=[*_]*(?:[.):]|\s+[-–—]\s|\s*$)))[*_.):]*(.*)")
 
+_LONGEST = 4_000
+"""Characters up to which the marking of a whole completion is looked at."""
 _DENIAL_WINDOW = 160
 """Characters before a letter in which a denial of it is looked for."""
 _DENIED_BEFORE = re.compile(
@@ -133,44 +138,23 @@ _CHATTER = re.compile(
 
 
 @dataclass(frozen=True)
-class _LetterFinder:
-    """Finds the letters that a completion settles on or denies, in the first place that has any."""
+class _Letters:
+    """What can be an answer among choices: letters, and texts of choices."""
 
     choices: Mapping[str, str]
+    cues: re.Pattern[str] | None = _CUES
+    is_list: bool = False
 
-    def read(self, completion: str) -> list[_Mention]:
-        completion, problem = after_thinking(without_special_tokens(completion))
-        if problem:
-            return []
-        explicit = marked(completion)
-        if explicit is not None:
-            return self._at_mark(explicit)
-        readers = (self._alone, self._stated, self._leading, self._loose)
-        return next(filter(None, (read(completion) for read in readers)), [])
+    def read(self, content: str, form: Form) -> frozenset[str] | None:
+        """The letters that a content settles on; None if it settles on none."""
+        plain = content if form == "whole" and len(content) > _LONGEST else View(content, inline=form != "whole").plain
+        readers = (self._alone, self._leading, self._loose) if form == "whole" else (self._at_mark,)
+        mentions = next(filter(None, (read(plain) for read in readers)), [])
+        return frozenset(mention.letter for mention in mentions if not mention.denied) or None
 
-    def _stated(self, completion: str) -> list[_Mention]:
-        following = ""
-        for sentence in reversed(_SENTENCE_END.split(completion)):
-            mentions = self._statement(sentence)
-            if mentions:
-                return mentions + (self._letters(following) if _ALTERNATIVE.match(following) else [])
-            following = sentence
-        return []
-
-    def _statement(self, sentence: str) -> list[_Mention]:
-        claim = _REASON.split(sentence, maxsplit=1)[0]
-        cues = list(_STATED.finditer(claim)) or list(_CHOSEN.finditer(claim))
-        starts = [*(cue.start() for cue in cues), len(claim)]
-        mentions = [
-            mention for cue, end in zip(cues, starts[1:], strict=True) for mention in self._claimed(claim, cue, end)
-        ]
-        return mentions or (self._letters(claim) if _CONFIRMED.search(claim) else [])
-
-    def _claimed(self, claim: str, cue: re.Match[str], end: int) -> list[_Mention]:
-        mentions = self._at_mark(claim[cue.end() : end])
-        if _denied_before(claim, cue.start()):
-            return [_Mention(mention.letter, denied=True) for mention in mentions]
-        return mentions
+    def same(self, first: frozenset[str], second: frozenset[str]) -> bool:
+        """Whether two answers are the same letters."""
+        return first == second
 
     def _leading(self, completion: str) -> list[_Mention]:
         labels = (_LABEL.match(line) for line in completion.splitlines())
@@ -183,12 +167,14 @@ class _LetterFinder:
         if _ALTERNATIVE.match(rest):
             return self._letters(label[0])
         others = self._letters(_REASON.split(rest, maxsplit=1)[0], bare=False)
-        return [_Mention(letter, _DENIED_AFTER.match(rest) is not None), *self._texts(rest), *others]
+        return [_Mention(letter, _DENIED_AFTER.search(_REASON.split(rest, maxsplit=1)[0]) is not None), *self._texts(rest), *others]
 
     def _loose(self, completion: str) -> list[_Mention]:
         if _REFUSAL.search(completion):
             return []
         for sentence in reversed(_SENTENCE_END.split(completion)):
+            if is_void_statement(sentence):
+                continue
             mentions = self._letters(sentence, bare=_CHATTER.fullmatch(sentence) is not None)
             if mentions:
                 return mentions

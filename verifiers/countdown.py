@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from verifiers._settings import check_types
-from verifiers.answers import last_line, last_tagged
+from verifiers.completion.answers import DEFAULT_FORMS, find
+from verifiers.completion.cut import cut
+from verifiers.completion.marking import View
+from verifiers.completion.marks import Form, last_line
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -19,6 +22,9 @@ MAX_DEPTH = 50
 
 _TOKEN = re.compile(r"\s*([0-9]+|[-+*/()])")
 _DECORATION = " \t\n$`."
+_TEX_SIGNS = {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\left": "", r"\right": ""}
+_TEX = re.compile(r"\\(?:times|cdot|div|left|right)(?![A-Za-z])")
+_EXPRESSION = re.compile(r"(?:[^A-Za-z]|\bx\b)+")
 _SYMBOLS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-"})
 
 
@@ -44,8 +50,9 @@ class CountdownReference:
 class CountdownVerifier:
     """A completion is correct when its expression has the target's value and uses the given numbers by the rules.
 
-    The expression stands in the last `<answer>` tags or else on the last line. It consists of the given numbers, the
-    signs `+ - * /` (also `× · ÷ −`) and parentheses, with an optional `= target` after it. Values are exact fractions.
+    `docs/where-the-answer-stands.md` says where the expression stands; without a mark it is the last line. It consists of the given
+    numbers, the signs `+ - * /` (also `× · ÷ −`, and TeX's) and parentheses, with an optional `= target` after it. Values are exact
+    fractions.
 
     * Each given number is used exactly once, or at most once with `use_all=False`. Digits are never joined to a number.
     * Every sign stands between two operands: a unary minus or plus is no operation of the game, so `-3+5` is incorrect,
@@ -53,7 +60,7 @@ class CountdownVerifier:
     * Nothing is multiplied by standing side by side: `2(3)` is incorrect.
     * Dividing by zero is incorrect.
 
-    A completion without a digit where the expression should stand is `NO_ANSWER`.
+    A completion without an expression is `NO_ANSWER`; so is one whose last line has words beside it.
 
     Args:
         use_all: Every given number must be used.
@@ -79,10 +86,13 @@ class CountdownVerifier:
                 f"the countdown verifier needs a CountdownReference(numbers, target) as its reference, got {reference!r} "
                 f"of problem {problem.id!r}"
             )
-        tagged = last_tagged(completion)
-        answer = (last_line(completion) if tagged is None else tagged).strip(_DECORATION)
-        if not re.search("[0-9]", answer):
-            return Verdict.of(Outcome.NO_ANSWER)
+        response = cut(completion)
+        found = find(response.text, _Expressions(), DEFAULT_FORMS)
+        answer = found.value
+        if answer is None:
+            return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing or found.form})
+        if found.other is not None:
+            return Verdict.of(Outcome.INCORRECT, answer, detail={"reason": f"two answers; the other is {found.other}"})
         try:
             value = self._value(answer, reference)
         except _Unacceptable as reason:
@@ -93,7 +103,7 @@ class CountdownVerifier:
     def _value(self, answer: str, reference: CountdownReference) -> Fraction:
         if len(answer) > MAX_LENGTH:
             raise _Unacceptable(f"the expression is longer than {MAX_LENGTH} characters")
-        expression, equals, claimed = answer.translate(_SYMBOLS).partition("=")
+        expression, equals, claimed = answer.partition("=")
         if equals and claimed.strip() != str(reference.target):
             raise _Unacceptable(f"expected {reference.target} after '=', got {claimed.strip()!r}")
         tokens = _tokens(expression)
@@ -109,6 +119,25 @@ class CountdownVerifier:
         if self.use_all:
             for number in given - used:
                 raise _Unacceptable(f"{number} is given {given[number]} times and used {used[number]} times")
+
+
+@dataclass(frozen=True)
+class _Expressions:
+    """What can be an answer in the game: numbers with signs between them."""
+
+    cues: re.Pattern[str] | None = None
+    is_list: bool = False
+
+    def read(self, content: str, form: Form) -> str | None:
+        """The expression of a content, with the signs of this verifier; None if it is none."""
+        answer = View(last_line(content) if form == "whole" else content, inline=form != "whole").plain.strip(_DECORATION).translate(_SYMBOLS)
+        answer = _TEX.sub(lambda sign: _TEX_SIGNS[sign[0]], answer)
+        is_marked = form not in ("whole", "phrase")
+        return answer if re.search("[0-9]", answer) and (is_marked or _EXPRESSION.fullmatch(answer)) else None
+
+    def same(self, first: str, second: str) -> bool:
+        """Whether two expressions are the same text."""
+        return re.sub(r"\s|=.*", "", first) == re.sub(r"\s|=.*", "", second)
 
 
 class _Unacceptable(Exception):

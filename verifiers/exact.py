@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from verifiers._settings import check_types
+from verifiers.completion.cut import cut
 from verifiers.errors import UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -14,7 +15,7 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class ExactVerifier:
-    """A completion is correct when it equals the reference, character for character.
+    """A completion is correct when it equals the reference, character for character, with or without thoughts and end tokens.
 
     An empty completion is `NO_ANSWER`, unless the reference is empty too.
 
@@ -45,8 +46,10 @@ class ExactVerifier:
                 f"exact match compares with a string, got the reference {problem.reference!r} "
                 f"({type(problem.reference).__name__}) of problem {problem.id!r}; convert it with str()"
             )
-        answer = self._normalised(completion)
         reference = self._normalised(problem.reference)
+        if self._normalised(completion) == reference:
+            return Verdict.of(Outcome.CORRECT, reference)
+        answer = self._normalised(cut(completion).text)
         if answer == reference:
             return Verdict.of(Outcome.CORRECT, answer)
         return Verdict.of(Outcome.INCORRECT, answer) if answer else Verdict.of(Outcome.NO_ANSWER)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from verifiers._settings import check_arguments
-from verifiers.answers import without_special_tokens
+from verifiers.completion.cut import without_end_tokens
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -56,7 +56,7 @@ class Format:
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion."""
-        text = without_special_tokens(completion).strip()
+        text = without_end_tokens(completion).strip()
         reason = self._objection(text)
         outcome = Outcome.CORRECT if reason is None else Outcome.INCORRECT
         return Verdict.of(outcome, detail={} if reason is None else {"reason": reason})

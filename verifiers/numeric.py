@@ -10,7 +10,10 @@ from fractions import Fraction
 from numbers import Rational
 
 from verifiers._settings import check_arguments, is_number
-from verifiers.answers import after_thinking, last_line, marked, without_special_tokens
+from verifiers.completion.answers import NOTHING, find
+from verifiers.completion.cut import cut
+from verifiers.completion.marking import View
+from verifiers.completion.marks import Form, after_verb, is_void_statement, last_line
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -57,10 +60,9 @@ def _whole(digits: str) -> int:
 class NumericVerifier:
     r"""A completion is correct when its answer is a literal number of the reference's value.
 
-    Where the answer stands, after the last `</think>` and first match first: in the last `\boxed{}`; after the last `####`;
-    in the last `<answer>` tags; after the last "the answer is" or "answer:", up to the end of the clause; otherwise it is the
-    last number of the completion. After an equals sign only what follows the last one counts. Words, units, currency and
-    percent signs around the number are passed over, and so are calculator annotations (`<<3+4=7>>`).
+    `docs/where-the-answer-stands.md` says where the answer stands; without a mark it is the last number of the completion. After
+    an equals sign only what follows the last one counts. Words, units, currency and percent signs around the number are passed
+    over, and so are calculator annotations (`<<3+4=7>>`).
 
     What never counts as an answer: part of a compound expression (`37+58`, `2 1/2`, `5 million`, `3\sqrt{2}`, `2x`), a
     negated number ("not 95"), or one of several offered ("5 or 6"); these are `INCORRECT`. A completion without a
@@ -120,13 +122,15 @@ class NumericVerifier:
     def _find(self, completion: str) -> _Candidate | None:
         if self.whole:
             return _only(completion)
-        completion, problem = after_thinking(without_special_tokens(_CALCULATION.sub("", completion)))
-        if problem:
+        response = cut(_CALCULATION.sub("", completion))
+        if response.missing:
             return None
-        passage = _passage(completion)
-        if self.literal_only:
-            return _only(last_line(completion) if passage is None else passage)
-        return _last_number(completion) if passage is None else _first_number(passage)
+        found = find(response.text, _Literals(self), _MARKED if self.literal_only else (*_MARKED, "number"))
+        if found.other is not None and found.value is not None:
+            return _Candidate(found.value.text, f"two answers; the other is {found.other.text}")
+        if found.value is None and self.literal_only and found.form == NOTHING:
+            return _only(View(last_line(response.text)).plain)
+        return found.value
 
     def _close(self, value: Fraction, reference: Fraction) -> bool:
         tolerance = max(Fraction(self.rel_tol) * abs(reference), Fraction(self.abs_tol))
@@ -165,15 +169,40 @@ def _only(text: str) -> _Candidate | None:
 
 
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
-_CUE = re.compile(r"\b(?:answer|result)(?:\s+is\b|\s*[:=])\s*:?", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"\n|[.!?;](?=\s|$)|\b(?:because|since|as)\b", re.IGNORECASE)
+_MARKED: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase")
+_DIGIT = re.compile("[0-9]")
+_LAST_LINE_WITH_DIGIT = re.compile(r"[^\n]{0,400}[0-9](?=[^0-9]*\Z)[^\n]*")
+_FRAGMENT = re.compile(r"[0-9]\s*(?:[-+*/×÷^=]|\sx|\\(?:times|cdot|div|frac))\s*\Z")
+_NO_PROBLEM = Problem("", "", 0)
 
 
-def _passage(completion: str) -> str | None:
-    if (explicit := marked(completion)) is not None:
-        return explicit
-    cues = list(_CUE.finditer(completion))
-    return _CLAUSE_END.split(completion[cues[-1].end() :].lstrip(" *_\t\n"), maxsplit=1)[0] if cues else None
+@dataclass(frozen=True)
+class _Literals:
+    """What can be an answer in numbers: whatever holds a digit."""
+
+    verifier: NumericVerifier
+    cues: re.Pattern[str] | None = None
+    is_list: bool = False
+
+    def read(self, content: str, form: Form) -> _Candidate | None:
+        """The number of a content, and what is wrong with it."""
+        if not _DIGIT.search(content):
+            return None
+        if form == "number":
+            line = _LAST_LINE_WITH_DIGIT.search(content)
+            plain = "" if line is None else View(line[0]).plain
+            is_cut_off = _FRAGMENT.search(plain) is not None and content.rstrip().endswith(line[0].rstrip() if line else "")
+            return None if not plain or is_cut_off or is_void_statement(plain) else _last_number(plain)
+        plain = View(content, inline=True).plain
+        if self.verifier.literal_only:
+            return _only(plain)
+        return _first_number(after_verb(plain) if form == "phrase" else plain)
+
+    def same(self, first: _Candidate, second: _Candidate) -> bool:
+        """Whether two are the same number."""
+        return self.verifier.same_answer(first.text, second.text, _NO_PROBLEM) and bool(first.objection) == bool(
+            second.objection
+        )
 
 
 # Where one word ends and the next begins: white space, relation signs, and a colon that stands for no ratio.

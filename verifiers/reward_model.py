@@ -28,7 +28,7 @@ from verifiers._models import (
 )
 from verifiers._pooling_server import PoolingServer
 from verifiers._settings import check_arguments
-from verifiers.answers import without_special_tokens
+from verifiers.completion.cut import without_end_tokens
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -155,7 +155,7 @@ class RewardModelVerifier:
         Raises:
             InvalidArgumentError: If the prompt is messages, the format `"auto"`, and there is no chat template.
         """
-        prompt, said = problem.prompt, without_special_tokens(completion)
+        prompt, said = problem.prompt, without_end_tokens(completion)
         completion = as_plain_text(said, self._special) + completion[len(said) :]
         if self._chat:
             chat = [*chat_messages(prompt), {"role": "assistant", "content": completion}]

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import verifiers.errors
-import verifiers.unit_tests.extraction.markdown
+import verifiers.completion.blocks
 from verifiers.unit_tests.extraction.extraction import continues, extract
 
 F = "def f(x):\n    return x"
@@ -71,7 +71,7 @@ CASES |= {
     "a thought, then code": (f"```python\nx\n```\n</think>\n\n{F}", F),
     "a thought, then statements": ("So.\n</think>\n\nn = int(input())\nprint(n)", "n = int(input())\nprint(n)"),
     "a thought, then tags": (f"```python\nx\n```\n</think>\n<answer>\n{F}\n</answer>", F),
-    "a thought, then prose": (f"```python\n{F}\n```\n</think>\n\nThat is all.", F),
+    "a thought, then prose": (f"```python\n{F}\n```\n</think>\n\nThat is all.", "That is all."),
     "a thought, then an unclosed block": (f"```\nx\n```\n</think>\n\n```python\n{F}", F),
     "the end of a thought in the code": (f"```python\n{TAGS}\n```\n", TAGS),
     "and a block after it": (f"```python\n{TAGS}\n```\nOutput:\n```\n5\n```\n", TAGS),
@@ -83,7 +83,7 @@ CASES |= {
         "```python\nx = '''\n</think>\n'''\n```\nRun:\n```bash\nls\n```\n",
         "x = '''\n</think>\n'''",
     ),
-    "a thought, then a shell": (f"```python\n{F}\n```\n</think>\nRun:\n```bash\nls\n```\n", F),
+    "a thought, then a shell": (f"```python\n{F}\n```\n</think>\nRun:\n```bash\nls\n```\n", "ls"),
     # Labels.
     **{
         f"labelled {info}": (f"```{info}\n{F}\n```\n```\n5\n```\n", F)
@@ -217,7 +217,7 @@ def test_real_programs_come_whole(completion: str) -> None:
         inspect,
         argparse,
         verifiers.errors,
-        verifiers.unit_tests.extraction.markdown,
+        verifiers.completion.blocks,
     ):
         program = inspect.getsource(module).strip("\n")
         found = extract(completion.replace("{}", program), "last_block")

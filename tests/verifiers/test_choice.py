@@ -91,14 +91,12 @@ def test_another_letter_is_incorrect_and_reported(completion):
         "(B) (C)",
         "(B) and (C)",
         "Both B and C",
-        "C? D?",
         "The answer is B or C",
         "The answer is either B or C.",
         "The answer is C. Or maybe D.",
         "The answer is B and C",
         "The answer is C and the answer is D",
         "All of A, B and C are correct",
-        "Is the answer A, B or C?",
         r"\boxed{B, C}",
         r"\boxed{C or D}",
         "<answer>B and C</answer>",
@@ -132,11 +130,14 @@ def test_hedging_is_incorrect_whatever_the_reference(completion):
         "The answer is none of these, certainly not C",
         "I cannot determine if the correct answer is C.",
         r"\boxed{not C}",
+        "C? D?",
+        "Is the answer A, B or C?",
+        "If the answer is C, then A is wrong.",
     ],
 )
-def test_a_denied_letter_is_not_settled_on(completion):
+def test_a_letter_that_is_denied_asked_or_supposed_is_no_answer(completion):
     verdict = judge(completion)
-    assert verdict.outcome is Outcome.INCORRECT
+    assert verdict.outcome is Outcome.NO_ANSWER
     assert verdict.answer is None
 
 

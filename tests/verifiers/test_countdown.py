@@ -56,9 +56,9 @@ def test_right_expressions(completion):
         ("2**3*4", "expected a number or '\\(', got '\\*'"),
         ("2//3*4", "expected a number or '\\(', got '/'"),
         ("2^3*4", "unexpected text '\\^3"),
-        ("2*3*4 yes", "unexpected text 'yes'"),
         ("2.0*3*4", "unexpected text '.0"),
-        ("__import__('os').system('2')", "unexpected text"),
+        ("<answer>2*3*4 yes</answer>", "unexpected text 'yes'"),
+        ("<answer>__import__('os').system('2')</answer>", "unexpected text"),
         ("2*3*4=24=24", "expected 24 after '='"),
     ],
 )
@@ -73,8 +73,8 @@ def test_wrong_value_is_reported():
     assert (verdict.outcome, verdict.answer, verdict.detail) == (Outcome.INCORRECT, "2/3+4", {"value": "14/3"})
 
 
-@pytest.mark.parametrize("completion", ["", "\n \n", "no idea", "<answer></answer> 2*3*4", "()"])
-def test_no_digit_is_no_answer(completion):
+@pytest.mark.parametrize("completion", ["", "\n \n", "no idea", "<answer></answer> 2*3*4", "()", "2*3*4 yes", "I used 3 numbers."])
+def test_no_expression_is_no_answer(completion):
     assert outcome(completion) is Outcome.NO_ANSWER
 
 

@@ -169,7 +169,6 @@ def test_answer_is_found(completion):
         "the answer is 95 times 3",
         "the answer is 95 - 3",
         "95xy",
-        "95 x",
         "95x",
         r"95\pi",
         r"95 \sqrt{2}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from verifiers._settings import check_arguments
-from verifiers.answers import after_thinking, without_special_tokens
+from verifiers.completion.cut import cut
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, unknown_name
 from verifiers.ifeval.reference import Instruction, read_instructions
 from verifiers.types import Outcome, Problem, Verdict
@@ -18,7 +18,7 @@ class IFEvalVerifier:
 
     The instructions are the 25 of IFEval (Zhou et al. 2023, arXiv:2311.07911) and the 58 of IFBench (Pyatkin et al. 2025,
     arXiv:2507.02833), each judged by its own words; `docs/ifeval.md` lists where the published checkers decide otherwise. The
-    reference is what `verifiers.ifeval.read_instructions` takes. What stands before the last `</think>` is no part of the
+    reference is what `verifiers.ifeval.read_instructions` takes. What `verifiers.completion.cut` takes off is no part of the
     response; a completion with nothing after it is `NO_ANSWER`.
 
     Strict accuracy judges the response as it is. Loose accuracy (section 2.2 of the IFEval paper) also judges it without its
@@ -54,18 +54,18 @@ class IFEvalVerifier:
             instructions = read_instructions(problem.reference)
         except InvalidArgumentError as error:
             raise UnreadableReferenceError(f"problem {problem.id!r}: {error}") from error
-        response, reason = after_thinking(without_special_tokens(completion))
-        response = _without_blank_ends(response)
-        if reason or not response:
-            return Verdict.of(Outcome.NO_ANSWER, detail={"reason": reason or "an empty response"})
-        reports = [_report(instruction, response) for instruction in instructions]
+        response = cut(completion)
+        text = _without_blank_ends(response.text)
+        if not text:
+            return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing or "an empty response"})
+        reports = [_report(instruction, text) for instruction in instructions]
         followed = sum(report[self._mode] is True for report in reports)
         detail = {"followed": followed, "total": len(reports), "instructions": reports}
         if followed == len(reports):
-            return Verdict.of(Outcome.CORRECT, response, detail=detail)
+            return Verdict.of(Outcome.CORRECT, text, detail=detail)
         if self._partial_credit and followed:
-            return Verdict(followed / len(reports), Outcome.SCORED, response, detail)
-        return Verdict.of(Outcome.INCORRECT, response, detail=detail)
+            return Verdict(followed / len(reports), Outcome.SCORED, text, detail)
+        return Verdict.of(Outcome.INCORRECT, text, detail=detail)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._mode!r}, partial_credit={self._partial_credit})"

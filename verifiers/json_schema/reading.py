@@ -7,10 +7,11 @@ import math
 import re
 from collections import Counter
 
-from verifiers.answers import last_fenced
+from verifiers.completion.blocks import Block, fenced_blocks
 
 MAX_CHARACTERS = 1_000_000
 """Longest JSON that is read."""
+_LANGUAGES = ("json", "jsonc", "json5", "jsonl", "application/json")
 MAX_DEPTH = 100
 """Deepest nesting of objects and arrays that is read."""
 
@@ -22,19 +23,24 @@ class NotJSONError(ValueError):
 def json_text(response: str) -> str | None:
     """The text of a response that should be JSON; None if there is none.
 
-    That is all of it if it begins as an object or an array, else its last fenced block, else all of it if it is JSON.
+    That is all of it if it begins as an object or an array, else its last fenced block that is labelled as JSON, or is not
+    labelled and begins as one, else all of it if it is JSON.
     """
     text = response.strip()
     if text[:1] in ("{", "["):
         return text
-    fenced = last_fenced(text)
-    if fenced is not None:
-        return fenced.strip()
+    blocks = [block for block in fenced_blocks(text) if block.language in _LANGUAGES or _begins(block)]
+    if blocks:
+        return blocks[-1].content.strip()
     try:
         json.loads(text)
     except (ValueError, RecursionError):
         return None
     return text
+
+
+def _begins(block: Block) -> bool:
+    return not block.language and block.content.lstrip()[:1] in ("{", "[")
 
 
 def read_json(text: str) -> object:

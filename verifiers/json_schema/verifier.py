@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
-from verifiers.answers import after_thinking, without_special_tokens
+from verifiers.completion.cut import cut
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency, unknown_name
 from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same
 from verifiers.types import Outcome, Problem, Verdict
@@ -28,8 +28,8 @@ class JSONSchemaVerifier:
     JSON text; or an object with the keys `schema` and, optionally, `expected`, and no others. What is neither is an error: one
     of these keys beside others, or unknown keywords alone, as misspelt ones are, which any JSON would fit.
 
-    What follows the last `</think>` is the response. Its JSON is all of it if it begins as an object or an array, else the
-    content of its last fenced block, else all of it if that is JSON; without any of these the verdict is `NO_ANSWER`. JSON is
+    The JSON is all of the response if it begins as an object or an array, else its last fenced block that is labelled as JSON,
+    or begins as JSON without a label, else all of it if that is JSON; without any of these the verdict is `NO_ANSWER`. JSON is
     read strictly: a repeated key, `NaN`, a number past the range of floats, more than 100 levels and more than 1,000,000
     characters are `INCORRECT`, with the reason in `detail`.
 
@@ -67,8 +67,7 @@ class JSONSchemaVerifier:
             UnreadableReferenceError: If the reference is no schema that a value can be judged by.
         """
         schema, *expected = _schema_of(problem)
-        response, _ = after_thinking(without_special_tokens(completion))
-        text = json_text(response)
+        text = json_text(cut(completion).text)
         value: object = None
         unreadable = None
         if text is not None:

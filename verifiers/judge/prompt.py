@@ -13,7 +13,8 @@ import hashlib
 import re
 from fractions import Fraction
 
-from verifiers.answers import after_thinking, marked, without_special_tokens
+from verifiers.completion.cut import cut
+from verifiers.completion.marks import EXPLICIT, explicit_marks
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Problem
 
@@ -53,8 +54,9 @@ class JudgePrompt:
         Raises:
             UnreadableReferenceError: If the prompt contains `{reference}`, and that is neither text nor a number.
         """
-        said = after_thinking(without_special_tokens(completion))[0].strip()
-        answer = marked(said) or None
+        said = cut(completion).text.strip()
+        marks = explicit_marks(said, EXPLICIT)
+        answer = (marks[-1].contents[-1] or None) if marks else None
         nothing = not said or (answer is None and "completion" not in self._names)
         values = {
             "prompt": _prompt_text(problem),

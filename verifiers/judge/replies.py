@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from verifiers._settings import is_number
-from verifiers.answers import after_thinking
+from verifiers.completion.cut import cut
 from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Verdict
 
@@ -73,7 +73,7 @@ class ReplyReader:
             return self._probable(reply, answer, detail, cost)
         if reply.is_cut_off:
             return _unread("the judge's reply was cut off: raise max_tokens", answer, detail, cost)
-        text = after_thinking(reply.text)[0].strip()
+        text = cut(reply.text).text.strip()
         label = self._label(text)
         if label not in self._meanings:
             return _unread(f"the judge's reply states none of {self._labels}", answer, detail, cost)

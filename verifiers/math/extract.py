@@ -1,28 +1,32 @@
-"""Extraction of the answer from a completion, apart from judging it.
+"""Extraction of the answer from a completion, apart from judging it: what mathematics can be an answer, and presets.
 
-The order is fixed: a box, `####`, `<answer>`, the phrase "the answer is", a completion that is only an expression and, if a
-preset requests it, the last number. Text inside an unfinished chain of thought is not an answer.
+`verifiers.completion` finds where the answer stands.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from verifiers.answers import after_hashes, after_thinking, joined_boxes, last_tagged, without_special_tokens
+from verifiers.completion.answers import DEFAULT_FORMS, FORMS, find
+from verifiers.completion.cut import cut
+from verifiers.completion.marking import TEXT_COMMANDS
+from verifiers.completion.marks import EXPLICIT, Form
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, unknown_name
-from verifiers.math.reading.normalize import unwrap
-from verifiers.math.reading.parse import parse
-from verifiers.math.reading.tokens import UnreadableError
-from verifiers.math.tree import ListOf, Sentence, Words
+from verifiers.math.reading.normalize import normal_text, unwrap
+from verifiers.math.reading.read import tree_or_none
+from verifiers.math.tree import ListOf, Node, Sentence, Words
 
 MAX_COMPLETION = 2_000_000
 """Maximum length of a completion, in characters; only the end of a longer one is searched."""
+_LONGEST_WHOLE = 4_000
 _MAX_PROSE_WORDS = 3
 
-Method = Literal["box", "hashes", "tag", "phrase", "whole", "number"]
-METHODS: tuple[Method, ...] = ("box", "hashes", "tag", "phrase", "whole", "number")
+Method = Form
+METHODS: tuple[Method, ...] = FORMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class Extracted:
     answer: str | None
     method: str
     """One of `METHODS`, the name of a regular-expression preset, or why there is no answer."""
+    second: str | None = None
+    """A different answer that the completion gives as well, without taking the first back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +45,19 @@ class Extraction:
     """Settings for the extraction of answers.
 
     Raises:
-        InvalidArgumentError: If a method is unknown or the pattern has no group.
+        InvalidArgumentError: If a method is unknown, the pattern has no group, or a name of a thought's tag is no word.
     """
 
-    methods: tuple[Method, ...] = ("box", "hashes", "tag", "phrase", "whole")
-    """The methods to try, in the order of `METHODS`."""
+    methods: tuple[Method, ...] = DEFAULT_FORMS
+    """The forms of an answer to look for, of `METHODS`."""
     stop: tuple[str, ...] = ()
     """Strings; the completion is cut at the first that occurs."""
     thinking: Literal["closed", "ignore"] = "closed"
-    """`closed`: only text after the last `</think>` counts, an unclosed `<think>` gives no answer; `ignore`: tags are text."""
+    """`closed`: only text after the last thought counts, and a thought that is not closed gives no answer; `ignore`: tags are text."""
+    thoughts: tuple[str, ...] = THOUGHTS
+    """The names of the tags of thoughts."""
+    asked: Method | None = None
+    """The form that the prompt asks for: better than any other."""
     pattern: re.Pattern[str] | None = None
     """A regular expression that replaces the methods: the first group that matches is the answer."""
     occurrence: int = 0
@@ -57,33 +67,31 @@ class Extraction:
     ignored: tuple[re.Pattern[str], ...] = field(default=())
 
     def __post_init__(self) -> None:
-        for method in self.methods:
+        for method in (*self.methods, *([] if self.asked is None else [self.asked])):
             if method not in METHODS:
                 raise unknown_name("extraction method", method, METHODS)
         if self.thinking not in ("closed", "ignore"):
             raise InvalidArgumentError(f"thinking must be 'closed' or 'ignore', got {self.thinking!r}")
+        if isinstance(self.thoughts, str) or not all(re.fullmatch(r"[\w:-]+", name) for name in self.thoughts):
+            raise InvalidArgumentError(f"thoughts must be names of tags, such as ('think',), got {self.thoughts!r}")
         if self.pattern is not None and self.pattern.groups == 0:
             raise InvalidArgumentError(f"the pattern {self.pattern.pattern!r} has no group for the answer")
 
-    def __call__(self, completion: str) -> Extracted:
-        """Find the answer in a completion."""
-        completion = without_special_tokens(completion[-MAX_COMPLETION:])
-        for stop in self.stop:
-            completion = completion.partition(stop)[0]
-        if self.pattern is not None:
-            return Extracted(_matched(self.pattern, self.occurrence, completion), "pattern")
-        if self.thinking == "closed":
-            completion, problem = after_thinking(completion)
-            if problem:
-                return Extracted(None, problem)
-        return self._search(completion)
+    def __call__(self, completion: str, same: Callable[[str, str], bool] | None = None) -> Extracted:
+        """Find the answer in a completion.
 
-    def _search(self, completion: str) -> Extracted:
-        for method in METHODS:
-            if method in self.methods and (content := _FINDERS[method](completion)) is not None:
-                answer = content.strip()
-                return Extracted(answer, method) if answer else Extracted(None, f"an empty {method}")
-        return Extracted(None, "no answer in the completion")
+        Args:
+            completion: A model's text.
+            same: Whether two answers are the same, where a completion gives several; by default, as text.
+        """
+        completion = completion[-MAX_COMPLETION:]
+        response = cut(completion, stop=self.stop, thoughts=self.thoughts if self.thinking == "closed" else None)
+        if self.pattern is not None:
+            return Extracted(_matched(self.pattern, self.occurrence, response.text), "pattern")
+        if response.missing:
+            return Extracted(None, response.missing)
+        found = find(response.text, _Mathematics(same or _same_text), self.methods, self.asked)
+        return Extracted(found.value, found.form, found.other)
 
 
 def _matched(pattern: re.Pattern[str], occurrence: int, completion: str) -> str | None:
@@ -96,104 +104,72 @@ def _matched(pattern: re.Pattern[str], occurrence: int, completion: str) -> str 
     return next((group for group in groups if group), "").strip() or None
 
 
-# Phrases.
-
-_PHRASE = re.compile(
-    r"\b(?:answers?|results?|(?<=correct )(?:choice|option))[*_]*\s*(?:(?:of|to|for)\s[^.\n:=]{0,60}?\s)?"
-    r"(?:(?<=answer)\**[ \t]*(?=\n)"  # a heading
-    r"|(?:is|are|(?:would|must|should|will)\s+be|equals|becomes)\b"
-    r"(?:\s+(?:therefore|thus|then|just|hence|given\s+by|equal\s+to|simply|exactly|precisely"
-    r"|definitely|certainly|clearly|obviously|actually|indeed))?\s*(?:\**\s*:)?|[*_]*\s*:|=)[*_]*",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(
-    r"(?:\bnot|n't|\bcannot|\bnever|\bunable\s+to|\brefuse\s+to|\bdecline\s+to)\s+(?:\w+\s+){0,2}?"
-    r"(?:say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell)\b[^.,;:\n]{0,30}$",
-    re.IGNORECASE,
-)
-_SENTENCE_END = re.compile(r"\.(?=\s|\*|$)(?<![ap]\.m\.)(?<!\bi\.e\.)(?<!\be\.g\.)|\n|(?<=[!?])\s")
-_AFTERTHOUGHT = re.compile(
-    r",\s+not\s|,\s+(?:it|they)\s+(?:is|are|does|do|can|has|have)\b(?!\s+not\b)|,?\s+(?:because|since|as\s+(?:we|it|the)|which|where|so\s|but\s(?!not\b|.{0,30}?\b(?:could|might|may|maybe|perhaps|possibly)\b)|as\s+(?:required|desired|claimed|shown|expected|needed|requested)\b|i\.e\.|that\s+is,?\s|or\s+equivalently\b|for\s+the\b|when\b|after\b"
-    r"|\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s))",
-    re.IGNORECASE,
-)
-_MATHEMATICS = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+def _same_text(first: str, second: str) -> bool:
+    return normal_text(first) == normal_text(second)
 
 
-def _in_tag(text: str) -> str | None:
-    content = last_tagged(text)
-    return content if content is None else _from_phrase(content) or content
+@dataclass(frozen=True, slots=True)
+class _Mathematics:
+    """What can be an answer in mathematics: expressions, and a few words."""
+
+    same: Callable[[str, str], bool]
+    cues: re.Pattern[str] | None = None
+    is_list: bool = True
+
+    def read(self, content: str, form: Form) -> str | None:
+        """The answer of a content."""
+        answer = _without_typeface(content.strip())
+        if form in EXPLICIT:
+            return answer or None
+        if form == "number":
+            return _last_number(answer)
+        return (_whole if form == "whole" else _stated)(answer)
 
 
-def _from_phrase(text: str) -> str | None:
-    matches = list(_PHRASE.finditer(text))
-    if not matches:
-        return None
-    matches = [match for match in matches if not match[0].lower().startswith("result")] or matches
-    if _DENIED.search(text[max(0, matches[-1].start() - 80) : matches[-1].start()]):
-        return ""
-    return _statement(_without_emphasis(text, matches[-1].end()))
+def _without_typeface(answer: str) -> str:
+    """An answer without a text command around all of it; one around a letter may mark a vector."""
+    while (match := _TYPEFACE.fullmatch(answer)) is not None and len(match[1]) > 1:
+        answer = match[1].strip()
+    return answer
 
 
-def _without_emphasis(text: str, start: int) -> str:
-    """The text after a phrase, without Markdown marks around its first words."""
-    rest = text[start:].lstrip(" \t\n*_:")
-    line = text[: len(text) - len(rest)].rpartition("\n")[2]
-    for mark in ("**", "*", "_"):
-        if line.endswith(mark):  # an opening mark if it is not the second of a pair
-            return rest.replace(mark, "", 1) if line.count(mark) % 2 else rest
-    return rest
-
-
-def _statement(text: str) -> str:
-    """The answer that a sentence starts with: its mathematics if it starts with any, else its words."""
-    text = text.lstrip()
-    if (display := re.match(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]", text, re.DOTALL)) is not None:
-        return display[1] or display[2]
-    end = _first_outside_mathematics(_SENTENCE_END, text)  # a full stop inside mathematics does not end the sentence
-    sentence = text[:end].strip()
-    sentence = sentence.removesuffix("**") if sentence.count("**") % 2 else sentence
-    shorter = sentence[: _first_outside_mathematics(_AFTERTHOUGHT, sentence)]
-    if not shorter or _opened(shorter) > 0:
-        return sentence
-    return shorter.removesuffix(")").removesuffix("]") if _opened(shorter) < 0 else shorter
-
-
-def _opened(text: str) -> int:
-    """The excess of opening over closing round and square brackets; a half-open interval has one of each."""
-    return sum(text.count(sign) for sign in "([") - sum(text.count(sign) for sign in ")]")
-
-
-def _first_outside_mathematics(pattern: re.Pattern[str], text: str) -> int:
-    """The index of a pattern's first match outside delimited mathematics; the end of the text if there is none."""
-    formulas = [match.span() for match in _MATHEMATICS.finditer(text[:2000])]
-    for match in pattern.finditer(text):
-        if not any(start < match.start() < end - 1 for start, end in formulas):
-            return match.start()
-    return len(text)
+def _stated(answer: str) -> str | None:
+    """An answer behind a phrase: whatever can be read, and at most a few words of prose."""
+    tree = tree_or_none(answer)
+    if tree is None:
+        return answer if len(_WORD.findall(answer)) <= _MAX_PROSE_WORDS and _SAYS_SOMETHING.search(answer) else None
+    return None if _is_prose(tree) else answer
 
 
 def _whole(text: str) -> str | None:
     """The completion itself, if it is an expression or a few words."""
     answer = unwrap(text)
-    if not answer or len(answer) > 4000:
-        return answer and None
-    try:
-        tree = parse(answer)
-    except UnreadableError:
+    if not answer or len(answer) > _LONGEST_WHOLE or _SENTENCE.search(answer) or _FRAGMENT.search(answer):
         return None
-    parts = tree.items if isinstance(tree, ListOf) else (tree,)
-    if any(isinstance(part, Sentence) for part in parts):
-        return None
-    words = [part.text for part in parts if isinstance(part, Words)]
-    if len(words) == len(parts) and (
-        sum(len(text.split()) for text in words) > _MAX_PROSE_WORDS or _SENTENCE.search(answer) is not None
-    ):
+    tree = tree_or_none(answer)
+    if tree is None or _is_prose(tree) or any(isinstance(part, Sentence) for part in _parts(tree)):
         return None
     return answer
 
 
-_SENTENCE = re.compile(r"\n|\b(?:is|are|was|were|be|has|have|had|gets?|got)\b(?=.*[0-9])", re.IGNORECASE)
+def _parts(tree: Node) -> tuple[Node, ...]:
+    return tree.items if isinstance(tree, ListOf) else (tree,)
+
+
+def _is_prose(tree: Node) -> bool:
+    """Whether an answer is nothing but words, and more of them than a name or a verdict has."""
+    words = [part.text for part in _parts(tree) if isinstance(part, Words)]
+    return len(words) == len(_parts(tree)) and sum(len(text.split()) for text in words) > _MAX_PROSE_WORDS
+
+
+_TYPEFACE = re.compile(rf"\$*\\(?:{TEXT_COMMANDS})\s*\{{((?:[^{{}}]|\{{[^{{}}]*\}})*)\}}\$*")
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
+_SAYS_SOMETHING = re.compile(r"\w")
+_SENTENCE = re.compile(
+    r"\n|\b(?:is|are|was|were|be|has|have|had|gets?|got|we|she|he|they|you|there)\b(?=.*[0-9\\$])",
+    re.IGNORECASE | re.DOTALL,
+)
+_FRAGMENT = re.compile(r"(?:[-+*/=^<(\[{]|[0-9)] x|\\(?:times|cdot|frac|div|le|ge))\Z")
 _LAST_NUMBER = re.compile(r"-?\$?[0-9][0-9,]*(?:\.[0-9]+)?(?:/[0-9]+)?|-?\.[0-9]+")
 
 
@@ -202,20 +178,12 @@ def _last_number(text: str) -> str | None:
     return numbers[-1].rstrip(",") if numbers else None
 
 
-_FINDERS = {
-    "box": joined_boxes,
-    "hashes": after_hashes,
-    "tag": _in_tag,
-    "phrase": _from_phrase,
-    "whole": _whole,
-    "number": _last_number,
-}
-
 _LM_EVAL_IGNORED = tuple(re.compile(pattern) for pattern in (",", r"\$", r"(?s).*#### ", r"\.$"))
 _GSM8K_STOP = ("Question:", "</s>", "<|im_end|>")
 PRESETS: dict[str, Extraction] = {
     "default": Extraction(),
-    "flexible": Extraction(methods=METHODS),
+    "chat": Extraction(methods=(*DEFAULT_FORMS, "value")),
+    "flexible": Extraction(methods=(*DEFAULT_FORMS, "number")),
     "boxed": Extraction(methods=("box",)),
     "answer_tag": Extraction(methods=("tag",)),
     # The regular expressions, stop strings and ignored strings of lm-eval 0.4.13, tasks/gsm8k/gsm8k.yaml.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from verifiers.answers import joined_boxes
+from verifiers.completion.marks import boxed_answer
 from verifiers.math.reading.normalize import folded_words
 from verifiers.math.reading.read import tree_or_none
 from verifiers.math.reading.tokens import MAX_LENGTH
@@ -43,7 +43,7 @@ def gold_text(reference: object) -> str | None:
         short = reference.denominator < limit if isinstance(reference, Fraction) else True
         return str(reference) if short and abs(reference) < limit else None  # None for NaN, too
     if "\\boxed" in reference or "\\fbox" in reference:
-        boxed = joined_boxes(reference)
+        boxed = boxed_answer(reference)
         return reference if boxed is None else boxed
     return reference.rpartition("####")[2].strip()
 

@@ -129,7 +129,7 @@ class MathVerifier:
 
     def _judge(self, completion: str, problem: Problem) -> Verdict:
         started = time.perf_counter()
-        extracted = self.extraction(completion)
+        extracted = self.extraction(completion, lambda first, second: self._same_answer(first, second, problem))
         gold = gold_text(problem.reference)
         if gold is None:
             comparison = Comparison(
@@ -137,6 +137,8 @@ class MathVerifier:
                 f"the gold answer is a {type(problem.reference).__name__}, not text or a number that can be read",
                 unreadable_reference=True,
             )
+        elif extracted.second is not None:
+            comparison = Comparison(Outcome.INCORRECT, f"two answers; the other is {_shown(extracted.second)}")
         elif self.extraction.literal:
             comparison = self._compare_strings(extracted.answer, problem.reference)
         else:

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 from verifiers._settings import check_arguments, is_number, is_whole_number
-from verifiers.answers import after_thinking, last_tagged, without_special_tokens
+from verifiers.completion.cut import cut
+from verifiers.completion.marks import explicit_marks
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierFailureError, unknown_name
 from verifiers.functions import verify_one
 from verifiers.reasoning_gym.problems import ask, refusal, request_of, require_reasoning_gym, runner
@@ -25,8 +26,8 @@ _THREADS = 16
 class ReasoningGymVerifier:
     """A completion is correct when reasoning-gym's own scorer gives its answer the full score, 1.0.
 
-    The reference is a `ReasoningGymReference`, or a mapping with its fields, from which the problem is made again. What follows
-    the last `</think>` is the response, and its answer the last `<answer>…</answer>`; without one the verdict is `NO_ANSWER`.
+    The reference is a `ReasoningGymReference`, or a mapping with its fields, from which the problem is made again. The
+    answer is the content of the response's last `<answer>…</answer>`; without one the verdict is `NO_ANSWER`.
     A score between 0 and 1 is `SCORED`, one of 0 `INCORRECT`.
 
     Some scorers evaluate the answer as Python, so each verdict is formed in a process of its own in the sandbox of
@@ -81,11 +82,11 @@ class ReasoningGymVerifier:
             reference = read_reference(problem.reference)
         except InvalidArgumentError as error:
             raise UnreadableReferenceError(f"problem {problem.id!r}: {error}") from error
-        response, _ = after_thinking(without_special_tokens(completion))
-        answer = last_tagged(response)
-        if answer is None:
+        tags = explicit_marks(cut(completion).text, ("tag",))
+        if not tags:
             return Verdict.of(Outcome.NO_ANSWER)
-        request = request_of(reference) | {"answer": answer.strip()}
+        answer = tags[-1].contents[-1].strip()
+        request = request_of(reference) | {"answer": answer}
         try:
             replies, output = ask(runner(*self._sandbox), request, timeout_s=self._timeout_s)
         except VerifierFailureError as error:
@@ -94,7 +95,7 @@ class ReasoningGymVerifier:
             reason = f"the problem was not made again ({output.failure}): {output.stderr[-300:]}".rstrip(": ")
             return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": reason})
         self._check_problem(replies[0], reference, problem)
-        return self._verdict(answer.strip(), replies[1] if len(replies) > 1 else None, output)
+        return self._verdict(answer, replies[1] if len(replies) > 1 else None, output)
 
     def _check_problem(self, reply: dict[str, Any], reference: ReasoningGymReference, problem: Problem) -> None:
         if "refused" in reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from verifiers.answers import last_fenced
+from verifiers.completion.blocks import last_block
 
 _TOKEN = re.compile(
     r"""(?P<skipped>'(?:[^']|'')*+(?:'|\Z)|"(?:[^"]|"")*+(?:"|\Z)|`[^`]*+(?:`|\Z)|\[[^\]]*+(?:\]|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|\s+)|(?P<word>\w+)|.""",
@@ -35,8 +35,11 @@ def is_ordered(query: str) -> bool:
     return ("order", "by") in pairwise(_top_level(query))
 
 
+_LANGUAGES = ("sql", "sqlite", "sqlite3", "mysql", "postgresql", "postgres", "plsql", "tsql", "")
+
+
 def query_text(response: str) -> str | None:
-    """The query of a response: its last fenced block, else all of it; None if that does not begin as a query does."""
-    fenced = last_fenced(response)
-    text = (response if fenced is None else fenced).strip()
+    """The query of a response: its last fenced block that is one, else all of it if that is one; None if neither is."""
+    text = last_block(response, _LANGUAGES, lambda content: is_query(content.strip()))
+    text = (response if text is None else text).strip()
     return text if is_query(text) else None

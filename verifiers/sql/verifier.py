@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
-from verifiers.answers import after_thinking, without_special_tokens
+from verifiers.completion.cut import cut
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.sql.reference import SQLReference, read_reference
 from verifiers.sql.statements import is_ordered, query_text
@@ -23,8 +23,8 @@ class SQLVerifier:
     """A completion is correct when its query gives the same rows as the gold query, on every database of the problem.
 
     The reference is a `SQLReference`, or a mapping with its fields: the gold query, and SQLite databases as scripts or files.
-    What follows the last `</think>` is the response, and its query the last fenced block, else all of it. If that does not
-    begin with SELECT, WITH or VALUES, the verdict is `NO_ANSWER`.
+    The query is the last fenced block of the response that begins with SELECT, WITH or VALUES, else all of the response if it
+    begins so; without either the verdict is `NO_ANSWER`.
 
     Rows are compared as a multiset, or in their order where the gold query has ORDER BY outside of brackets. Columns are
     compared in their order; their names play no part. Numbers are the same up to 1e-6, an integer is the same as a float of
@@ -79,8 +79,7 @@ class SQLVerifier:
         databases = self._databases(reference)
         try:
             self._check_gold(reference, databases, problem)
-            response, _ = after_thinking(without_special_tokens(completion))
-            query = query_text(response)
+            query = query_text(cut(completion).text)
             return Verdict.of(Outcome.NO_ANSWER) if query is None else self._judge(query, reference, databases)
         except WorkerBrokenError as error:
             return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": f"the process of the databases broke: {error}"})

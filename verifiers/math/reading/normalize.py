@@ -52,9 +52,8 @@ def to_ascii(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFKC", text).translate(_TRANSLATION)
 
 
+_DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]")
 _WRAPPERS = [
-    ("\\(", "\\)"),
-    ("\\[", "\\]"),
     *((mark, mark) for mark in ("$$", "$", "**", "__", "```", "`", '"', "'", "*")),
 ]
 _WRAPPERS_BY_SIGN = {
@@ -66,7 +65,7 @@ _TRAILING = " \t\r\n.,;:✓✔✅☑\ufe0f"
 
 def unwrap(text: str) -> str:
     """Remove wrappers of an answer: spaces, final punctuation, mathematics delimiters, Markdown emphasis."""
-    text = text.strip()
+    text = _DELIMITERS.sub("$", text).strip() if "\\" in text else text.strip()
     while True:
         shorter = _unwrap_once(text)
         if shorter == text:

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, get_args
 
 from verifiers._settings import check_arguments, is_number, is_whole_number
+from verifiers.completion.blocks import block_or_text
+from verifiers.completion.cut import cut
 from verifiers.errors import InvalidArgumentError, SandboxUnavailableError, UnreadableReferenceError, unknown_name
 from verifiers.functions import verify_one
 from verifiers.proofs.coq.goal import CoqGoal, PreparedGoal
 from verifiers.proofs.coq.steps import RefusedError, Steps
 from verifiers.proofs.coq.toolchain import find_toolchain
-from verifiers.proofs.extraction import last_block
 from verifiers.proofs.references import goal_of
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.host.binaries import LaunchError
@@ -92,7 +93,7 @@ class CoqVerifier:
             SandboxUnavailableError: If the system does not provide the requested isolation, or Coq does not work in it.
         """
         goal = goal_of(CoqGoal, problem)
-        source = last_block(completion, _LANGUAGES)
+        source = block_or_text(cut(completion.replace("\r\n", "\n")).text, _LANGUAGES)
         if source is None:
             return Verdict.of(Outcome.NO_ANSWER)
         try:

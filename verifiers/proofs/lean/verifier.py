@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from verifiers._http import ServerError
 from verifiers._settings import check_arguments, is_number, is_whole_number
+from verifiers.completion.blocks import block_or_text
+from verifiers.completion.cut import cut
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.functions import verify_one
-from verifiers.proofs.extraction import last_block
 from verifiers.proofs.lean.goal import LeanGoal, ProofError
 from verifiers.proofs.lean.server import LeanAnswer, LeanServer
 from verifiers.proofs.references import goal_of
@@ -64,7 +65,7 @@ class LeanVerifier:
             UnreadableReferenceError: If the reference is no goal, or Lean does not accept the statement.
         """
         goal = goal_of(LeanGoal, problem)
-        source = last_block(completion, _LANGUAGES)
+        source = block_or_text(cut(completion.replace("\r\n", "\n")).text, _LANGUAGES)
         if source is None:
             return Verdict.of(Outcome.NO_ANSWER)
         try:

@@ -12,10 +12,11 @@ from typing import Any, cast
 
 from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError
-from verifiers.answers import after_thinking, last_line, last_tagged, without_special_tokens
+from verifiers.completion.blocks import block_or_text
+from verifiers.completion.cut import cut
+from verifiers.completion.marks import explicit_marks, last_line
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency
 from verifiers.functions import verify_one
-from verifiers.proofs.extraction import last_block
 from verifiers.proofs.references import goal_of
 from verifiers.proofs.smt.goal import SmtGoal
 from verifiers.proofs.smt.terms import TermError, read_signature, read_term
@@ -112,12 +113,11 @@ class SmtVerifier:
 
 
 def _answer(completion: str) -> str:
-    text, _ = after_thinking(without_special_tokens(completion))
-    tagged = last_tagged(text)
-    if tagged is not None:
-        return tagged.strip(_MARKS)
+    text = cut(completion.replace("\r\n", "\n")).text
+    if tags := explicit_marks(text, ("tag",)):
+        return tags[-1].contents[-1].strip(_MARKS)
     if "```" in text or "~~~" in text:
-        return (last_block(text, _LANGUAGES) or "").strip(_MARKS)
+        return (block_or_text(text, _LANGUAGES) or "").strip(_MARKS)
     return last_line(text).strip(_MARKS)
 
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from verifiers.unit_tests.extraction.markdown import Block, answer_of, code_blocks
+from verifiers.completion.blocks import Block, code_blocks
+from verifiers.completion.cut import cut
 
 EXTRACTIONS = ("last_block", "first_block", "longest_block", "raw")
 """`*_block` takes that code block, or the whole answer if there is none; `raw` always takes the whole text."""
@@ -52,8 +53,8 @@ def extract(completion: str, policy: str, main: str = "solution.py") -> Extracte
     block) are files; of equal names the last counts. The main file is the block that the policy picks or, if that has a name,
     the file named `main` or `main.py`. Other blocks without a name are dropped. The policy picks among the blocks that are
     labelled as Python or named; if none of them can be the main file, also among those without a label, such as a program's
-    output; then among interactive sessions; and only if there are none of these either, among all. `markdown.answer_of` and
-    `markdown.code_blocks` define the text that is read and its blocks.
+    output; then among interactive sessions; and only if there are none of these either, among all. `completion.cut` and
+    `completion.blocks` define the text that is read and its blocks.
 
     Args:
         completion: A model's answer.
@@ -62,7 +63,7 @@ def extract(completion: str, policy: str, main: str = "solution.py") -> Extracte
     """
     if policy == "raw":
         return ExtractedProgram(completion) if completion.strip() else None
-    answer = answer_of(completion)
+    answer = cut(completion.replace("\r\n", "\n")).text
     usual = (main, f"{main.removesuffix('.py')}/__init__.py", "main.py")
     blocks = _candidates(code_blocks(answer), usual)
     if not blocks:

@@ -1,10 +1,10 @@
-"""The code blocks of a completion: fenced ones, those marked by tags or LaTeX, and the one that the prompt's fence opens."""
+"""The code blocks of a response: fenced ones, those marked by tags or LaTeX, and the one that the prompt's fence opens."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 # Completions may be hostile, and are parsed in the caller's process: no pattern may backtrack more than a little.
@@ -36,17 +36,6 @@ _PROSE = re.compile(
     r"|[A-Z][\w'’]*+(?: \w[\w'’-]*+)*+:$|\*\*[A-Z][^*]*+\*\*"
 )
 """Matches the beginning of a line of prose: three words in a row, a heading in bold, or words before a colon."""
-
-_THOUGHT = re.compile(
-    # A tag next to a quote or a backslash is part of a program's string.
-    r"(?<![\"'`\\])"
-    r"(?:</(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|scratchpad)>|\[/THINK\]|◁/think▷"
-    r"|<\|end_of_thought\|>|<\|channel\|>final<\|message\|>)"
-    r"(?![\"'\\]|`(?!``))"
-)
-"""Matches the end of a model's thoughts."""
-_TURN_END = re.compile(r"(?:<\|[^<>|\n]{1,40}+\|>|<｜[^<>\n]{1,40}+>|</s>|<eos>|<end_of_turn>|<turn\|>)$")
-_TURN_END_LENGTH = 44
 
 _MARK = re.compile(
     r"^[ \t]*+(?:<(?P<tag>pre|code|python|program|solution|answer|final_answer)(?P<attributes>\s[^<>\n]{0,200}+)?>"
@@ -86,11 +75,6 @@ class Block:
         return self.content.lstrip().startswith(">>> ")
 
 
-def answer_of(completion: str) -> str:
-    """A completion without end tokens and, if a program follows the model's last thought, only what follows it."""
-    return _without_thoughts(_without_turn_end(completion.replace("\r\n", "\n")))
-
-
 def code_blocks(text: str) -> list[Block]:
     """The blocks from which a program is taken, in order; empty if the text has none.
 
@@ -100,19 +84,6 @@ def code_blocks(text: str) -> list[Block]:
     if inside := _continued(text):
         return [inside]
     return fenced_blocks(text) or list(_marked(text))
-
-
-def _without_turn_end(text: str) -> str:
-    """A text without the final tokens that end a model's turn."""
-    end = len(text)
-    while True:
-        trimmed = end
-        while trimmed and text[trimmed - 1].isspace():
-            trimmed -= 1
-        match = _TURN_END.search(text, max(0, trimmed - _TURN_END_LENGTH), trimmed)
-        if not match:
-            return text[:end]
-        end = match.start()
 
 
 def fenced_blocks(text: str) -> list[Block]:
@@ -131,31 +102,34 @@ def fenced_blocks(text: str) -> list[Block]:
     return blocks
 
 
+def last_block(
+    response: str, languages: Collection[str], accepts: Callable[[str], bool] = lambda content: bool(content.strip())
+) -> str | None:
+    """The last fenced block of a response that is accepted; None if there is none.
+
+    A block of one of the languages goes before one without a label, and that before one of another language.
+
+    Args:
+        response: What is left of a completion without thoughts.
+        languages: Labels, in small letters.
+        accepts: Whether a block's content can be what is looked for.
+    """
+    blocks = [block for block in fenced_blocks(response) if accepts(block.content)]
+    for wanted in (languages, ("",)):
+        if chosen := [block for block in blocks if block.language in wanted]:
+            return chosen[-1].content
+    return blocks[-1].content if blocks else None
+
+
+def block_or_text(response: str, languages: Collection[str]) -> str | None:
+    """The last fenced block of a response, or all of it if nothing is fenced; None if that is blank."""
+    if fenced_blocks(response):
+        return last_block(response, languages)
+    return response if response.strip() else None
+
+
 def _filled(block: Block) -> bool:
     return block.closed or bool(block.content.strip())
-
-
-def _without_thoughts(text: str) -> str:
-    """The text after the last end of a thought, if it contains a program; else the whole text."""
-    end = max((thought.end() for thought in _THOUGHT.finditer(text)), default=0)
-    answer = text[end:]
-    if not end or not answer.strip():
-        return text
-    first = _first_line(answer)
-    # Code without an opening fence must begin on a new line: else a program's string could pass for the end of a thought.
-    begins = answer.lstrip(" \t").startswith("\n")
-    continues = begins and first[0].isspace() and _begins_with_code(first) and _continued(answer) is not None
-    if continues or not _open_at_start(answer):
-        blocks = code_blocks(answer)
-        if any(map(_may_be_python, blocks)) or (blocks and not any(map(_may_be_python, code_blocks(text)))):
-            return answer
-    if not begins or _begins_with_code(_first_line(text)) or any(map(_FENCE.match, answer.split("\n"))):
-        return text
-    return answer if _begins_with_code(first) or _STATEMENT.match(first) or not code_blocks(text) else text
-
-
-def _may_be_python(block: Block) -> bool:
-    return block.is_python or not block.language or ".py" in block.info
 
 
 def _open_at_start(text: str) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import verifiers
-from verifiers.answers import boxed_answer, boxes, last_fenced, marked
+from verifiers.completion.marks import EXPLICIT, boxed_answer, boxes, explicit_marks
 
 
 def last_boxed(text: str) -> str | None:
@@ -60,7 +60,7 @@ def test_the_last_box(solution: str, answer: str) -> None:
 )
 def test_no_box_or_an_unfinished_one(solution: str) -> None:
     assert not last_boxed(solution)
-    assert boxed_answer(solution) is None
+    assert not boxed_answer(solution)
 
 
 balanced = st.recursive(
@@ -90,7 +90,7 @@ def test_any_text_gives_an_answer_or_none(solution: str) -> None:
         (r"$x$ is $\boxed{3}$, $\boxed{4}$, or $\boxed{\frac{2}{5}}$.", r"3 or 4 or \frac{2}{5}"),
         (r"\[\boxed{a} \text{ and } \boxed{b}.\]", "a, b"),
         (r"first $\boxed{1}$, and so the answer is $\boxed{2}$", "2"),
-        (r"$\boxed{1}$ and $\boxed{}$", None),
+        (r"$\boxed{1}$ and $\boxed{}$", ""),
         (r"$\boxed{}$ and $\boxed{2}$", "2"),
         (r"no box", None),
     ],
@@ -103,20 +103,25 @@ def test_boxes_side_by_side_are_one_answer(solution: str, answer: str | None) ->
     ("text", "content"),
     [
         ("<answer>3</answer> but $\\boxed{5}$", "5"),
-        ("#### 3\nor <answer>5</answer>", "3"),
+        ("#### 3\nor <answer>5</answer>", "5"),
         ("#### 3\nno: #### 5 apples\nbye", "5 apples"),
         ("####\n5", "5"),
         ("#### Check 2\nIt holds. <answer> 5 </answer>", "5"),
         ("#### 2. Verify\nIt holds.", None),
-        ("<answer>3</answer><ANSWER>5", "5"),
+        ("<answer>3</answer> no <ANSWER>5", "5"),
+        ("<answer>3</answer><ANSWER>5", "3, 5"),
+        ('{"answer": "5"}', "5"),
+        ('{"steps": [1], "final_answer": 5}', "5"),
+        ("[ANSWER] 5 [/ANSWER]", "5"),
         ("#### 5</answer>", "5"),
         ("\\boxed{5", ""),
         ("<answer></answer>", ""),
         ("5", None),
     ],
 )
-def test_the_strongest_mark_holds_the_answer(text: str, content: str | None) -> None:
-    assert marked(text) == content
+def test_the_last_mark_holds_the_answer(text: str, content: str | None) -> None:
+    marks = explicit_marks(text, EXPLICIT)
+    assert (marks[-1].contents[0] if marks else None) == content
 
 
 COMPLETIONS = {
@@ -143,19 +148,3 @@ def test_all_verifiers_look_for_the_answer_in_the_same_place(completion: str) ->
     verdicts = [verifiers.verify(name, completion, "5") for name in ("math", "numeric")]
     verdicts.append(verifiers.verify("choice", letters, "B"))
     assert [verdict.outcome == "correct" for verdict in verdicts] == 3 * [COMPLETIONS[completion]]
-
-
-@pytest.mark.parametrize(
-    ("text", "content"),
-    [
-        ("a\n```\nb\n```", "b"),
-        ("```json\nb\n```\n  ```\nc\n  ```  \nd", "c"),
-        ("````\n```\nb\n```\n````", "```\nb\n```"),
-        ("```\n```", ""),
-        ("```\nb", None),
-        ("```b```\n```", None),
-        ("b", None),
-    ],
-)
-def test_the_last_closed_fence_is_read(text: str, content: str | None) -> None:
-    assert last_fenced(text) == content

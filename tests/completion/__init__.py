@@ -1,0 +1,1 @@
+"""Completions composed from pieces, and what the verifiers make of them."""

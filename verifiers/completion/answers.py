@@ -1,0 +1,182 @@
+"""Which mark of a response counts: the last of the best rank, unless the response takes it back or contradicts itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from verifiers.completion import words
+from verifiers.completion.marking import TEXT_COMMANDS
+from verifiers.completion.marks import (
+    EXPLICIT,
+    Form,
+    Mark,
+    alternative_after,
+    continues_list,
+    explicit_marks,
+    is_taken_back,
+    is_void_here,
+    last_value,
+    phrases,
+    unfenced,
+    whole,
+    without_code,
+)
+
+FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "value", "whole", "number")
+"""Every form of an answer, by rank."""
+DEFAULT_FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "whole")
+NOTHING = "no answer in the completion"
+"""Why there is no answer where nothing marks one."""
+_REFUSAL = re.compile(
+    rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS})\b|\b(?:i|i'm|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}", re.IGNORECASE
+)
+
+Value = TypeVar("Value")
+
+
+class Kind(Protocol[Value]):
+    """What a verifier takes for an answer."""
+
+    cues: re.Pattern[str] | None
+    """Cues of its own, behind which an answer follows."""
+
+    is_list: bool
+    """Whether several values may be one answer."""
+
+    def read(self, content: str, form: Form) -> Value | None:
+        """The answer that a content is; None if it can't be one."""
+        ...
+
+    def same(self, first: Value, second: Value) -> bool:
+        """Whether two answers are the same."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[Value]):
+    """The answer of a response, or why there is none."""
+
+    value: Value | None
+    form: str
+    """The form of the answer, or why there is none."""
+    other: Value | None = None
+    """A second, different answer that the response gives."""
+
+
+def find(response: str, kind: Kind[Value], forms: Collection[str] = DEFAULT_FORMS, asked: str | None = None) -> Found[Value]:
+    """Find the answer of a response.
+
+    Args:
+        response: What `cut` left of a completion.
+        kind: What can be an answer.
+        forms: The forms to look for.
+        asked: The form that the prompt asked for, which is better than any other.
+    """
+    return _Search(unfenced(response), kind, forms, asked).found()
+
+
+class _Search(Generic[Value]):
+    def __init__(self, text: str, kind: Kind[Value], forms: Collection[str], asked: str | None) -> None:
+        self._text = text
+        self._kind = kind
+        self._forms = forms
+        self._asked = asked
+        self._explicit = explicit_marks(text, forms) if any(form in forms for form in EXPLICIT) else []
+
+    def found(self) -> Found[Value]:
+        for mark in self._candidates():
+            if not any(mark.contents):
+                return Found(None, f"an empty {mark.form}")
+            value = self._value(mark)
+            if value is not None:
+                other = None if self._kind.is_list else self._other_part(mark, value)
+                return self._settled(mark, value) if other is None else Found(value, mark.form, other)
+        return self._unmarked()
+
+    def _other_part(self, mark: Mark, value: Value) -> Value | None:
+        """A different answer among several marks side by side."""
+        others = (self._value(part) for part in mark.parts)
+        return next((other for other in others if other is not None and not self._kind.same(other, value)), None)
+
+    def _candidates(self) -> Iterator[Mark]:
+        """The marks of ranks 0 to 2, best rank first, of each rank the last first."""
+        explicit = [mark for mark in reversed(self._explicit) if not is_void_here(self._text, mark)]
+        yield from (mark for mark in explicit if mark.form == self._asked)
+        yield from (mark for mark in explicit if mark.form != self._asked)
+        if "phrase" in self._forms:
+            yield from phrases(self._text, more=self._kind.cues)
+            yield from phrases(self._text, results=True)
+
+    def _value(self, mark: Mark) -> Value | None:
+        if mark.parts and not self._kind.is_list:
+            return next((value for part in reversed(mark.parts) if (value := self._value(part)) is not None), None)
+        for content in mark.contents:
+            value = self._inner(content, mark.form)
+            if value is not None:
+                return value
+        return None
+
+    def _inner(self, content: str, form: Form) -> Value | None:
+        """The answer of a content, or of a phrase in it."""
+        if form in EXPLICIT and "phrase" in self._forms and len(content) > 8:
+            for mark in phrases(content):
+                for inner in mark.contents:
+                    if (value := self._kind.read(inner, form)) is not None:
+                        return value
+        return None if _REFUSAL.match(content) else self._kind.read(content, form)
+
+    def _settled(self, mark: Mark, value: Value) -> Found[Value]:
+        if mark.form == "phrase" and (earlier := self._before(mark)) is not None and not self._kind.same(earlier, value):
+            return Found(None, "different answers in a list") if mark.is_item else Found(value, mark.form, earlier)
+        for later in self._later(mark):
+            other = self._value(later)
+            if other is None or self._kind.same(value, other):
+                continue
+            if not is_taken_back(self._text[mark.end : later.start]):
+                return Found(value, mark.form, other)
+            mark, value = later, other
+        if is_taken_back(self._text[mark.end :]):
+            return Found(None, "an answer that is taken back")
+        offered = alternative_after(self._text, mark)
+        other = None if offered is None else self._kind.read(offered, "whole")
+        if other is not None and not self._kind.same(value, other):
+            return Found(value, mark.form, other)
+        return Found(value, mark.form)
+
+    def _later(self, mark: Mark) -> list[Mark]:
+        """The marks of a worse rank, but of rank 1 or 2, behind a mark, in order."""
+        later = []
+        if mark.form == self._asked:
+            later = [one for one in self._explicit if one.start >= mark.end and not is_void_here(self._text, one)]
+        if mark.form != "phrase" and "phrase" in self._forms:
+            later += [one for one in phrases(self._text, mark.end, more=self._kind.cues) if one.start >= mark.end]
+        return sorted(later, key=lambda one: one.start)
+
+    def _before(self, mark: Mark) -> Value | None:
+        """The answer of the phrase of which a phrase continues the list; None if it continues none."""
+        for earlier in phrases(self._text[: mark.start]):
+            value = self._value(earlier)
+            if value is not None and ((mark.is_item and earlier.is_item) or continues_list(self._text, earlier, mark)):
+                return value
+            if not mark.is_item:
+                break
+        return None
+
+    def _unmarked(self) -> Found[Value]:
+        text = without_code(self._text)
+        if _REFUSAL.match(text):
+            return Found(None, "it declines to answer")
+        for form, make in (("value", last_value), ("whole", whole), ("number", whole)):
+            mark = make(text) if form in self._forms else None
+            if mark is None:
+                continue
+            for content in mark.contents:
+                content = text if form == "number" else content
+                value = self._kind.read(content, form)  # type: ignore[arg-type]
+                if value is not None:
+                    return Found(value, form)
+        return Found(None, NOTHING)
+

@@ -1,0 +1,129 @@
+"""The response in a completion: what is left without thoughts, end tokens and what follows a stop string.
+
+Completions may be hostile. Every pattern here is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from verifiers.completion.words import CLOSINGS, OPENINGS, THOUGHTS, tags
+
+_END = re.compile(
+    r"(?:<\|[^<>|\n]{1,60}+\|>|<｜[^<>｜\n]{1,60}+｜>|</?s>|\[(?:EOS|PAD)\]"
+    r"|<(?:eos|bos|pad|unk|eod|end|end_of_turn|start_of_turn|end_of_utterance|\|turn|turn\|)>)\Z"
+)
+"""The shape of a special token at the end of a text: no list of them can be complete."""
+_LONGEST_END = 64
+_FENCE = r"(?P<fence>(?:^[ \t>]*+|(?<=[>\]]))(?:`{3,}+|~{3,}+))[ \t]*+(?P<info>[^\n`]*+)$"
+_CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
+_FINAL = r"<\|channel\|>final[^<\n]*+<\|message\|>"
+_QUOTES_BEFORE = r"(?<![\"'`\\])"
+_QUOTES_AFTER = r"(?![\"'][ \t]*+(?:[),\]:;+]|$)|\\[snwSW](?![A-Za-z]))"
+_MARK_START = re.compile(r"<[|/]|<[a-z]|◁|\[/?[a-z]|assistantfinal", re.IGNORECASE)
+_SKIPPED_CHANNEL = re.compile(r"\A(?:analysis|commentary)(?=[A-Z\s]).*assistantfinal(?P<response>.*)\Z", re.DOTALL)
+"""The channels of gpt-oss where the tokenizer left their marks out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a completion says after its thoughts."""
+
+    text: str
+    """The text; empty if there is none."""
+    missing: str = ""
+    """Why there is none; empty if there is one."""
+    start: int = 0
+    """Where the text begins in the completion."""
+
+
+def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] | None = THOUGHTS) -> Response:
+    """Cut a completion down to its response.
+
+    Args:
+        completion: A model's text.
+        stop: Strings; the completion ends before the first that occurs.
+        thoughts: Names of the tags of thoughts; None reads thoughts as text.
+    """
+    for string in stop:
+        completion = completion.partition(string)[0]
+    text = without_end_tokens(completion)
+    if thoughts is None or not _MARK_START.search(text):
+        return Response(text)
+    start, is_open = _after_thoughts(text, frozenset(thoughts))
+    if is_open:
+        return Response("", "a thought that is not closed", len(text))
+    if start and not text[start:].strip():
+        return Response("", "nothing after the thought", len(text))
+    return Response(text[start:], start=start)
+
+
+def without_end_tokens(text: str) -> str:
+    """A text without the special tokens, and the white space between them, at its end."""
+    end = len(text)
+    while True:
+        trimmed = end
+        while trimmed and text[trimmed - 1].isspace():
+            trimmed -= 1
+        if not trimmed or text[trimmed - 1] not in ">]":
+            return text[:end]
+        match = _END.search(text[max(0, trimmed - _LONGEST_END) : trimmed])
+        if not match:
+            return text[:end]
+        end = trimmed - len(match[0])
+
+
+@functools.lru_cache(16)
+def _marks(names: frozenset[str]) -> re.Pattern[str]:
+    ordered = tuple(sorted(names))
+    openings = "|".join((tags(ordered, opening=True), _CHANNEL, *map(re.escape, OPENINGS)))
+    closings = "|".join((tags(ordered, opening=False), _FINAL, *map(re.escape, CLOSINGS)))
+    return re.compile(
+        rf"{_FENCE}|(?P<open>(?:^|(?<=\|>))[ \t]*+(?:{openings}))|{_QUOTES_BEFORE}(?P<close>{closings}){_QUOTES_AFTER}",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+def _after_thoughts(text: str, names: frozenset[str]) -> tuple[int, bool]:
+    """Where the text after the last thought begins, 0 without one, and whether a thought is still open at the end."""
+    if skipped := _SKIPPED_CHANNEL.match(text):
+        return skipped.start("response"), False
+    marks = list(_marks(names).finditer(text))
+    if not any(mark["fence"] is None for mark in marks):
+        return 0, False
+    fences = [mark for mark in marks if mark["fence"] is not None]
+    last_closing = {mark[0].casefold(): mark.start() for mark in marks if mark["close"]}
+    start, thinking, fence, passed = 0, False, "", 0
+    for mark in marks:
+        if mark["fence"] is not None:
+            passed += 1
+            fence = "" if thinking else _fence_after(fence, mark)
+        elif mark["open"]:
+            if not fence and _opens(mark, last_closing):
+                thinking = True
+        elif thinking or not fence or not _closes_code(fences, passed):
+            start, thinking, fence = mark.end(), False, ""
+    return start, thinking
+
+
+def _opens(mark: re.Match[str], last_closing: Mapping[str, int]) -> bool:
+    """Whether a mark opens a thought: a tag in square brackets before other text, that is never closed, may be a heading."""
+    tag = mark[0].strip().casefold()
+    alone = mark.string[mark.end() : mark.end() + 1] in ("\n", "")
+    return not tag.startswith("[") or alone or tag == "[think]" or last_closing.get(f"[/{tag[1:]}", -1) > mark.start()
+
+
+def _fence_after(fence: str, mark: re.Match[str]) -> str:
+    """The fence that is open after a line with one; a fence with a label opens a block anew."""
+    sign = mark["fence"].lstrip(" \t>")
+    if not fence or (mark["info"] and sign[0] == fence[0]):
+        return sign
+    return "" if sign.startswith(fence) else fence
+
+
+def _closes_code(fences: Sequence[re.Match[str]], passed: int) -> bool:
+    """Whether the fences behind a mark show that it stands in a block of code: they would not pair without closing it."""
+    return passed < len(fences) and not fences[passed]["info"] and (len(fences) - passed) % 2 == 1

@@ -1,0 +1,332 @@
+"""A piece of a response without its marking: emphasis, quotation marks, formula delimiters, TeX's text commands, HTML, bullets.
+
+Markings come in pairs, so that their order and number change nothing. What is not paired is text, as `$` in `$5` and `*` in
+`3 * 4` are; two asterisks are never text, since a piece may begin or end inside of bold text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+TEXT_COMMANDS = "text|textbf|textit|textrm|textsf|texttt|textnormal|mathbf|mathrm|mathit|mathsf|boldsymbol|bm|emph|underline|mbox|hbox"
+"""TeX's commands that change the typeface alone."""
+BOX_COMMANDS = "boxed|fbox|framebox"
+_TOKEN = re.compile(
+    rf"""^(?=[ \t]*+[>\#*+•–`~-])(?P<line>[ \t]*+(?:(?:`{{3,}}+|~{{3,}}+)[^`\n]*+$
+    |(?:>[ \t]?)*+(?:\#{{1,6}}+(?=[ \t*_])[ \t]*+|[-*+•–][ \t]++(?=\S))?))
+    |(?=[\\{{}}$<*_`"'“”‘’])(?:(?P<literal>\\\\|\\[$%&\#_*`,;:!~])
+    |(?P<command>\\(?:(?P<box>{BOX_COMMANDS})|{TEXT_COMMANDS})[ \t]*+\{{)
+    |(?P<brace>\\?[{{}}])
+    |(?P<math>\$\$?|\\[()\[\]])
+    |(?P<emphasis>\*+|_+|`+|["'“”‘’])
+    |(?P<html></?(?:b|strong|i|em|u|p|span|mark|center|div|code|br)(?:[ ][^<>\n]{{0,100}}+)?/?>))
+    |(?P<gap>\n[ \t]*+(?=\n))""",
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+_LINE_MARK = re.compile(r"[>#\-+•–]|\*[ \t]")
+_ANY_MARK = re.compile(r"[\\{}$<*_`\"'“”‘’]|^[ \t]*+[>#~\-+•–]", re.MULTILINE)
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
+_BEFORE_EMPHASIS = frozenset(" \t\r\n([{\"'“‘-–—/:,;.!?>*_$`")
+_OPENING = frozenset(" \t\r\n([{“‘")
+_AFTER_EMPHASIS = frozenset(" \t\r\n)]}\"'”’-–—/:,;.!?<*_$`…\\")
+_CLOSER = {"$": "$", "$$": "$$", r"\(": r"\)", r"\[": r"\]"}
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A part of the source: text, or a mark, which is not in the plain text."""
+
+    start: int
+    end: int
+    at: int
+    """Where it is, or would be, in the plain text."""
+    kind: str = "text"
+    """`text`; or the kind of marking, in small letters where it opens, in capitals where it closes."""
+    partner: int = -1
+    """The number of the other piece of its pair."""
+
+
+class View:
+    """A text, and the same without its marking.
+
+    Args:
+        source: The text.
+        inline: Whether it begins within a line, so that a sign at its start is no mark of a list or heading.
+    """
+
+    __slots__ = ("_pieces", "_starts", "plain", "source", "values")
+
+    def __init__(self, source: str, *, inline: bool = False) -> None:
+        self.source = source
+        marked = _ANY_MARK.search(source) is not None
+        self._pieces = _Reader(source, inline).pieces() if marked else [_Piece(0, len(source), 0)]
+        self.plain = "".join(source[piece.start : piece.end] for piece in self._pieces if piece.kind == "text")
+        self._starts = [piece.at for piece in self._pieces]
+        self.values = sorted(self._marked())
+        """Spans in the plain text that are a formula, in bold or code; of nested ones the outermost."""
+
+    def _marked(self) -> Iterator[tuple[int, int]]:
+        end = -1
+        for piece in self._pieces:
+            if piece.kind in ("math", "bold", "code", "box") and piece.partner >= 0 and piece.at >= end:
+                end = self._pieces[piece.partner].at
+                if end > piece.at:
+                    yield piece.at, end
+
+    def formulas(self) -> list[tuple[int, int]]:
+        """The spans of formulas in the plain text, in which no sentence ends."""
+        pieces = self._pieces
+        return [
+            (piece.at, pieces[piece.partner].at)
+            for piece in pieces
+            if piece.kind in ("math", "box") and piece.partner >= 0
+        ]
+
+    def origin(self, at: int) -> int:
+        """Where a sign of the plain text stands in the source."""
+        if at >= len(self.plain):
+            return len(self.source)
+        number = bisect_right(self._starts, at) - 1
+        while self._pieces[number].kind != "text" or self._pieces[number].start == self._pieces[number].end:
+            number -= 1
+        piece = self._pieces[number]
+        return piece.start + at - piece.at
+
+    def place(self, origin: int) -> int:
+        """Where a sign of the source stands in the plain text; for marking, where it would."""
+        for piece in self._pieces:
+            if origin < piece.end:
+                return piece.at + (max(0, origin - piece.start) if piece.kind == "text" else 0)
+        return len(self.plain)
+
+    def content(self, start: int, end: int) -> str:
+        """The source of a span of the plain text: TeX's pairs stay that are inside of it, all other marking is left out."""
+        parts: list[str] = []
+        inside = [
+            number for number, piece in enumerate(self._pieces)
+            if (piece.at < end and piece.at + (piece.end - piece.start if piece.kind == "text" else 0) > start)
+            or (piece.kind != "text" and start <= piece.at <= end)
+        ]  # fmt: skip
+        numbers = set(inside)
+        for number in inside:
+            piece = self._pieces[number]
+            if piece.kind == "text":
+                first, last = max(start - piece.at, 0), min(end - piece.at, piece.end - piece.start)
+                parts.append(self.source[piece.start + first : piece.start + last])
+            elif piece.kind in ("math", "MATH", "tex", "TEX") and piece.partner in numbers:
+                parts.append("$" if piece.kind in ("math", "MATH") else self.source[piece.start : piece.end])
+        return "".join(parts).strip()
+
+
+class _Reader:
+    """Divides a text into pieces and pairs the marks."""
+
+    def __init__(self, source: str, inline: bool) -> None:
+        self._source = source
+        first = 1 if inline and _LINE_MARK.match(source) else 0
+        self._tokens = list(_TOKEN.finditer(source, first))
+        self._pieces: list[_Piece] = []
+        self._open: list[tuple[str, str, int]] = []
+        """What is open: its kind, its sign, and the number of its piece."""
+        self._formula = ""
+        self._closers = self._closing_places()
+
+    def pieces(self) -> list[_Piece]:
+        """All of the text, in order."""
+        position = 0
+        for token in self._tokens:
+            if token.start() < position:
+                continue
+            self._add(position, token.start(), "text")
+            position = token.end()
+            if not self._mark(token):
+                self._add(token.start(), token.end(), "text")
+        self._add(position, len(self._source), "text")
+        self._restore()
+        at = 0
+        for piece in self._pieces:
+            piece.at = at
+            at += piece.end - piece.start if piece.kind == "text" else 0
+        return self._pieces
+
+    def _add(self, start: int, end: int, kind: str) -> None:
+        if end > start:
+            self._pieces.append(_Piece(start, end, 0, kind))
+
+    def _mark(self, token: re.Match[str]) -> bool:
+        """Take a token as marking; False if it is text."""
+        if token["brace"]:
+            return self._brace(token)
+        if token["command"]:
+            self._opened(token, "box" if token["box"] else "tex", "}")
+            return True
+        if token["math"]:
+            return self._math(token)
+        if token["literal"] or (self._formula and not self._wraps(token)):
+            return False
+        if token["html"]:
+            self._html(token)
+            return True
+        if token["emphasis"]:
+            return self._emphasis(token)
+        if token["line"]:
+            self._add(token.start(), token.end(), "line")
+            return True
+        self._open = [entry for entry in self._open if entry[0] in ("tex", "box", "brace", "math")]
+        return False
+
+    def _wraps(self, token: re.Match[str]) -> bool:
+        """Whether a token within a formula is a marking around all of what the formula or a marking in it holds."""
+        if not (token["emphasis"] or token["html"]) or not self._open:
+            return False
+        opening = self._pieces[self._open[-1][2]] if self._open[-1][2] >= 0 else None
+        if opening is not None and not self._source[opening.end : token.start()].strip():
+            return True
+        if self._open[-1][0] not in ("bold", "code", "quote") or len(self._open) < 2:
+            return False
+        outer = self._open[-2][1]
+        return re.compile(rf"\s*(?:{re.escape(outer)}|</{re.escape(outer)}>)").match(self._source, token.end()) is not None
+
+    def _opened(self, token: re.Match[str], kind: str, closing: str) -> None:
+        self._open.append((kind, closing, len(self._pieces)))
+        self._add(token.start(), token.end(), kind)
+
+    def _closed(self, index: int, start: int, end: int) -> None:
+        kind, _, number = self._open[index]
+        del self._open[index:]
+        self._pieces[number].partner = len(self._pieces)
+        self._add(start, end, kind.upper())
+        self._pieces[-1].partner = number
+
+    def _brace(self, token: re.Match[str]) -> bool:
+        if token[0].startswith("\\"):
+            return False
+        if token[0] == "{":
+            self._open.append(("brace", "}", -1))
+            return False
+        for index in range(len(self._open) - 1, -1, -1):
+            kind, closing, _ = self._open[index]
+            if closing == "}":
+                if kind == "brace":
+                    del self._open[index:]
+                    return False
+                self._closed(index, token.start(), token.end())
+                return True
+        return False
+
+    def _math(self, token: re.Match[str]) -> bool:
+        sign = token[0]
+        if self._formula:
+            if sign != self._formula or not self._closes(token):
+                return False
+            for index in range(len(self._open) - 1, -1, -1):
+                if self._open[index][0] == "math":
+                    self._closed(index, token.start(), token.end())
+                    break
+            self._formula = ""
+            return True
+        closing = _CLOSER.get(sign)
+        if closing is None:
+            return False
+        if not self._is_closed(token, closing):
+            return False
+        self._opened(token, "math", closing)
+        self._formula = closing
+        return True
+
+    def _closes(self, token: re.Match[str]) -> bool:
+        if token[0] != "$":
+            return True
+        before, after = self._source[: token.start()][-1:], self._source[token.end() : token.end() + 1]
+        return before != "" and not before.isspace() and not ("0" <= after <= "9")
+
+    def _is_closed(self, token: re.Match[str], closing: str) -> bool:
+        """Whether a formula that begins here has its end; that of a single dollar sign is the next one, or there is none."""
+        places = self._closers[closing]
+        following = bisect_right(places, (token.end(), True))
+        if following == len(places):
+            return False
+        return closing != "$" or (places[following][1] and not self._source[token.end()].isspace())
+
+    def _closing_places(self) -> dict[str, list[tuple[int, bool]]]:
+        """Of each closing sign the places, and whether a formula can end there."""
+        places: dict[str, list[tuple[int, bool]]] = {closing: [] for closing in _CLOSER.values()}
+        for token in self._tokens:
+            if token["math"] in places:
+                places[token["math"]].append((token.start(), self._closes(token)))
+        return places
+
+    def _html(self, token: re.Match[str]) -> None:
+        name = token[0].strip("</>").split(" ")[0].casefold()
+        if token[0].startswith("</"):
+            for index in range(len(self._open) - 1, -1, -1):
+                if self._open[index][:2] == ("bold", name):
+                    return self._closed(index, token.start(), token.end())
+        elif name != "br":
+            return self._opened(token, "bold", name)
+        return self._add(token.start(), token.end(), "html")
+
+    def _emphasis(self, token: re.Match[str]) -> bool:
+        sign = token[0]
+        before = self._source[token.start() - 1 : token.start()] if token.start() else ""
+        after = self._source[token.end() : token.end() + 1]
+        if sign in _QUOTES or sign in _QUOTES.values():
+            return self._quote(token, before, after)
+        if sign[0] == "`":
+            return self._paired(token, sign, "code") or self._start(token, sign, "code")
+        is_edge_before, is_edge_after = not before or before in _BEFORE_EMPHASIS, not after or after in _AFTER_EMPHASIS
+        if len(sign) > 1 and sign[0] == "*":  # one asterisk may multiply, two only between digits and letters
+            is_edge_before = is_edge_after = is_edge_before or is_edge_after or not (before.isalnum() and after.isalnum())
+        if is_edge_after and before and before not in _OPENING and self._paired(token, sign, "bold"):
+            return True
+        if is_edge_before and after and not after.isspace():
+            return self._start(token, sign, "bold")
+        if len(sign) > 1 and sign[0] == "*" and is_edge_after and before and before not in _OPENING:
+            self._add(token.start(), token.end(), "stray")
+            return True
+        return False
+
+    def _quote(self, token: re.Match[str], before: str, after: str) -> bool:
+        sign = token[0]
+        if before and not before.isspace() and (not after or after in _AFTER_EMPHASIS):
+            for index in range(len(self._open) - 1, -1, -1):
+                if self._open[index][:2] == ("quote", sign):
+                    self._closed(index, token.start(), token.end())
+                    return True
+        if sign in _QUOTES and after and not after.isspace() and (not before or before in _BEFORE_EMPHASIS):
+            self._opened(token, "quote", _QUOTES[sign])
+            return True
+        return False
+
+    def _start(self, token: re.Match[str], sign: str, kind: str) -> bool:
+        self._opened(token, kind, sign)
+        return True
+
+    def _paired(self, token: re.Match[str], sign: str, kind: str) -> bool:
+        """Close the emphasis that a run of signs ends, which may be several."""
+        start = token.start()
+        while start < token.end():
+            rest = token.end() - start
+            for index in range(len(self._open) - 1, -1, -1):
+                open_kind, opened, _ = self._open[index]
+                if open_kind == kind and opened[0] == sign[0] and len(opened) <= rest and (kind != "code" or len(opened) == rest):
+                    self._closed(index, start, start + len(opened))
+                    start += len(opened)
+                    break
+            else:
+                break
+        if start == token.start():
+            return False
+        if start < token.end():
+            self._add(start, token.end(), "stray")
+        return True
+
+    def _restore(self) -> None:
+        """Make text of what was not closed, other than two asterisks, tags and commands."""
+        for piece in self._pieces:
+            sign = self._source[piece.start : piece.end]
+            if piece.partner < 0 and piece.kind in ("bold", "code", "math", "quote") and sign[0] != "<" and sign != "**":
+                piece.kind = "text"
