@@ -51,7 +51,9 @@ class ChoiceVerifier:
         settled = sorted({*found.value, *(found.other or ())})
         if len(settled) == 1:
             return Verdict.of(Outcome.CORRECT if settled == [reference] else Outcome.INCORRECT, settled[0])
-        return Verdict.of(Outcome.INCORRECT, ", ".join(settled), detail={"reason": f"it chooses {' and '.join(settled)}"})
+        return Verdict.of(
+            Outcome.INCORRECT, ", ".join(settled), detail={"reason": f"it chooses {' and '.join(settled)}"}
+        )
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
         """Whether two answers are the same letters."""
@@ -98,9 +100,7 @@ _PART_OF_WORDS = re.compile(
     r"\s+(?!(?:or|and|nor|is|isn|are|as|but|not|can|cannot|could|because|since|rather|instead|would|must|seems|was)\b)[a-z]"
 )
 
-_CUES = re.compile(
-    rf"\b(?:{words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern}))\b", re.IGNORECASE
-)
+_CUES = re.compile(rf"\b(?:{words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern}))\b", re.IGNORECASE)
 _REASON = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
 # A full stop after a single letter ends a sentence only before a word that begins one: "C. Paris" is one statement.
 _SENTENCE_END = re.compile(
@@ -157,8 +157,14 @@ class _Letters:
         return first == second
 
     def _leading(self, completion: str) -> list[_Mention]:
-        labels = (_LABEL.match(line) for line in completion.splitlines())
-        return [mention for label in labels if label for mention in self._labelled(label)]
+        """The letters with which lines begin; of several, only a sentence besides them can settle on one."""
+        lines = completion.splitlines()
+        labels = [(line, label) for line in lines if (label := _LABEL.match(line)) and not is_void_statement(line)]
+        mentions = [mention for _, label in labels for mention in self._labelled(label)]
+        if len({mention.letter for mention in mentions}) > 1:
+            labelled = {line for line, _ in labels}
+            return self._loose("\n".join(line for line in lines if line not in labelled)) or mentions
+        return mentions
 
     def _labelled(self, label: re.Match[str]) -> list[_Mention]:
         letter, rest = (label[1] or label[2]).upper(), label[3]
@@ -167,7 +173,11 @@ class _Letters:
         if _ALTERNATIVE.match(rest):
             return self._letters(label[0])
         others = self._letters(_REASON.split(rest, maxsplit=1)[0], bare=False)
-        return [_Mention(letter, _DENIED_AFTER.search(_REASON.split(rest, maxsplit=1)[0]) is not None), *self._texts(rest), *others]
+        return [
+            _Mention(letter, _DENIED_AFTER.search(_REASON.split(rest, maxsplit=1)[0]) is not None),
+            *self._texts(rest),
+            *others,
+        ]
 
     def _loose(self, completion: str) -> list[_Mention]:
         if _REFUSAL.search(completion):

@@ -50,9 +50,9 @@ class CountdownReference:
 class CountdownVerifier:
     """A completion is correct when its expression has the target's value and uses the given numbers by the rules.
 
-    `docs/where-the-answer-stands.md` says where the expression stands; without a mark it is the last line. It consists of the given
-    numbers, the signs `+ - * /` (also `× · ÷ −`, and TeX's) and parentheses, with an optional `= target` after it. Values are exact
-    fractions.
+    `docs/where-the-answer-stands.md` says where the expression stands; without a mark it is the last line. It consists of the
+    given numbers, the signs `+ - * /` (also `× · ÷ −`, and TeX's) and parentheses, with an optional `= target` after it. Values
+    are exact fractions.
 
     * Each given number is used exactly once, or at most once with `use_all=False`. Digits are never joined to a number.
     * Every sign stands between two operands: a unary minus or plus is no operation of the game, so `-3+5` is incorrect,
@@ -130,7 +130,11 @@ class _Expressions:
 
     def read(self, content: str, form: Form) -> str | None:
         """The expression of a content, with the signs of this verifier; None if it is none."""
-        answer = View(last_line(content) if form == "whole" else content, inline=form != "whole").plain.strip(_DECORATION).translate(_SYMBOLS)
+        answer = (
+            View(last_line(content) if form == "whole" else content, inline=form != "whole")
+            .plain.strip(_DECORATION)
+            .translate(_SYMBOLS)
+        )
         answer = _TEX.sub(lambda sign: _TEX_SIGNS[sign[0]], answer)
         is_marked = form not in ("whole", "phrase")
         return answer if re.search("[0-9]", answer) and (is_marked or _EXPRESSION.fullmatch(answer)) else None

@@ -60,9 +60,9 @@ def _whole(digits: str) -> int:
 class NumericVerifier:
     r"""A completion is correct when its answer is a literal number of the reference's value.
 
-    `docs/where-the-answer-stands.md` says where the answer stands; without a mark it is the last number of the completion. After
-    an equals sign only what follows the last one counts. Words, units, currency and percent signs around the number are passed
-    over, and so are calculator annotations (`<<3+4=7>>`).
+    `docs/where-the-answer-stands.md` says where the answer stands; without a mark it is the last number of the completion.
+    After an equals sign only what follows the last one counts. Words, units, currency and percent signs around the number are
+    passed over, and so are calculator annotations (`<<3+4=7>>`).
 
     What never counts as an answer: part of a compound expression (`37+58`, `2 1/2`, `5 million`, `3\sqrt{2}`, `2x`), a
     negated number ("not 95"), or one of several offered ("5 or 6"); these are `INCORRECT`. A completion without a
@@ -191,7 +191,9 @@ class _Literals:
         if form == "number":
             line = _LAST_LINE_WITH_DIGIT.search(content)
             plain = "" if line is None else View(line[0]).plain
-            is_cut_off = _FRAGMENT.search(plain) is not None and content.rstrip().endswith(line[0].rstrip() if line else "")
+            is_cut_off = _FRAGMENT.search(plain) is not None and content.rstrip().endswith(
+                line[0].rstrip() if line else ""
+            )
             return None if not plain or is_cut_off or is_void_statement(plain) else _last_number(plain)
         plain = View(content, inline=True).plain
         if self.verifier.literal_only:

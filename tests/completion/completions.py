@@ -341,7 +341,9 @@ class _Composer:
 
     def fenced(self) -> Draft | None:
         """The right value in nothing but fenced code, with text around it."""
-        mark = self.mark(self.right, lambda form: form.rank < 3 and "```" not in form.template)
+        mark = self.mark(
+            self.right, lambda form: form.rank < 3 and form.family != "json" and "```" not in form.template
+        )
         if self.question.verifier == "numeric":
             return None
         after = "\n```\n\nThe code above shows how the text will look."

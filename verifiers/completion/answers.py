@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from verifiers.completion import words
-from verifiers.completion.marking import TEXT_COMMANDS
+from verifiers.completion.marking import BOX_COMMANDS, TEXT_COMMANDS
 from verifiers.completion.marks import (
     EXPLICIT,
     Form,
@@ -31,7 +31,8 @@ DEFAULT_FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "wh
 NOTHING = "no answer in the completion"
 """Why there is no answer where nothing marks one."""
 _REFUSAL = re.compile(
-    rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS})\b|\b(?:i|i'm|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}", re.IGNORECASE
+    rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS}|{BOX_COMMANDS})\b|\b(?:i|i'm|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}",
+    re.IGNORECASE,
 )
 
 Value = TypeVar("Value")
@@ -40,11 +41,15 @@ Value = TypeVar("Value")
 class Kind(Protocol[Value]):
     """What a verifier takes for an answer."""
 
-    cues: re.Pattern[str] | None
-    """Cues of its own, behind which an answer follows."""
+    @property
+    def cues(self) -> re.Pattern[str] | None:
+        """Cues of its own, behind which an answer follows."""
+        ...
 
-    is_list: bool
-    """Whether several values may be one answer."""
+    @property
+    def is_list(self) -> bool:
+        """Whether several values may be one answer."""
+        ...
 
     def read(self, content: str, form: Form) -> Value | None:
         """The answer that a content is; None if it can't be one."""
@@ -66,7 +71,9 @@ class Found(Generic[Value]):
     """A second, different answer that the response gives."""
 
 
-def find(response: str, kind: Kind[Value], forms: Collection[str] = DEFAULT_FORMS, asked: str | None = None) -> Found[Value]:
+def find(
+    response: str, kind: Kind[Value], forms: Collection[str] = DEFAULT_FORMS, asked: str | None = None
+) -> Found[Value]:
     """Find the answer of a response.
 
     Args:
@@ -119,6 +126,11 @@ class _Search(Generic[Value]):
                 return value
         return None
 
+    def _strict(self, mark: Mark) -> Value | None:
+        """The answer of a phrase that is nothing but it: prose behind an answer is no second one."""
+        values = (None if _REFUSAL.match(content) else self._kind.read(content, "whole") for content in mark.contents)
+        return next((value for value in values if value is not None), None)
+
     def _inner(self, content: str, form: Form) -> Value | None:
         """The answer of a content, or of a phrase in it."""
         if form in EXPLICIT and "phrase" in self._forms and len(content) > 8:
@@ -129,10 +141,14 @@ class _Search(Generic[Value]):
         return None if _REFUSAL.match(content) else self._kind.read(content, form)
 
     def _settled(self, mark: Mark, value: Value) -> Found[Value]:
-        if mark.form == "phrase" and (earlier := self._before(mark)) is not None and not self._kind.same(earlier, value):
+        if (
+            mark.form == "phrase"
+            and (earlier := self._before(mark)) is not None
+            and not self._kind.same(earlier, value)
+        ):
             return Found(None, "different answers in a list") if mark.is_item else Found(value, mark.form, earlier)
         for later in self._later(mark):
-            other = self._value(later)
+            other = self._value(later) if later.form != "phrase" else self._strict(later)
             if other is None or self._kind.same(value, other):
                 continue
             if not is_taken_back(self._text[mark.end : later.start]):
@@ -179,4 +195,3 @@ class _Search(Generic[Value]):
                 if value is not None:
                     return Found(value, form)
         return Found(None, NOTHING)
-

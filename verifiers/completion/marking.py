@@ -11,7 +11,10 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-TEXT_COMMANDS = "text|textbf|textit|textrm|textsf|texttt|textnormal|mathbf|mathrm|mathit|mathsf|boldsymbol|bm|emph|underline|mbox|hbox"
+TEXT_COMMANDS = (
+    "text|textbf|textit|textrm|textsf|texttt|textnormal|mathbf|mathrm|mathit|mathsf|boldsymbol|bm|emph|underline"
+    "|mbox|hbox"
+)
 """TeX's commands that change the typeface alone."""
 BOX_COMMANDS = "boxed|fbox|framebox"
 _TOKEN = re.compile(
@@ -180,7 +183,9 @@ class _Reader:
 
     def _wraps(self, token: re.Match[str]) -> bool:
         """Whether a token within a formula is a marking around all of what the formula or a marking in it holds."""
-        if not (token["emphasis"] or token["html"]) or not self._open:
+        if token["html"]:
+            return token[0].startswith("</") or f"</{_tag_name(token[0])}>" in self._source[token.end() :]
+        if not token["emphasis"] or not self._open:
             return False
         opening = self._pieces[self._open[-1][2]] if self._open[-1][2] >= 0 else None
         if opening is not None and not self._source[opening.end : token.start()].strip():
@@ -188,7 +193,9 @@ class _Reader:
         if self._open[-1][0] not in ("bold", "code", "quote") or len(self._open) < 2:
             return False
         outer = self._open[-2][1]
-        return re.compile(rf"\s*(?:{re.escape(outer)}|</{re.escape(outer)}>)").match(self._source, token.end()) is not None
+        return (
+            re.compile(rf"\s*(?:{re.escape(outer)}|</{re.escape(outer)}>)").match(self._source, token.end()) is not None
+        )
 
     def _opened(self, token: re.Match[str], kind: str, closing: str) -> None:
         self._open.append((kind, closing, len(self._pieces)))
@@ -260,7 +267,7 @@ class _Reader:
         return places
 
     def _html(self, token: re.Match[str]) -> None:
-        name = token[0].strip("</>").split(" ")[0].casefold()
+        name = _tag_name(token[0])
         if token[0].startswith("</"):
             for index in range(len(self._open) - 1, -1, -1):
                 if self._open[index][:2] == ("bold", name):
@@ -279,7 +286,9 @@ class _Reader:
             return self._paired(token, sign, "code") or self._start(token, sign, "code")
         is_edge_before, is_edge_after = not before or before in _BEFORE_EMPHASIS, not after or after in _AFTER_EMPHASIS
         if len(sign) > 1 and sign[0] == "*":  # one asterisk may multiply, two only between digits and letters
-            is_edge_before = is_edge_after = is_edge_before or is_edge_after or not (before.isalnum() and after.isalnum())
+            is_edge_before = is_edge_after = (
+                is_edge_before or is_edge_after or not (before.isalnum() and after.isalnum())
+            )
         if is_edge_after and before and before not in _OPENING and self._paired(token, sign, "bold"):
             return True
         if is_edge_before and after and not after.isspace():
@@ -312,7 +321,12 @@ class _Reader:
             rest = token.end() - start
             for index in range(len(self._open) - 1, -1, -1):
                 open_kind, opened, _ = self._open[index]
-                if open_kind == kind and opened[0] == sign[0] and len(opened) <= rest and (kind != "code" or len(opened) == rest):
+                if (
+                    open_kind == kind
+                    and opened[0] == sign[0]
+                    and len(opened) <= rest
+                    and (kind != "code" or len(opened) == rest)
+                ):
                     self._closed(index, start, start + len(opened))
                     start += len(opened)
                     break
@@ -328,5 +342,14 @@ class _Reader:
         """Make text of what was not closed, other than two asterisks, tags and commands."""
         for piece in self._pieces:
             sign = self._source[piece.start : piece.end]
-            if piece.partner < 0 and piece.kind in ("bold", "code", "math", "quote") and sign[0] != "<" and sign != "**":
+            if (
+                piece.partner < 0
+                and piece.kind in ("bold", "code", "math", "quote")
+                and sign[0] != "<"
+                and sign != "**"
+            ):
                 piece.kind = "text"
+
+
+def _tag_name(tag: str) -> str:
+    return tag.strip("</>").split(" ")[0].casefold()

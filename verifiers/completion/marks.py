@@ -52,13 +52,15 @@ _BETWEEN = re.compile(
     r"(?:\n\s*(?:[-*•]|\d{1,2}[.)])\s|[\s,;.$*_]|\\[,;! ]|\\q?quad\b|\\[()\[\]]|\\(?:text|mbox|textrm)\s*\{\s*,?\s*(?:and|or)?\s*\}"
     r"|\band\b|\bor\b|&)*+"
 )
-_HASHES = re.compile(r"#{4,}+[ \t]*+")
+_HASHES = re.compile(r"(?<![^\s*_>.])#{4,}+[ \t]*+")
 # A line after `####` that starts with a word, possibly numbered, and has text below it: a Markdown heading of level four.
 _HEADING = re.compile(r"#{3,}[ \t]*[*_]*(?:\(?[0-9]{1,2}[.):][ \t]+)?[*_]*[^\W\d_]{2,}[^\n]*\n\s*\S")
 _TAG = re.compile(words.tags(words.TAGS, opening=True), re.IGNORECASE)
 _TAG_END = re.compile(words.tags(words.TAGS, opening=False), re.IGNORECASE)
 _KEY = re.compile(
-    rf'(?<=[{{,])\s*"(?:{"|".join(words.KEYS)})"\s*:\s*(?P<value>"(?:[^"\\\n]|\\.)*+"|[^\s,}}"\[\]{{][^,}}\n]{{0,200}})', re.IGNORECASE
+    rf'(?<=[{{,])\s*"(?:{"|".join(words.KEYS)})"\s*:\s*'
+    r'(?P<value>"(?:[^"\\\n]|\\.)*+"|[^\s,}"\[\]{][^,}\n]{0,200})',
+    re.IGNORECASE,
 )
 
 
@@ -188,7 +190,11 @@ def _listed(text: str, marks: Sequence[Mark]) -> list[Mark]:
     """Marks with nothing between them but signs and joining words are one; its content joins theirs."""
     groups: list[list[Mark]] = []
     for mark in marks:
-        if groups and groups[-1][-1].form == mark.form != "hashes" and _are_joined(text[groups[-1][-1].end : mark.start]):
+        if (
+            groups
+            and groups[-1][-1].form == mark.form != "hashes"
+            and _are_joined(text[groups[-1][-1].end : mark.start])
+        ):
             groups[-1].append(mark)
         else:
             groups.append([mark])
@@ -221,7 +227,7 @@ _CLAIM = re.compile(
     rf"(?:(?:\s*,)?\s*(?:{words.FILLERS.pattern})\b,?)*(?:\s*:)?|(?P<heading>[ \t]*(?=\n)))",
     re.IGNORECASE,
 )
-_LINE_BEFORE_HEADING = re.compile(r"\s*(?:the|my|final|correct|\d{1,2}[.)]|\s)*", re.IGNORECASE)
+_HEADING_LINE = re.compile(rf"\W*(?:\d{{1,2}}[.)]\s*)?{words.HEADINGS.pattern}\W*", re.IGNORECASE)
 _ITEM = re.compile(
     r"\s*(?:(?:step|part|option|case|attempt|try|question)\s*)?\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\s*[.:)]\s*(?:the|my|so|final|correct|\s|,)*",
     re.IGNORECASE,
@@ -239,7 +245,9 @@ _EXPLANATION = re.compile(
     r"|\s*\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s)",
     re.IGNORECASE,
 )
-_ASIDE = re.compile(r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s+\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s+\([-+]?[0-9][0-9.,]*\)\s*$")
+_ASIDE = re.compile(
+    r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s+\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s+\([-+]?[0-9][0-9.,]*\)\s*$"
+)
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
 _EQUALS = re.compile(r"\s=\s")
@@ -247,9 +255,7 @@ _HOPS = 3
 """Number of statements in a row that may only announce the next."""
 
 
-def phrases(
-    text: str, start: int = 0, *, results: bool = False, more: re.Pattern[str] | None = None
-) -> Iterator[Mark]:
+def phrases(text: str, start: int = 0, *, results: bool = False, more: re.Pattern[str] | None = None) -> Iterator[Mark]:
     """The phrases and headings of a text that state an answer and are neither denied, asked nor supposed, the last first.
 
     Args:
@@ -259,7 +265,9 @@ def phrases(
         more: Further cues, behind which an answer follows; with the group `sentence`, the answer is in the cue's sentence.
     """
     code = code_spans(text) if "```" in text or "~~~" in text else []
-    cues = [(cue.start(), cue.end()) for cue in _SUBJECT.finditer(text, start) if (cue["result"] is not None) == results]
+    cues = [
+        (cue.start(), cue.end()) for cue in _SUBJECT.finditer(text, start) if (cue["result"] is not None) == results
+    ]
     if more is not None and not results:
         cues = sorted([*cues, *((cue.start(), cue.end()) for cue in more.finditer(text, start))])
     limit = len(text)
@@ -278,26 +286,34 @@ def _phrase(text: str, begin: int, end: int, more: re.Pattern[str] | None) -> Ma
     at, after = view.place(begin - line), view.place(end - 1 - line) + 1
     formulas = view.formulas()
     cue = more.match(text, begin) if more is not None else None
-    if cue is not None and cue["sentence"]:
-        return _sentence(view, line, begin, at)
-    if cue is None or _SUBJECT.match(text, begin):
-        claim = _CLAIM.match(plain, after)
-        if claim is None or (claim["heading"] is not None and not _is_heading(plain, at)):
-            return None
+    claim = _CLAIM.match(plain, after) if _SUBJECT.match(text, begin) else None
+    if claim is not None and claim["heading"] is not None and not _is_heading(plain, at):
+        claim = None
+    if claim is not None:
         after = claim.end()
-    first, last = _statement(plain, after, formulas)
-    if first == last or _is_void(plain[:at], plain[first:last]):
+    elif cue is None:
         return None
-    last -= plain[last - 1] == "?"
-    contents = tuple(dict.fromkeys(filter(None, _contents(view, first, last, formulas))))
-    is_item = _BULLET.match(text, line) is not None or _ITEM.fullmatch(_SENTENCE_START.split(plain[:at])[-1]) is not None
+    elif cue["sentence"]:
+        return _sentence(view, line, begin, at)
+    statements = _statements(plain, after, formulas)
+    if not statements or _is_void(plain[:at], plain[slice(*statements[-1])]):
+        return None
+    last = statements[-1][1]
+    found = (content for span in reversed(statements) for content in _contents(view, *span, formulas))
+    contents = tuple(dict.fromkeys(filter(None, found)))
+    is_item = (
+        _BULLET.match(text, line) is not None or _ITEM.fullmatch(_SENTENCE_START.split(plain[:at])[-1]) is not None
+    )
     return Mark("phrase", begin, line + view.origin(last), contents, is_item) if contents else None
 
 
 def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
     """The sentence around a cue, as a mark whose content is all of it."""
     plain, formulas = view.plain, view.formulas()
-    first = max((end.end() for end in _SENTENCE_END.finditer(plain, 0, at) if len(plain[: end.start()].split(". ")[-1]) > 2), default=0)
+    first = max(
+        (end.end() for end in _SENTENCE_END.finditer(plain, 0, at) if len(plain[: end.start()].split(". ")[-1]) > 2),
+        default=0,
+    )
     last = _end_of_sentence(plain, at, formulas)
     sentence = plain[first:last].strip()
     if sentence.endswith("?") or _SUPPOSED.match(sentence) or _DENIED.search(plain[first:at]):
@@ -307,30 +323,39 @@ def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
 
 def _is_heading(plain: str, at: int) -> bool:
     """Whether the line of a word is a heading: it holds nothing else."""
-    return _LINE_BEFORE_HEADING.fullmatch(plain, plain.rfind("\n", 0, at) + 1, at) is not None
+    end = plain.find("\n", at)
+    return _HEADING_LINE.fullmatch(plain, plain.rfind("\n", 0, at) + 1, end if end >= 0 else len(plain)) is not None
 
 
-def _statement(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The span of the statement that begins at a place; one that ends in a colon only announces the next."""
-    first = last = start
+def _statements(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The span of the statement that begins at a place, and of those behind it if it only announces them, by a colon at its end."""
+    spans: list[tuple[int, int]] = []
+    last = start
     for _ in range(_HOPS):
         first = last
         while first < len(plain) and (plain[first].isspace() or plain[first] in ":*_"):
             first += 1
         last = _end_of_sentence(plain, first, formulas)
+        if first == last:
+            break
+        spans.append((first, last))
         if not plain[first:last].rstrip().endswith(":"):
             break
-    return first, last
+    return spans
 
 
 def _end_of_sentence(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> int:
     for end in _SENTENCE_END.finditer(plain, start):
-        if not (end[0] == "." and _is_label(plain, end.start())) and not any(first < end.start() < last for first, last in formulas):
+        if not (end[0] == "." and _is_label(plain, end.start())) and not any(
+            first < end.start() < last for first, last in formulas
+        ):
             return end.start()
     return len(plain)
 
 
-_JOINED_TO_NEXT = re.compile(r"[^.!?\n]*(?:,|\band|\bor|&)\s*(?:(?:the|my|final|correct|either|also)\s+)*\Z", re.IGNORECASE)
+_JOINED_TO_NEXT = re.compile(
+    r"[^.!?\n]*(?:,|\band|\bor|&)\s*(?:(?:the|my|final|correct|either|also)\s+)*\Z", re.IGNORECASE
+)
 _LABEL = re.compile(r"(?:\A|[\s(])[A-Z]\Z")
 _NEW_SENTENCE = re.compile(
     r"\.[\"'”’)]*\s+(?:The|This|That|I|We|It|So|Then|Thus|Or|But|And|However|Because|Since|As|If|In|There|Therefore|Hence|Actually|Wait"
@@ -372,6 +397,7 @@ def _contents(view: View, first: int, last: int, formulas: Sequence[tuple[int, i
         ),
         last,
     )
+    end -= view.plain[end - 1] in "?:"
     end = last if _opened(view.plain[first:end]) > 0 else end
     if tag_question := _TAG_QUESTION.search(view.plain[first:end]):
         end = first + tag_question.start()
@@ -432,7 +458,9 @@ def is_void_statement(plain: str) -> bool:
     start = max((end.end() for end in _SENTENCE_END.finditer(stripped) if end.end() < len(stripped)), default=0)
     sentence = stripped[start:]
     asked = sentence.endswith("?") and not _TAG_QUESTION.search(sentence[:-1])
-    return asked or bool(_SUPPOSED.match(sentence) or _DENIED.search(sentence) or _NEGATED_WITHIN.search(sentence))
+    clauses = re.split(r",\s|\bthen\b", sentence)
+    clause = next((part for part in reversed(clauses) if re.search("[0-9A-Z]", part)), sentence)
+    return asked or bool(_SUPPOSED.match(clause) or _DENIED.search(sentence) or _NEGATED_WITHIN.search(sentence))
 
 
 # What stands behind a mark.
@@ -457,8 +485,8 @@ def alternative_after(text: str, mark: Mark) -> str | None:
     if not match:
         return None
     view = View(text[match.end() : match.end() + _BEFORE])
-    first, last = _statement(view.plain, 0, view.formulas())
-    return view.content(first, last)
+    statements = _statements(view.plain, 0, view.formulas())
+    return view.content(*statements[-1]) if statements else None
 
 
 # Ranks 3 and 4.
@@ -548,6 +576,11 @@ def unfenced(text: str) -> str:
     if not text.lstrip().startswith(("```", "~~~")):
         return text
     fences = list(_FENCE.finditer(text))
-    if len(fences) == 2 and not text[: fences[0].start()].strip() and not text[fences[1].end() :].strip() and not fences[1][2]:
+    if (
+        len(fences) == 2
+        and not text[: fences[0].start()].strip()
+        and not text[fences[1].end() :].strip()
+        and not fences[1][2]
+    ):
         return text[fences[0].end() : fences[1].start()]
     return text

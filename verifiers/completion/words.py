@@ -16,9 +16,15 @@ class Cues:
 
     means: str
     """What they say about an answer."""
-    phrases: tuple[str, ...]
+    listed: str
+    """The phrases, with semicolons between them."""
     example: str
     """A completion that shows their effect."""
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """The phrases."""
+        return tuple(phrase.strip() for phrase in self.listed.split(";"))
 
     @property
     def pattern(self) -> str:
@@ -45,119 +51,112 @@ KEYS = ("answer", "final_answer", "final answer", "finalAnswer", "correct_answer
 
 ANSWERS = Cues(
     "What follows a verb behind one of these words is the answer.",
-    ("answers?", "(correct|right|best) (choice|option)"),
+    "answers?; (correct|right|best) (choice|option); (my|best|final) guess",
     "The answer is 42.",
 )
 RESULTS = Cues(
     "The same, where no phrase with a word of the table above can be read.",
-    ("results?",),
+    "results?",
     "The result is 42.",
 )
 VERBS = Cues(
     "The verb or sign between such a word and the answer.",
-    ("is", "are", "(would|must|should|will|has to|have to) be", "equals", "becomes", "(comes|works|turns) out (to be|as)",
-     "comes to", "is equal to", ":", "=", "：", "→"),
+    "is; are; (would|must|should|will|has to|have to) be; equals; becomes; (comes|works|turns) out (to be|as); "
+    "comes to; is equal to; :; =; ：; →",
     "The answer must be 42.",
-)  # fmt: skip
+)
 FILLERS = Cues(
     "Words behind the verb that are no part of the answer.",
-    ("therefore", "thus", "then", "just", "hence", "given by", "equal to", "simply", "exactly", "precisely", "definitely",
-     "certainly", "clearly", "obviously", "actually", "indeed", "as follows"),
+    "therefore; thus; then; just; hence; given by; equal to; simply; exactly; precisely; definitely; certainly; "
+    "clearly; obviously; actually; indeed; as follows",
     "The answer is therefore 42.",
-)  # fmt: skip
+)
 HEADINGS = Cues(
     "A heading, or a line of its own: the text below it states the answer.",
-    ("(the |my )?(final |correct )?answers?", "final result"),
+    "(the |my )?(final |correct )?answers?; final result",
     "### Final Answer\n\n42",
 )
 CHOOSING = Cues(
     "Only for a choice: the answer follows.",
-    ("choose", "chose", "pick", "select", "go with", "going with", "choice is", "option is"),
+    "choose; chose; pick; select; go with; going with; choice is; option is",
     "I choose C.",
 )
 CONFIRMING = Cues(
     "Only for a choice: the answer is in the same sentence.",
-    ("correct", "right", "best", "the answer"),
+    r"(is|are|was|must be|seems|looks) (\w+ )?(the )?(correct|right|best); (correct|right|best) "
+    "(answer|option|choice|one|response); the answer",
     "C is correct.",
 )
 DENIALS = Cues(
     "In the clause before a mark: the mark is none.",
-    (
-        "(not|n't|cannot|never|unable to|refuse to|decline to) (\\w+ ){0,2}(say|claim|think|believe|confirm|agree|know|conclude"
-        "|guarantee|determine|sure|certain|clear|tell|decide|answer|true that|the case that)",
-        "doubt (that|if|whether)?",
-        "whether",
-        "(wrong|false|incorrect) (that|to)",
-    ),
+    r"(not|n't|cannot|never|unable to|refuse to|decline to) (\w+ "
+    "){0,2}(say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell|decide|answer|true "
+    "that|the case that); doubt (that|if|whether)?; whether; (wrong|false|incorrect) (that|to)",
     "I can't say that the answer is 42.",
 )
 NEGATIONS = Cues(
     "Directly before the value: the mark is none.",
-    ("not", "n't", "never", "(cannot|can't) be", "anything but", "none of", "neither"),
+    "not; n't; never; (cannot|can't) be; anything but; none of; neither",
     "The answer is not 42.",
 )
 REJECTIONS = Cues(
     "Directly behind the value: the mark is none.",
-    ("(is|are|was|were|seems|looks) (\\w+ )?(wrong|incorrect|false|impossible|out)", "(is|are|was|can|could)( not|n't)",
-     "cannot be"),
+    r"(is|are|was|were|seems|looks) (\w+ )?(wrong|incorrect|false|impossible|out); (is|are|was|can|could)( not|n't); "
+    "cannot be",
     "The answer 42 is wrong.",
-)  # fmt: skip
+)
 SUPPOSITIONS = Cues(
     "At the start of the clause of a mark: the mark is none.",
-    ("if", "suppose", "supposing", "assume", "assuming", "imagine", "let's say", "unless", "maybe", "perhaps", "possibly", "had"),
+    "if; suppose; supposing; assume; assuming; imagine; let's say; unless; maybe; perhaps; possibly; had",
     "If the answer is 42, then x is even.",
 )
 CORRECTIONS = Cues(
     "At the start of a sentence or line: what was said before is taken back.",
-    ("wait", "correction", "actually", "hmm", "oops", "sorry", "scratch that", "on second thoughts?", "hold on",
-     "no,", "no:", "no wait", "i (made|see|have made|found) (a|an|my) (\\w+ )?(mistake|error)",
-     "let me (re[\\w-]+|correct|fix|double-check|check)",
-     "(but |so )?(that|this|it) (is|was|'s|seems|looks) (wrong|incorrect|not right|not correct)",
-     "(but |so )?(that|this|it) (isn't|can't be|cannot be) (right|correct)"),
+    "wait; correction; actually; hmm; oops; sorry; scratch that; on second thoughts?; hold on; no, "
+    r"(i|that|this|it|wait|sorry|the answer|actually); no wait; i (made|see|have made|found) (a|an|my) (\w+ "
+    r")?(mistake|error); let me (re[\w-]+|correct|fix|double-check|check); (but |so )?(that|this|it) "
+    "(is|was|'s|seems|looks) (wrong|incorrect|not right|not correct); (but |so )?(that|this|it) (isn't|can't "
+    "be|cannot be) (right|correct)",
     "The answer is 12. Wait, that is wrong. The answer is 42.",
-)  # fmt: skip
+)
 CONFIRMATIONS = Cues(
     "Behind a correction: nothing is taken back after all.",
-    ("(that|this|it|which|answer|\\w) (is|was|'s|seems|looks|checks|works|holds) (indeed |also |exactly |all )?(correct|right|out|good|fine"
-     "|true|consistent)",
-     "yes", "confirmed", "confirms", "verified", "matches", "checks out", "as expected", "✓", "✔", "✅"),
+    r"(that|this|it|which|answer|\w) (is|was|'s|seems|looks|checks|works|holds) (indeed |also |exactly |all "
+    ")?(correct|right|out|good|fine|true|consistent); yes; confirmed; confirms; verified; matches; checks out; as "
+    "expected; ✓; ✔; ✅",
     "The answer is 42. Wait, let me check: 6 * 7 = 42. Yes.",
-)  # fmt: skip
+)
 ALTERNATIVES = Cues(
     "At the start of the sentence behind a mark: the value that follows is a second answer.",
-    ("or", "or maybe", "maybe", "perhaps", "possibly", "alternatively", "it could (also )?be", "it might (also )?be"),
+    "or; or maybe; maybe; perhaps; possibly; alternatively; it could (also )?be; it might (also )?be",
     "The answer is 42. Or maybe 43.",
 )
 EXPLANATIONS = Cues(
     "What follows explains the answer, and is no part of it.",
-    (", not", ", (it|they) (is|are|does|do|can|has|have)", "(, )?because", "(, )?since", "(, )?as (we|it|the|required|desired|claimed"
-     "|shown|expected|needed|requested)", "(, )?which", "(, )?where", "(, )?so", "(, )?i.e.", "(, )?that is,?", "(, )?or equivalently",
-     "(, )?for the", "(, )?when", "(, )?after"),
+    ", not; , (it|they) (is|are|does|do|can|has|have); (, )?because; (, )?since; (, )?as "
+    "(we|it|the|required|desired|claimed|shown|expected|needed|requested); (, )?which; (, )?where; (, )?so; (, "
+    ")?i.e.; (, )?that is,?; (, )?or equivalently; (, )?for the; (, )?when; (, )?after; , "
+    "(meaning|leaving|giving|making|so that|and (the|this|it|we|so|you|that))",
     "The answer is 42, because 6 * 7 = 42.",
-)  # fmt: skip
+)
 TAG_QUESTIONS = Cues(
     "Behind the answer, before a question mark: nothing is asked.",
-    (", right", ", correct", ", isn't it", ", no", ", yes", ", ok", ", okay"),
+    ", right; , correct; , isn't it; , no; , yes; , ok; , okay",
     "The answer is 42, right?",
 )
 REFUSALS = Cues(
     "A completion or a mark that holds one of these declines to answer.",
-    ("(i )?(do not|don't|dunno|cannot|can't|can not|could not|couldn't|won't|will not)( \\w+)? (know|answer|say|tell|decide|determine"
-     "|solve|help|respond|choose|pick|select|figure)", "dunno", "idk", "no idea", "no clue", "not sure", "unsure", "give up",
-     "(unable|refuse|decline) to", "(sorry|unknown|n/a|undetermined)", "no answer"),
+    r"(i )?(do not|don't|dunno|cannot|can't|can not|could not|couldn't|won't|will not)( \w+)? "
+    "(know|answer|say|tell|decide|determine|solve|help|respond|choose|pick|select|figure); dunno; idk; no idea; no "
+    "clue; not sure; unsure; give up; (unable|refuse|decline) to; (sorry|unknown|n/a|undetermined); no answer",
     "I don't know.",
-)  # fmt: skip
+)
 EXPLAINED = Cues(
     "At the start of a line: an answer above it stands alone.",
-    ("explanation", "reasoning", "reason", "because", "justification", "note", "proof", "check", "verification", "here's why"),
+    "explanation; reasoning; reason; because; justification; note; proof; check; verification; here's why",
     "42\n\nExplanation: 6 * 7 = 42",
 )
-
-ALL = {
-    name.lower(): table
-    for name, table in globals().items()
-    if isinstance(table, Cues)
-}  # fmt: skip
+ALL = {name.lower(): table for name, table in globals().items() if isinstance(table, Cues)}
 """Every table by its name, in order."""
 
 

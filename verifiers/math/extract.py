@@ -53,7 +53,7 @@ class Extraction:
     stop: tuple[str, ...] = ()
     """Strings; the completion is cut at the first that occurs."""
     thinking: Literal["closed", "ignore"] = "closed"
-    """`closed`: only text after the last thought counts, and a thought that is not closed gives no answer; `ignore`: tags are text."""
+    """`closed`: only text after the last thought counts, and an unclosed thought gives no answer; `ignore`: tags are text."""
     thoughts: tuple[str, ...] = THOUGHTS
     """The names of the tags of thoughts."""
     asked: Method | None = None
@@ -72,7 +72,8 @@ class Extraction:
                 raise unknown_name("extraction method", method, METHODS)
         if self.thinking not in ("closed", "ignore"):
             raise InvalidArgumentError(f"thinking must be 'closed' or 'ignore', got {self.thinking!r}")
-        if isinstance(self.thoughts, str) or not all(re.fullmatch(r"[\w:-]+", name) for name in self.thoughts):
+        names: object = self.thoughts
+        if not isinstance(names, tuple) or not all(isinstance(name, str) and re.fullmatch(r"[\w:-]+", name) for name in names):
             raise InvalidArgumentError(f"thoughts must be names of tags, such as ('think',), got {self.thoughts!r}")
         if self.pattern is not None and self.pattern.groups == 0:
             raise InvalidArgumentError(f"the pattern {self.pattern.pattern!r} has no group for the answer")
@@ -112,7 +113,7 @@ def _same_text(first: str, second: str) -> bool:
 class _Mathematics:
     """What can be an answer in mathematics: expressions, and a few words."""
 
-    same: Callable[[str, str], bool]
+    equal: Callable[[str, str], bool]
     cues: re.Pattern[str] | None = None
     is_list: bool = True
 
@@ -124,6 +125,21 @@ class _Mathematics:
         if form == "number":
             return _last_number(answer)
         return (_whole if form == "whole" else _stated)(answer)
+
+    def same(self, first: str, second: str) -> bool:
+        """Whether two answers are equal, or the second is the first with words about it, or words about a value."""
+        if self.equal(first, second):
+            return True
+        leading = _LEADING.match(second)
+        return (
+            self.equal(first, leading[0])
+            if leading
+            else _is_words(second) and re.search(r"[0-9\\=]", first) is not None
+        )
+
+
+def _is_words(answer: str) -> bool:
+    return isinstance(tree_or_none(answer), Words)
 
 
 def _without_typeface(answer: str) -> str:
@@ -170,6 +186,7 @@ _SENTENCE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FRAGMENT = re.compile(r"(?:[-+*/=^<(\[{]|[0-9)] x|\\(?:times|cdot|frac|div|le|ge))\Z")
+_LEADING = re.compile(r"[-+]?[0-9][0-9.,/]*(?=\s+[A-Za-z]{2,})")
 _LAST_NUMBER = re.compile(r"-?\$?[0-9][0-9,]*(?:\.[0-9]+)?(?:/[0-9]+)?|-?\.[0-9]+")
 
 
