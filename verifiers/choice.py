@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 
 from verifiers.completion import words
-from verifiers.completion.answers import find
+from verifiers.completion.answers import DEFAULT_FORMS, find
 from verifiers.completion.cut import cut
 from verifiers.completion.marking import View
 from verifiers.completion.marks import Form, is_void_statement
@@ -45,7 +45,7 @@ class ChoiceVerifier:
         response = cut(completion)
         if response.missing:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing})
-        found = find(response.text, _Letters(choices))
+        found = find(response.text, _Letters(choices), (*DEFAULT_FORMS, "number"))
         if found.value is None:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": found.form})
         settled = sorted({*found.value, *(found.other or ())})
@@ -110,8 +110,6 @@ _SENTENCE_END = re.compile(
 _ALTERNATIVE = re.compile(r"\W*(?:or|and|maybe|perhaps|possibly|alternatively)\b", re.IGNORECASE)
 _LABEL = re.compile(r"[\s*_]*(?:\(([A-Za-z])\)|([A-Z])(?=[*_]*(?:[.):]|\s+[-–—]\s|\s*$)))[*_.):]*(.*)")
 
-_LONGEST = 4_000
-"""Characters up to which the marking of a whole completion is looked at."""
 _DENIAL_WINDOW = 160
 """Characters before a letter in which a denial of it is looked for."""
 _DENIED_BEFORE = re.compile(
@@ -147,8 +145,9 @@ class _Letters:
 
     def read(self, content: str, form: Form) -> frozenset[str] | None:
         """The letters that a content settles on; None if it settles on none."""
-        plain = content if form == "whole" and len(content) > _LONGEST else View(content, inline=form != "whole").plain
-        readers = (self._alone, self._leading, self._loose) if form == "whole" else (self._at_mark,)
+        plain = View(content, inline=form not in ("whole", "number")).plain
+        at_end = (self._leading, self._loose)
+        readers = {"whole": (self._alone,), "number": at_end}.get(form, (self._at_mark,))
         mentions = next(filter(None, (read(plain) for read in readers)), [])
         return frozenset(mention.letter for mention in mentions if not mention.denied) or None
 

@@ -11,7 +11,7 @@ from verifiers._settings import check_types
 from verifiers.completion.answers import DEFAULT_FORMS, find
 from verifiers.completion.cut import cut
 from verifiers.completion.marking import View
-from verifiers.completion.marks import Form, last_line
+from verifiers.completion.marks import EXPLICIT, Form, last_line
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -87,7 +87,7 @@ class CountdownVerifier:
                 f"of problem {problem.id!r}"
             )
         response = cut(completion)
-        found = find(response.text, _Expressions(), DEFAULT_FORMS)
+        found = find(response.text, _Expressions(), (*DEFAULT_FORMS, "number"))
         answer = found.value
         if answer is None:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing or found.form})
@@ -136,7 +136,7 @@ class _Expressions:
             .translate(_SYMBOLS)
         )
         answer = _TEX.sub(lambda sign: _TEX_SIGNS[sign[0]], answer)
-        is_marked = form not in ("whole", "phrase")
+        is_marked = form in EXPLICIT
         return answer if re.search("[0-9]", answer) and (is_marked or _EXPRESSION.fullmatch(answer)) else None
 
     def same(self, first: str, second: str) -> bool:

@@ -171,9 +171,17 @@ def _only(text: str) -> _Candidate | None:
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 _MARKED: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase")
 _DIGIT = re.compile("[0-9]")
-_LAST_LINE_WITH_DIGIT = re.compile(r"[^\n]{0,400}[0-9](?=[^0-9]*\Z)[^\n]*")
 _FRAGMENT = re.compile(r"[0-9]\s*(?:[-+*/×÷^=]|\sx|\\(?:times|cdot|div|frac))\s*\Z")
+_REACH = 400
 _NO_PROBLEM = Problem("", "", 0)
+
+
+def _last_line_with_digit(text: str) -> tuple[str, bool]:
+    """The last line that holds a digit, at most some hundred characters of it, and whether it is the last line."""
+    digit = max(text.rfind(sign) for sign in "0123456789")
+    end = text.find("\n", digit)
+    line = text[max(text.rfind("\n", 0, digit) + 1, digit - _REACH) : end if end >= 0 else len(text)]
+    return line[: 2 * _REACH], not text[digit:].partition("\n")[2].strip()
 
 
 @dataclass(frozen=True)
@@ -189,12 +197,10 @@ class _Literals:
         if not _DIGIT.search(content):
             return None
         if form == "number":
-            line = _LAST_LINE_WITH_DIGIT.search(content)
-            plain = "" if line is None else View(line[0]).plain
-            is_cut_off = _FRAGMENT.search(plain) is not None and content.rstrip().endswith(
-                line[0].rstrip() if line else ""
-            )
-            return None if not plain or is_cut_off or is_void_statement(plain) else _last_number(plain)
+            line, is_last = _last_line_with_digit(content)
+            plain = View(line).plain
+            is_cut_off = is_last and _FRAGMENT.search(plain) is not None
+            return None if is_cut_off or is_void_statement(plain) else _last_number(plain)
         plain = View(content, inline=True).plain
         if self.verifier.literal_only:
             return _only(plain)

@@ -113,6 +113,11 @@ def test_whole_takes_nothing_but_the_literal(completion):
     assert outcome(completion, 95, whole=True) is Outcome.INCORRECT
 
 
+@pytest.mark.parametrize("completion", ["The answer isn't 95", "Is the answer 95?", "If it is 95, it is odd.", "95 x", "- 95 +"])
+def test_a_number_that_is_denied_asked_supposed_or_cut_off_is_no_answer(completion):
+    assert outcome(completion, 95) is Outcome.NO_ANSWER
+
+
 @pytest.mark.parametrize("completion", ["", "  ", "no idea", "+", "٩٥"])
 @pytest.mark.parametrize("options", [{}, {"whole": True}, {"literal_only": True}])
 def test_without_a_digit_there_is_no_answer(completion, options):
@@ -173,7 +178,6 @@ def test_answer_is_found(completion):
         r"95\pi",
         r"95 \sqrt{2}",
         "not 95",
-        "The answer isn't 95",
         "94 or 95",
         "The answer is 95 or 96",
         "The answer is 94, 95, 96",

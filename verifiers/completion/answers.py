@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -15,6 +15,7 @@ from verifiers.completion.marks import (
     Mark,
     alternative_after,
     continues_list,
+    end_of,
     explicit_marks,
     is_taken_back,
     is_void_here,
@@ -128,7 +129,7 @@ class _Search(Generic[Value]):
 
     def _strict(self, mark: Mark) -> Value | None:
         """The answer of a phrase that is nothing but it: prose behind an answer is no second one."""
-        values = (None if _REFUSAL.match(content) else self._kind.read(content, "whole") for content in mark.contents)
+        values = (None if _REFUSAL.match(content) else self._kind.read(content, "second") for content in mark.contents)
         return next((value for value in values if value is not None), None)
 
     def _inner(self, content: str, form: Form) -> Value | None:
@@ -157,7 +158,7 @@ class _Search(Generic[Value]):
         if is_taken_back(self._text[mark.end :]):
             return Found(None, "an answer that is taken back")
         offered = alternative_after(self._text, mark)
-        other = None if offered is None else self._kind.read(offered, "whole")
+        other = None if offered is None else self._kind.read(offered, "second")
         if other is not None and not self._kind.same(value, other):
             return Found(value, mark.form, other)
         return Found(value, mark.form)
@@ -185,13 +186,13 @@ class _Search(Generic[Value]):
         text = without_code(self._text)
         if _REFUSAL.match(text):
             return Found(None, "it declines to answer")
-        for form, make in (("value", last_value), ("whole", whole), ("number", whole)):
+        unmarked: tuple[tuple[Form, Callable[[str], Mark | None]], ...] = (
+            ("value", last_value), ("whole", whole), ("number", end_of)
+        )  # fmt: skip
+        for form, make in unmarked:
             mark = make(text) if form in self._forms else None
-            if mark is None:
-                continue
-            for content in mark.contents:
-                content = text if form == "number" else content
-                value = self._kind.read(content, form)  # type: ignore[arg-type]
+            for content in mark.contents if mark else ():
+                value = self._kind.read(content, form)
                 if value is not None:
                     return Found(value, form)
         return Found(None, NOTHING)

@@ -17,9 +17,10 @@ from unicodedata import category
 from verifiers.completion import words
 from verifiers.completion.marking import View
 
-Form = Literal["box", "hashes", "tag", "json", "phrase", "value", "whole", "number"]
+Form = Literal["box", "hashes", "tag", "json", "phrase", "value", "whole", "number", "second"]
 EXPLICIT: tuple[Form, ...] = ("box", "hashes", "tag", "json")
 """The forms of rank 1."""
+# `second` is no form of a mark: it asks for strictness, where a statement behind an answer may only be about it.
 MOST_MARKS = 64
 """Number of marks of a kind that are looked at, from the end."""
 _REACH = 1_500
@@ -49,8 +50,8 @@ _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
 _DELIMITER = re.compile(r"\\.|[{}$\s]", re.DOTALL)
 _FORMULA_ENDS = frozenset(("$", r"\)", r"\]"))
 _BETWEEN = re.compile(
-    r"(?:\n\s*(?:[-*•]|\d{1,2}[.)])\s|[\s,;.$*_]|\\[,;! ]|\\q?quad\b|\\[()\[\]]|\\(?:text|mbox|textrm)\s*\{\s*,?\s*(?:and|or)?\s*\}"
-    r"|\band\b|\bor\b|&)*+"
+    r"(?:\n\s*(?:[-*•]|\d{1,2}[.)])\s|[\s,;.$*_]|\\[,;! ]|\\q?quad\b|\\[()\[\]]"
+    r"|\\(?:text|mbox|textrm)\s*\{\s*,?\s*(?:and|or)?\s*\}|\band\b|\bor\b|&)*+"
 )
 _HASHES = re.compile(r"(?<![^\s*_>.])#{4,}+[ \t]*+")
 # A line after `####` that starts with a word, possibly numbered, and has text below it: a Markdown heading of level four.
@@ -144,14 +145,14 @@ def _bare(text: str, start: int) -> tuple[str, int]:
 
 
 def _hashed(text: str) -> Iterator[Mark]:
-    for match in _HASHES.finditer(text) if "####" in text else ():
+    for match in list(_HASHES.finditer(text))[-MOST_MARKS:] if "####" in text else ():
         if _HEADING.match(text, match.start()):
             continue
         start = match.end()
         while start < len(text) and text[start].isspace():
             start += 1
         end = text.find("\n", start)
-        end = len(text) if end < 0 else end
+        end = min(len(text) if end < 0 else end, start + _REACH)
         yield Mark("hashes", match.start(), end, _contents_of(_TAG_END.split(text[start:end])[0]))
 
 
@@ -227,6 +228,7 @@ _CLAIM = re.compile(
     rf"(?:(?:\s*,)?\s*(?:{words.FILLERS.pattern})\b,?)*(?:\s*:)?|(?P<heading>[ \t]*(?=\n)))",
     re.IGNORECASE,
 )
+_LEAD_IN = re.compile(r"(?:\W|\b(?:the|my|our|so|thus|therefore|hence|final|correct|best|right)\b)*", re.IGNORECASE)
 _HEADING_LINE = re.compile(rf"\W*(?:\d{{1,2}}[.)]\s*)?{words.HEADINGS.pattern}\W*", re.IGNORECASE)
 _ITEM = re.compile(
     r"\s*(?:(?:step|part|option|case|attempt|try|question)\s*)?\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\s*[.:)]\s*(?:the|my|so|final|correct|\s|,)*",
@@ -242,15 +244,17 @@ _CLAUSE_START = re.compile(r"(?:[.!?;:,\n]|\b(?:but|so|then|thus|hence|therefore
 _EXPLANATION = re.compile(
     rf"{words.EXPLANATIONS.pattern}|;\s+(?:this|that|it|since|because|so|we|as)\b"
     r"|,?\s+but\s(?!not\b|.{0,30}?\b(?:could|might|may|maybe|perhaps|possibly)\b)"
-    r"|\s*\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s)",
+    r"|\s{0,2}\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s)",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(
-    r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s+\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s+\([-+]?[0-9][0-9.,]*\)\s*$"
+    r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
 _EQUALS = re.compile(r"\s=\s")
+_LONGEST_WHOLE = 4_000
+"""Characters of a response that may be nothing but its answer."""
 _HOPS = 3
 """Number of statements in a row that may only announce the next."""
 
@@ -273,15 +277,15 @@ def phrases(text: str, start: int = 0, *, results: bool = False, more: re.Patter
     limit = len(text)
     for begin, end in reversed(cues[-MOST_MARKS:]):
         if begin < limit and not (code and _is_within(begin, code)):
-            mark = _phrase(text[:limit], begin, end, more)
+            mark = _phrase(text, begin, end, limit, more)
             if mark is not None:
                 limit = begin
                 yield mark
 
 
-def _phrase(text: str, begin: int, end: int, more: re.Pattern[str] | None) -> Mark | None:
+def _phrase(text: str, begin: int, end: int, limit: int, more: re.Pattern[str] | None) -> Mark | None:
     line = max(text.rfind("\n", 0, begin) + 1, begin - _BEFORE)
-    view = View(text[line : end + _REACH])
+    view = View(text[line : min(end + _REACH, limit)])
     plain = view.plain
     at, after = view.place(begin - line), view.place(end - 1 - line) + 1
     formulas = view.formulas()
@@ -299,6 +303,8 @@ def _phrase(text: str, begin: int, end: int, more: re.Pattern[str] | None) -> Ma
     if not statements or _is_void(plain[:at], plain[slice(*statements[-1])]):
         return None
     last = statements[-1][1]
+    if _LEAD_IN.fullmatch(plain, *statements[0]):  # a heading of another phrase
+        return None
     found = (content for span in reversed(statements) for content in _contents(view, *span, formulas))
     contents = tuple(dict.fromkeys(filter(None, found)))
     is_item = (
@@ -328,7 +334,7 @@ def _is_heading(plain: str, at: int) -> bool:
 
 
 def _statements(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The span of the statement that begins at a place, and of those behind it if it only announces them, by a colon at its end."""
+    """The span of the statement that begins at a place; if it only announces the next, by a colon at its end, of that too."""
     spans: list[tuple[int, int]] = []
     last = start
     for _ in range(_HOPS):
@@ -466,7 +472,8 @@ def is_void_statement(plain: str) -> bool:
 # What stands behind a mark.
 
 _CORRECTION = re.compile(
-    rf"(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]*(?P<cue>{words.CORRECTIONS.pattern})", re.IGNORECASE | re.MULTILINE
+    rf"(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?P<cue>{words.CORRECTIONS.pattern})",
+    re.IGNORECASE | re.MULTILINE,
 )
 _CONFIRMED = re.compile(words.CONFIRMATIONS.pattern, re.IGNORECASE)
 _ALTERNATIVE = re.compile(rf"[\s.,;!?$*_`)\]}}\\\"']*(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*", re.IGNORECASE)
@@ -524,17 +531,26 @@ _ANNOUNCED = re.compile(
     rf"\b(?:{words.ANSWERS.pattern}|{words.RESULTS.pattern})(?:\s+(?:of|to|for|in)\s[^.\n:=]{{0,80}})?(?:\s*{words.VERBS.pattern})?\s*:?\s*\Z",
     re.IGNORECASE,
 )
-_ALONE = re.compile(rf"\n\s*\W*{words.EXPLAINED.pattern}", re.IGNORECASE)
+_ALONE = re.compile(rf"\n[ \t]*+[*_#>]{{0,6}}+[ \t]*+{words.EXPLAINED.pattern}", re.IGNORECASE)
 
 
 def whole(text: str) -> Mark | None:
     """A response that is nothing but its answer, possibly with an explanation below; None if it only announces one."""
     alone = _ALONE.split(text, maxsplit=1)[0] if "\n" in text else text
-    view = View(alone[: 4 * _REACH]) if len(alone) <= 4 * _REACH else None
-    if view and _ANNOUNCED.search(view.plain[-_BEFORE:]):
+    if len(alone) > _LONGEST_WHOLE:
         return None
-    content = view.content(0, len(view.plain)) if view else alone.strip()
+    view = View(alone)
+    if _ANNOUNCED.search(view.plain[-_BEFORE:]):
+        return None
+    content = view.content(0, len(view.plain))
     return Mark("whole", 0, len(text), tuple(dict.fromkeys((_ASIDE.sub("", content.rstrip(" .!")), content))))
+
+
+def end_of(text: str) -> Mark:
+    """The last lines of a response, in which a verifier may find its answer without any mark."""
+    text = text.rstrip()
+    start = max(text.rfind("\n", 0, max(len(text) - _LONGEST_WHOLE, 0)) + 1, len(text) - 2 * _LONGEST_WHOLE, 0)
+    return Mark("number", start, len(text), (text[start:],))
 
 
 # Code.

@@ -34,7 +34,7 @@ class Cues:
 
 def _compiled(phrase: str) -> str:
     pattern = phrase.replace(".", r"\.").replace("(", "(?:").replace(" ", r"\s+").replace("'", "['’]?")
-    start = r"(?<![^\W_])" if phrase.lstrip("(")[0].isalnum() else ""
+    start = r"(?:(?<![^\W_])|(?=n['’]t))" if phrase.lstrip("(")[0].isalnum() else ""
     return start + pattern + (r"(?![^\W_])" if phrase[-1].isalpha() or phrase[-1] in ")?" else "")
 
 
@@ -91,7 +91,7 @@ DENIALS = Cues(
     "In the clause before a mark: the mark is none.",
     r"(not|n't|cannot|never|unable to|refuse to|decline to) (\w+ "
     "){0,2}(say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell|decide|answer|true "
-    "that|the case that); doubt (that|if|whether)?; whether; (wrong|false|incorrect) (that|to)",
+    "that|the case that); doubt; doubt (that|if|whether); whether; (wrong|false|incorrect) (that|to)",
     "I can't say that the answer is 42.",
 )
 NEGATIONS = Cues(

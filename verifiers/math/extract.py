@@ -73,7 +73,9 @@ class Extraction:
         if self.thinking not in ("closed", "ignore"):
             raise InvalidArgumentError(f"thinking must be 'closed' or 'ignore', got {self.thinking!r}")
         names: object = self.thoughts
-        if not isinstance(names, tuple) or not all(isinstance(name, str) and re.fullmatch(r"[\w:-]+", name) for name in names):
+        if not isinstance(names, tuple) or not all(
+            isinstance(name, str) and re.fullmatch(r"[\w:-]+", name) for name in names
+        ):
             raise InvalidArgumentError(f"thoughts must be names of tags, such as ('think',), got {self.thoughts!r}")
         if self.pattern is not None and self.pattern.groups == 0:
             raise InvalidArgumentError(f"the pattern {self.pattern.pattern!r} has no group for the answer")
@@ -124,7 +126,9 @@ class _Mathematics:
             return answer or None
         if form == "number":
             return _last_number(answer)
-        return (_whole if form == "whole" else _stated)(answer)
+        if form == "second" and not _NAMED_VALUE.fullmatch(answer):
+            return None
+        return (_whole if form in ("whole", "second") else _stated)(answer)
 
     def same(self, first: str, second: str) -> bool:
         """Whether two answers are equal, or the second is the first with words about it, or words about a value."""
@@ -186,6 +190,7 @@ _SENTENCE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FRAGMENT = re.compile(r"(?:[-+*/=^<(\[{]|[0-9)] x|\\(?:times|cdot|frac|div|le|ge))\Z")
+_NAMED_VALUE = re.compile(r"(?:[\s$]*\\?[A-Za-z]+(?:\([A-Za-z]\))?\s*=)?[^=]*")
 _LEADING = re.compile(r"[-+]?[0-9][0-9.,/]*(?=\s+[A-Za-z]{2,})")
 _LAST_NUMBER = re.compile(r"-?\$?[0-9][0-9,]*(?:\.[0-9]+)?(?:/[0-9]+)?|-?\.[0-9]+")
 
