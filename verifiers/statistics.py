@@ -27,11 +27,17 @@ FEW = 5
 problems with a mean of 0.01 it covered the true value in 89 % of the cases, of 40 with a mean of 0.05 in 92 %."""
 FEW_PROBLEMS = 50
 """With fewer problems than this, an interval by Student's distribution is approximate: scores are not normally distributed."""
+_FEWEST_UNITS = math.ceil(1 - math.log2(1 - LEVEL))
+"""With fewer units, 6, no sign-flip test has so small a p-value that a difference is shown: the least is 2/2^n."""
 _EXACT_SIGN_FLIPS = 16
 """Up to this many nonzero differences, all assignments of signs are enumerated; beyond that, they are sampled."""
 _DRAWN_SIGN_FLIPS = 100_000
 _ROUNDING = 1e-12
 """Share of the sizes of summands below which their sum is 0 but for rounding."""
+_BINARY_UNITS = (math.log(1 - LEVEL) / NormalDist().inv_cdf((1 + LEVEL) / 2)) ** 2
+"""Number of units of 0s and 1s that are mixed into the variance of shares, 2.3: with it the interval around n equal shares is
+about as wide as the exact one, in which another share has a probability of up to -log(0.05)/n (the "rule of three", Hanley
+& Lippman-Hand 1983, doi:10.1001/jama.1983.03330370053031)."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +60,13 @@ class PairedDifference:
     p_value: float
     """The p-value of the sign-flip test: how probable so large a difference is, either way, if a and b are exchangeable."""
     detectable: float
-    """The difference that would be detected with a probability of 80 %, given the variance of the differences."""
+    """The difference that would be detected with a probability of 80 %, given the variance of the differences. Infinite where
+    that is not known, since all differences are equal, and where no difference would be: with few units, or none that large."""
     problems: int
     units: int
     """Number of independent differences: of clusters, or of problems where each is its own."""
+    differing: int
+    """Number of problems whose two scores differ."""
 
     @property
     def verdict(self) -> str:
@@ -73,8 +82,10 @@ class PairedDifference:
 def share_interval(shares: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Interval:
     """Confidence interval of a mean of shares in [0, 1], such as an accuracy.
 
-    Wilson's score interval (1927), with the number of independent trials that would have the observed standard error,
-    n = m(1 - m)/SE², and the quantile of Student's distribution. If the standard error is 0, n is the number of units.
+    Wilson's score interval (1927), with the number of independent trials that would have the standard error, n = m(1 - m)/SE²,
+    and the quantile of Student's distribution. Shares that differ little say little of those that were not seen: into their
+    variance goes that of 2.3 more units which are 0 or 1, with the same mean (as pseudo-observations do in Agresti & Min 2005,
+    doi:10.1002/sim.1781). It makes no difference where all shares are 0 or 1.
 
     Args:
         shares: f64[n], one for each problem.
@@ -89,6 +100,7 @@ def share_interval(shares: ArrayLike, clusters: Sequence[Hashable] | None = None
     mean, error, units = _mean_and_error(values, clusters)
     if units == 1:
         return Interval(0.0, 1.0, approximate=True)
+    error = _error_of_shares(mean, error, units)
     trials = mean * (1 - mean) / error**2 if error > 0 else float(units)
     low, high = _wilson(mean, trials, t_quantile((1 + LEVEL) / 2, units - 1))
     return Interval(low, high, approximate=units * min(mean, 1 - mean) < FEW)
@@ -115,6 +127,8 @@ def score_interval(scores: ArrayLike, clusters: Sequence[Hashable] | None = None
 def mean_interval(values: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Interval:
     """Confidence interval of a mean by Student's distribution, for scores that are not shares, and for training seeds.
 
+    One unit, or equal ones, say nothing of the variance, and the interval is unbounded.
+
     Args:
         values: f64[n], one for each problem or seed.
         clusters: As for `share_interval`.
@@ -123,7 +137,7 @@ def mean_interval(values: ArrayLike, clusters: Sequence[Hashable] | None = None)
         InvalidArgumentError: If there are no values, or one is not finite.
     """
     mean, error, units = _mean_and_error(_values(values), clusters)
-    if units == 1:
+    if units == 1 or error == 0:
         return Interval(-math.inf, math.inf, approximate=True)
     half = t_quantile((1 + LEVEL) / 2, units - 1) * error
     return Interval(mean - half, mean + half)
@@ -173,14 +187,23 @@ def _values(values: ArrayLike) -> Array:
 
 
 def _mean_and_error(values: Array, clusters: Sequence[Hashable] | None) -> tuple[float, float, int]:
-    """Mean, its standard error, and the number of independent units; clusters by the sandwich estimate times G/(G - 1)."""
+    """Mean, its standard error, and the number of independent units; clusters by the sandwich estimate times G/(G - 1).
+
+    A standard error that is rounding is 0.
+    """
     mean = float(values.mean())
     sums = _cluster_sums(values - mean, clusters)
     units = len(sums)
     if units == 1:
         return mean, math.inf, 1
-    variance = float(sums @ sums) / len(values) ** 2 * units / (units - 1)
-    return mean, math.sqrt(variance), units
+    error = math.sqrt(float(sums @ sums) / len(values) ** 2 * units / (units - 1))
+    return mean, 0.0 if error <= _ROUNDING * float(np.abs(values).max()) else error, units
+
+
+def _error_of_shares(mean: float, error: float, units: int) -> float:
+    """The standard error of a mean of shares, with the variance of `_BINARY_UNITS` in it; see `share_interval`."""
+    squares = error**2 * units * (units - 1) + _BINARY_UNITS * max(0.0, mean * (1 - mean))
+    return math.sqrt(squares / ((units + _BINARY_UNITS) * (units - 1)))
 
 
 def _cluster_sums(values: Array, clusters: Sequence[Hashable] | None) -> Array:
@@ -302,6 +325,10 @@ def compare(
 ) -> PairedDifference:
     """Compare two scores of each problem.
 
+    Where all scores are shares, the interval is that of `share_interval` for (1 + b - a)/2, which is a share too; so it is
+    within -1 and 1, and holds its level where all differences are equal or nearly so. Other differences may be of any size, and
+    have `mean_interval`.
+
     Args:
         a: f64[n], one for each problem.
         b: f64[n], of the same problems in the same order.
@@ -314,13 +341,30 @@ def compare(
     first, second = _values(a), _values(b)
     if len(first) != len(second):
         raise InvalidArgumentError(f"expected two scores of each problem, got {len(first)} and {len(second)}")
+    both = np.stack([first, second])
     differences = second - first
+    differences[np.abs(differences) <= _ROUNDING * np.abs(both).max(axis=0)] = 0.0
     mean, error, units = _mean_and_error(differences, clusters)
-    detectable = math.inf
-    if units > 1:
-        detectable = (t_quantile((1 + LEVEL) / 2, units - 1) + t_quantile(0.8, units - 1)) * error
     p_value = sign_flip_test(_cluster_sums(differences, clusters), seed=seed)
-    return PairedDifference(mean, mean_interval(differences, clusters), p_value, detectable, len(differences), units)
+    if ((both >= 0) & (both <= 1)).all():
+        shares = share_interval((1 + differences) / 2, clusters)
+        interval = Interval(2 * shares.low - 1, 2 * shares.high - 1, shares.approximate)
+        largest = 1.0
+    else:
+        interval, largest = mean_interval(differences, clusters), math.inf
+    detectable = _detectable(mean, error, units, largest)
+    differing = int(np.count_nonzero(differences))
+    return PairedDifference(mean, interval, p_value, detectable, len(differences), units, differing)
+
+
+def _detectable(mean: float, error: float, units: int, largest: float) -> float:
+    """The difference that is detected in 4 of 5 comparisons; infinite if unknown, or larger than the largest there is."""
+    if error == 0 or units < _FEWEST_UNITS:
+        return math.inf
+    if largest < math.inf:
+        error = 2 * _error_of_shares((1 + mean) / 2, error / 2, units)
+    detectable = (t_quantile((1 + LEVEL) / 2, units - 1) + t_quantile(0.8, units - 1)) * error
+    return detectable if detectable <= largest else math.inf
 
 
 def sign_flip_test(differences: ArrayLike, *, seed: int = 0) -> float:

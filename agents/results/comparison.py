@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -40,19 +41,20 @@ class RunComparison:
             raise InvalidArgumentError("the first run is compared with nothing")
         result, p_value = self.comparison, 1.0 if self.p_value is None else self.p_value
         low, high = result.interval.low, result.interval.high
-        if low == high == 0:
-            return (
+        if not result.differing:
+            same = (
                 f"{self.run.name} and {first.name} have the same score on every one of the {result.problems} problems"
             )
+            known = math.isfinite(low) and math.isfinite(high)
+            return f"{same} (95 % interval of the difference {low:+.3f} to {high:+.3f})" if known else same
         measured = f"{result.difference:+.3f}, 95 % interval {low:+.3f} to {high:+.3f}, p = {p_value:.3g}"
         # Of several runs some intervals miss 0 by chance, and so does that of few problems that happen to agree.
         if result.units == 1:
             return f"no difference between {self.run.name} and {first.name} can be shown by one problem ({measured})"
         if result.verdict == "no difference shown" or p_value > 1 - statistics.LEVEL:
-            return (
-                f"no difference between {self.run.name} and {first.name} is shown ({measured}; one of {result.detectable:.3f} "
-                f"would be found in 4 of 5 such comparisons)"
-            )
+            detectable = f"; one of {result.detectable:.3f} would be found in 4 of 5 such comparisons"
+            power = detectable if math.isfinite(result.detectable) else ""
+            return f"no difference between {self.run.name} and {first.name} is shown ({measured}{power})"
         return f"{self.run.name} is {result.verdict} than {first.name} ({measured})"
 
 

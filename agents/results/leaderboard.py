@@ -6,6 +6,7 @@ score of one model is, and seeds how much the algorithm's models differ.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,9 +52,10 @@ class LeaderboardCell:
 
     @property
     def interval(self) -> statistics.Interval:
-        """Over problems of a single run, else over runs by Student's distribution."""
+        """Over problems of a single run, else over runs: by Student's distribution, unless all runs score the same."""
         if len(self.runs) > 1:
-            return statistics.mean_interval(self.scores)
+            interval = statistics.mean_interval(self.scores)
+            return interval if math.isfinite(interval.low) else statistics.score_interval(self.scores)
         scores = self.runs[0].problem_scores()
         return statistics.score_interval(list(scores.values()), paired_clusters(self.runs, list(scores)))
 

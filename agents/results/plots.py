@@ -7,6 +7,7 @@ Runs that differ in nothing but their seed and folder are one curve: the mean ov
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,7 +163,8 @@ def _band(label: str, group: Sequence[TrainingCurve], smooth: int) -> Band:
             mean[column] = values.mean()
         if len(values) > 1:
             interval = statistics.mean_interval(values)
-            low[column], high[column] = interval.low, interval.high
+            if math.isfinite(interval.low):  # of equal values no interval is known
+                low[column], high[column] = interval.low, interval.high
     over = [curve.against for curve in group if curve.against is not None]
     if over:
         positions = np.nanmean(_table(group, over, steps, smooth), axis=0)

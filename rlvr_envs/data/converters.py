@@ -6,13 +6,12 @@ row, which holds what else it may need.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from rlvr_envs.data.rows import Row
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import InvalidArgumentError, _integers, unknown_name
 
 Converter = Callable[[object, Row], object]
 """Turns a column's value into a reference; raises `InvalidArgumentError` or `DataError` if it can't."""
@@ -22,7 +21,7 @@ def _json(value: object, row: Row) -> object:
     if not isinstance(value, str):
         raise InvalidArgumentError(f"expected JSON text, got {type(value).__name__}")
     try:
-        return json.loads(value)
+        return _integers.loads(value)
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"not valid JSON: {error}") from error
 

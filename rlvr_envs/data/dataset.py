@@ -96,6 +96,8 @@ class _NotPlainError(Exception):
     """Something without a stable written form; its one argument describes it."""
 
 
+_LONG_BITS = 14_000
+"""An integer of more bits may have more digits than Python converts, which are 4,300."""
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 
 
@@ -103,6 +105,8 @@ def _plain(value: object) -> object:
     """Turn a value into JSON: scalars and lists as they are, anything else an object that names its kind."""
     if isinstance(value, enum.Enum):
         return {"enum": [type(value).__qualname__, value.name]}
+    if isinstance(value, int) and value.bit_length() > _LONG_BITS:  # JSON is written in decimal digits
+        return {"integer": hex(value)}
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, list | tuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlvr_envs.data.rows import Row, Stored
-from verifiers import DataError, InvalidArgumentError, missing_dependency
+from verifiers import DataError, InvalidArgumentError, _integers, missing_dependency
 
 DATA_DIR_VARIABLE = "RLVR_DATA_DIR"
 """The environment variable that names the folder of local data sets."""
@@ -96,7 +95,7 @@ def _read_jsonl(path: Path) -> Iterator[_Read]:
 
 def _parse_object(line: bytes, location: str) -> dict[str, object]:
     try:
-        value = json.loads(line.decode("utf-8-sig"))
+        value = _integers.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DataError(f"{location}: not UTF-8 text ({error.reason} at byte {error.start} of the line)") from error
     except (ValueError, RecursionError) as error:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rlvr_envs.data.rows import Row
 from rlvr_envs.data.stored import StoredTests
-from verifiers import Problem
+from verifiers import Problem, _integers
 
 _STDIN = "The program reads standard input and writes to standard output."
 
@@ -51,7 +51,7 @@ def function_name(tests: object) -> str | None:
         if '"fn_name"' not in tests:  # may be megabytes, and few name a function
             return None
         try:
-            tests = json.loads(tests)
+            tests = _integers.loads(tests)
         except ValueError:
             return None  # the tests themselves will say so
     first = tests[0] if isinstance(tests, list) and tests else tests

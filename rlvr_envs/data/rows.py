@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from verifiers import DataError
+from verifiers import DataError, _integers
 
 
 class Stored(Protocol):
@@ -131,5 +131,5 @@ def _content(value: object) -> str:
 
 
 def _excerpt(value: object, limit: int = 80) -> str:
-    text = repr(value)
+    text = _integers.shown(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"

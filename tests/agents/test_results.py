@@ -328,15 +328,30 @@ def test_better_is_said_only_where_the_interval_lies_above_zero(tmp_path: Path) 
 def test_equal_scores_are_called_equal(tmp_path: Path) -> None:
     first, second = (run_of(tmp_path / name, [[0.0]] * 12) for name in "ab")
     sentence = compare_runs([first, second])[1][1].sentence(first)
-    assert sentence == "b and a have the same score on every one of the 12 problems"
+    assert sentence == (
+        "b and a have the same score on every one of the 12 problems (95 % interval of the difference -0.259 to +0.259)"
+    )
+    beyond, other = (run_of(tmp_path / name, [[2.0]] * 12) for name in "cd")
+    sentence = compare_runs([beyond, other])[1][1].sentence(beyond)
+    assert sentence == "d and c have the same score on every one of the 12 problems"
 
 
 def test_few_problems_that_agree_are_no_proof(tmp_path: Path) -> None:
-    """Their differences do not vary, so that the interval has no width, and 1 of 4 choices of signs is as extreme."""
+    """Their differences do not vary, so that nothing is known of others, and 1 of 4 choices of signs is as extreme."""
     first, second = run_of(tmp_path / "a", [[0.0]] * 3), run_of(tmp_path / "b", [[1.0]] * 3)
     row = compare_runs([first, second])[1][1]
     assert row.p_value == 0.25
-    assert row.sentence(first).startswith("no difference between b and a is shown")
+    assert (
+        row.sentence(first)
+        == "no difference between b and a is shown (+1.000, 95 % interval -0.721 to +1.000, p = 0.25)"
+    )
+
+
+def test_what_would_be_found_is_said_where_it_is_known(tmp_path: Path) -> None:
+    first = run_of(tmp_path / "a", [[float(index % 2)] for index in range(40)])
+    second = run_of(tmp_path / "b", [[float(index % 2 == 0)] for index in range(40)])
+    sentence = compare_runs([first, second])[1][1].sentence(first)
+    assert sentence.endswith("p = 1; one of 0.460 would be found in 4 of 5 such comparisons)")
 
 
 def test_several_comparisons_are_adjusted_for_their_number(tmp_path: Path) -> None:

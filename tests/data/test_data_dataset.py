@@ -96,6 +96,13 @@ def test_any_change_shows_in_the_fingerprint(changed: Problem) -> None:
     assert fingerprint(changed) != fingerprint(Problem("a", "b", "c", {"d": 1}))
 
 
+def test_integers_too_long_for_pythons_json_have_a_fingerprint() -> None:
+    long = 10**5000
+    of_each = {of_metadata(value) for value in (long, -long, long + 1, [long], hex(long))}
+    assert len(of_each) == 5
+    assert of_metadata(10**5000) in of_each
+
+
 def test_the_order_of_problems_shows_in_the_fingerprint() -> None:
     assert fingerprint(*PROBLEMS) != fingerprint(*reversed(PROBLEMS))
     assert fingerprint(*PROBLEMS) != fingerprint(*PROBLEMS[:-1])

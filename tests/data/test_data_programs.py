@@ -18,6 +18,7 @@ import pytest
 from rlvr_envs import tasks
 from rlvr_envs.data import ProblemDataset, Row
 from rlvr_envs.data.converters import CONVERTERS, seconds
+from rlvr_envs.data.local import read_rows
 from rlvr_envs.data.programs import first_text, function_name
 from verifiers import DataError, InvalidArgumentError, Outcome, Problem
 from verifiers.unit_tests import CallTests, DeferredTests, StdioCase, StdioTests, UnitTestVerifier
@@ -53,6 +54,25 @@ def test_tests_are_read_when_a_program_is_judged(
     verdicts = verifier.verify_batch([DOUBLE, "print(2)"], problems)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.CORRECT, Outcome.INCORRECT]
     assert verifier(DOUBLE, pickle.loads(kept)).outcome is Outcome.CORRECT
+
+
+def test_integers_of_any_length_are_read(tmp_path: Path, verifier: UnitTestVerifier) -> None:
+    """Python's own JSON has no more than 4,300 digits; here as APPS writes tests, and as a file of one's own may."""
+    long, twice = "4" * 5000, "8" * 5000
+    spec = f'{{"inputs": [[{long}]], "outputs": [[{twice}]], "fn_name": "double"}}'
+    path = tmp_path / "apps/train.jsonl"
+    path.parent.mkdir()
+    path.write_text(
+        json.dumps(APPS | {"input_output": spec}) + "\n" + f'{{"question": "Double it.", "size": {long}}}\n'
+    )
+    first, _ = read_rows(path)
+    assert function_name(first.text("input_output")) == "double"
+    made = CONVERTERS["json"](f"[{long}]", first)
+    assert isinstance(made, list)
+    assert made[0] * 2 == CONVERTERS["json"](f"[{twice}]", first)[0]  # type: ignore[index]  # a list
+    path.write_text(json.dumps(APPS | {"input_output": spec}) + "\n")
+    verdicts = verifier.verify_batch(["def double(x): return 2 * x", "def double(x): return x"], [*load(tmp_path)] * 2)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.CORRECT, Outcome.INCORRECT]
 
 
 def test_a_file_that_has_changed_is_no_wrong_answer(

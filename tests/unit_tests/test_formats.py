@@ -182,6 +182,46 @@ def test_floats_agree_within_rounding_and_integers_exactly(verifier: UnitTestVer
     assert score(verifier, "print(0.3)", StdioTests(written.cases[1:], 1e-6)) == 1  # type: ignore[arg-type]
 
 
+LONG = "7" * 6000
+TWICE = "1" + "5" * 5999 + "4"
+
+
+def test_integers_of_any_length_come_from_rows(verifier: UnitTestVerifier) -> None:
+    """Python itself reads and prints 4,300 digits."""
+    called = from_input_output(f'{{"fn_name": "f", "inputs": [[{LONG}, [-{LONG}]]], "outputs": [[{TWICE}]]}}')
+    listed = from_test_list(
+        [{"input": f"[{LONG}]", "output": TWICE, "testtype": "functional"}], metadata={"func_name": "f"}
+    )
+    assert called.cases == (CallCase((int_of(LONG), [-int_of(LONG)]), [int_of(TWICE)]),)
+    assert listed.cases == (CallCase(([int_of(LONG)],), int_of(TWICE)),)
+    for tests, program in ((called, "def f(a, b): return a - b[0]"), (listed, "def f(a): return 2 * a[0]")):
+        assert score(verifier, program, tests) == 1
+        verdict = judge(verifier, program.replace("return", "return 1 +"), tests)
+        assert verdict.outcome is Outcome.INCORRECT
+    row = {
+        "public_test_cases": json.dumps([{"input": f"{LONG}\n", "output": f"{TWICE}\n", "testtype": "stdin"}]),
+        "private_test_cases": "[]",
+    }
+    for written in (
+        from_livecodebench(row),
+        from_input_output(f'{{"inputs": [[{LONG}]], "outputs": [{TWICE}]}}'),
+        from_input_output({"inputs": [int_of(LONG)], "outputs": [[int_of(TWICE)]]}),
+    ):
+        assert score(verifier, "print(2 * int(input()))", written) == 1
+        assert score(verifier, "print(2 * int(input()) + 1)", written) == 0
+
+
+def int_of(digits: str) -> int:
+    return sum(int(digits[-end - 1000 : len(digits) - end]) * 10**end for end in range(0, len(digits), 1000))
+
+
+def test_a_row_with_a_long_integer_that_does_not_fit_says_what_is_wrong() -> None:
+    with pytest.raises(InvalidArgumentError, match="got <dict with an integer of more than 4300 digits>"):
+        from_input_output(f'{{"inputs": [[{LONG}]], "outputs": {{}}}}')
+    with pytest.raises(InvalidArgumentError, match="input_output is not JSON: Expecting"):
+        from_input_output(f'{{"inputs": [{LONG}], "outputs": [1}}')
+
+
 def compressed(tests: list[dict[str, str]], *, pickled: bool) -> str:
     text = json.dumps(tests)
     return base64.b64encode(zlib.compress(pickle.dumps(text) if pickled else text.encode())).decode()

@@ -225,6 +225,57 @@ VALUES: list[object] = [
 ]
 
 
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("tolerance", [None, 1e-6])
+@pytest.mark.parametrize("returned", ["float('nan')", "float('inf') - float('inf')", "-float('nan')"])
+def test_an_expected_nan_equals_nan(verifier: UnitTestVerifier, returned: str, tolerance: float | None) -> None:
+    expected = {
+        "%s": NAN,
+        "[1.5, %s]": [1.5, NAN],
+        "(%s, 'x')": (NAN, "x"),
+        "{'a': [{'b': (%s, 1)}], 'c': 2}": {"a": [{"b": (NAN, 1)}], "c": 2},
+        "complex(1, %s)": complex(1, NAN),
+        "[None, 2]": [None, 2],
+    }
+    for text, value in expected.items():
+        tests = CallTests("f", (CallCase((), value),), tolerance=tolerance)
+        program = f"def f(): return {text.replace('%s', returned)}"
+        assert judge(verifier, program, tests).score == 1, text
+        for wrong in ("0.0", "None", "float('inf')", "'nan'"):
+            other = program.replace(returned, wrong) if "%s" in text else f"def f(): return [{returned}, 2]"
+            assert judge(verifier, other, tests).score == 0, (text, wrong)
+
+
+def test_nan_is_expected_in_shape_and_in_type(verifier: UnitTestVerifier) -> None:
+    nan = "float('nan')"
+    for expected, wrong in (
+        ([NAN], f"[{nan}, {nan}]"),
+        ([NAN], f"({nan},)"),
+        ({"a": NAN}, f"{{'b': {nan}}}"),
+        ([NAN, 1], f"[{nan}, 2]"),
+        ([NAN, {1}], f"[{nan}, {{2}}]"),
+    ):
+        assert judge(verifier, f"def f(): return {wrong}", calls(((), expected))).score == 0, wrong
+    as_lists = CallTests("f", (CallCase((), [NAN]),), tuples_as_lists=True, wrapped_outputs=True)
+    assert judge(verifier, f"def f(): return ({nan},)", as_lists).score == 1
+    assert judge(verifier, f"def f(): return {nan}", as_lists).score == 1
+
+
+def test_an_integer_that_no_float_holds_is_compared_exactly(verifier: UnitTestVerifier) -> None:
+    def tests(expected: object) -> CallTests:
+        return CallTests("f", (CallCase((), expected),), tolerance=1e-6)
+
+    for expected in (1.5, NAN, float("inf"), 1j, [2 * 10**400]):
+        for program in ("def f(): return 10**400", "def f(): return [10**400]"):
+            verdict = judge(verifier, program, tests(expected))
+            assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "wrong_answer"), expected
+    assert judge(verifier, "def f(): return 1e300", tests(10**400)).outcome is Outcome.INCORRECT
+    assert judge(verifier, "def f(): return 1.5", tests(10**5000)).outcome is Outcome.INCORRECT
+    assert judge(verifier, "def f(): return 10**5000", tests(10**5000)).outcome is Outcome.CORRECT
+
+
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
 def test_plain_data_crosses_both_ways_unchanged(verifier: UnitTestVerifier, value: object) -> None:
     assert judge(verifier, "def f(x): return x", calls(((value,), value))).score == 1
@@ -308,6 +359,18 @@ def test_partial_credit_is_the_share_of_cases() -> None:
         ("0.31", "0.3", 1e-6, "tokens", 0),
         ("1e9 ok", "1000000001 ok", 1e-6, "lines", 1),
         ("nan", "1", 1e-6, "tokens", 0),
+        ("NaN", "nan", 1e-6, "tokens", 1),
+        ("1e400", "2e400", 1e-6, "tokens", 0),
+        ("1e399", "1" + "0" * 399 + ".0", 1e-6, "tokens", 1),
+        ("-1e400", "1e400", 1e-6, "tokens", 0),
+        ("1.0000001e400", "1e400", 1e-6, "lines", 1),
+        ("9" * 399 + ".0", "8" * 399 + ".0", 1e-6, "tokens", 0),
+        ("1e9999", "9e9999", 0.0, "tokens", 0),
+        ("1.7e308", "1.8e308", 0.1, "tokens", 1),
+        ("1e400", "inf", 1e-6, "tokens", 0),
+        ("1e400", "nan", 1e-6, "tokens", 0),
+        ("Inf", "+inf", 1e-6, "tokens", 1),
+        ("-inf", "inf", 1e-6, "tokens", 0),
         ("1 2", "1", 1.0, "tokens", 0),
         ("", "", None, "tokens", 1),
     ],

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,8 +15,8 @@ from hypothesis import given, settings, strategies as st
 
 import verifiers
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from verifiers.json_schema.patterns import PatternError, python_pattern
 from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same
-from verifiers.json_schema.schemas import SchemaError, python_pattern
 
 pytest.importorskip("jsonschema", reason="needs jsonschema: pip install 'rlvr-envs[jsonschema]'")
 
@@ -92,7 +94,19 @@ def test_an_expected_value_is_compared_as_json(judge: Judge) -> None:
         ({"properties": {"a": {"items": {"$ref": "#/$defs/none"}}}}, "leads to nothing in the schema"),
         ({"type": "text"}, "not a valid schema"),
         ({"pattern": "("}, "can't read the pattern '('"),
-        ({"properties": {"a": {"pattern": r"\p{Lu}"}}}, "can't read the pattern"),
+        (
+            {"properties": {"a": {"pattern": r"\p{Script=Greek}"}}},
+            "the Unicode property 'Script=Greek', which is not supp",
+        ),
+        (
+            {"patternProperties": {r"^[\p{Emoji}]": {}}},
+            r"'^[\\p{Emoji}]' has the Unicode property 'Emoji', which is not",
+        ),
+        (
+            {"pattern": r"\p{lu}"},
+            "expected a general category, such as L, Lu or Uppercase_Letter, or Any, ASCII or Assigned",
+        ),
+        ({"pattern": r"\p"}, r"can't read the pattern '\\p'"),
         ({"$schema": "urn:my-own"}, "the dialect 'urn:my-own' is not known"),
         ("{", "the reference must be a JSON schema"),
         ({"schema": {1, 2}}, "the reference must be a JSON schema"),
@@ -165,6 +179,25 @@ def test_a_pattern_that_runs_forever_is_stopped_and_the_next_value_judged() -> N
         (r"^[\d-]+$", "1-2", "١"),
         (r"^\$[$]$", "$$", "$"),
         (r"^(?<same>a)b$", "ab", "b"),
+        (r"^\s$", "\ufeff", "\x1f"),
+        (r"^[\S]$", "\x85", "\ufeff"),
+        (r"^.$", "\x85", "\u2028"),
+        (r"a\b", "aé", "ab"),
+        (r"^[\D]$", "١", "1"),
+        (r"^[^\W]$", "a", "é"),
+        (r"^\u{1F600}\uD83D\uDE00[\u{61}-\u{63}]$", "😀😀b", "😀b"),
+        (r"^[^]\u0041$", "\nA", "A"),
+        (r"^([]|a)$", "a", "]"),
+        (r"^\p{L}+$", "Größe语", "a1"),
+        (r"^\p{Letter}{2}$", "Åß", "Å"),
+        (r"^\p{Lu}\p{Ll}*$", "Émile", "émile"),
+        (r"^\P{L}$", "7", "é"),
+        (r"^[\p{L}\p{M}' -]+$", "Anne-Marie d'Été", "x!"),
+        (r"^[^\p{Nd}\p{P}]+$", "a b", "a٣"),
+        (r"^\p{General_Category=Decimal_Number}\p{gc=Sc}$", "٣€", "3E"),
+        (r"^\p{LC}\p{ASCII}\p{Any}$", "éa\n", "語aa"),
+        (r"^\p{Assigned}$", "a", "\U000e0fff"),
+        (r"^\p{L}\P{Any}|x$", "x", "ax1"),
         (r"^[^\]]$", "a", "]"),
         (r"^\/\.$", "/.", "/a"),
         ("b", "abc", "ac"),
@@ -173,6 +206,125 @@ def test_a_pattern_that_runs_forever_is_stopped_and_the_next_value_judged() -> N
 def test_patterns_are_those_of_ecma_262(judge: Judge, pattern: str, good: str, bad: str) -> None:
     assert judge(json.dumps(good), {"pattern": pattern}).outcome is Outcome.CORRECT
     assert judge(json.dumps(bad), {"pattern": pattern}).outcome is Outcome.INCORRECT
+
+
+@pytest.mark.parametrize("category", ["L", "Lu", "Lo", "M", "Nd", "P", "Sc", "Zs", "Cn", "Cs", "Co"])
+def test_a_property_has_the_characters_of_its_category(category: str) -> None:
+    inside, outside, in_class = (
+        re.compile(python_pattern(text % category)) for text in (r"\p{%s}", r"\P{%s}", r"[^\p{%s}]")
+    )
+    for character in map(chr, [*range(0x3000), *range(0x3000, 0x110000, 37)]):
+        belongs = unicodedata.category(character).startswith(category)
+        assert (inside.match(character) is not None) is belongs
+        assert (outside.match(character) is None) is (in_class.match(character) is None) is belongs
+
+
+def test_the_reason_shows_the_pattern_of_the_schema(judge: Judge) -> None:
+    assert judge('"1"', {"pattern": r"^\p{L}$"}).detail == {"errors": [r"$: '1' does not match '^\\p{L}$'"]}
+    schema = {
+        "patternProperties": {r"^\p{L}$": {}, r"^\p{Letter}$": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    assert judge('{"a": 1}', schema).outcome is Outcome.CORRECT
+    assert judge('{"a": "x"}', schema).outcome is Outcome.INCORRECT
+    assert judge('{"1": 1, "2": 1}', schema).detail == {
+        "errors": [r"$: '1', '2' do not match any of the regexes: '^\\p{L}$', '^\\p{Letter}$'"]
+    }
+
+
+def test_a_reference_leads_to_what_stands_under_no_keyword(judge: Judge) -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "own": {"word": {"pattern": r"^\p{L}$", "multipleOf": 0.1, "items": {"$ref": "#/own/word"}}},
+        "$ref": "#/own/word",
+    }
+    assert [judge(text, schema).outcome for text in ('"é"', '["é", 0.3]')] == [Outcome.CORRECT] * 2
+    assert [judge(text, schema).outcome for text in ('"1"', '["1", 0.3]')] == [Outcome.INCORRECT] * 2
+    for _ in range(2):
+        dialect = {"$ref": "http://json-schema.org/draft-07/schema#"}
+        assert judge('{"multipleOf": 0.1}', dialect).outcome is Outcome.CORRECT
+        assert judge('{"multipleOf": "x"}', dialect).outcome is Outcome.INCORRECT
+
+
+def test_a_reference_leads_to_what_stands_under_a_pattern(judge: Judge) -> None:
+    schema = {
+        "patternProperties": {r"^\d$": {"type": "integer"}},
+        "properties": {"a": {"$ref": r"#/patternProperties/^%5Cd$"}},
+    }
+    assert judge('{"a": 1}', schema).outcome is Outcome.CORRECT
+    assert judge('{"a": "x"}', schema).outcome is Outcome.INCORRECT
+
+
+def test_the_characters_of_properties_are_no_part_of_the_limit() -> None:
+    with contextlib.closing(JSONSchemaVerifier(timeout_s=0.1)) as verifier:
+        assert verifier('"é"', Problem("p", "", {"pattern": r"^\p{L}$"})).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    ("number", "divisor", "fits"),
+    [
+        ("0.3", 0.1, True),
+        ("19.99", 0.01, True),
+        ("-19.99", 0.01, True),
+        ("19.995", 0.01, False),
+        ("1e-7", 1e-8, True),
+        ("4.02", 0.1, False),
+        ("1.0", 0.1, True),
+        ("0", 0.1, True),
+        ("7", 3.5, True),
+        ("7.5", 3, False),
+        ("1e308", 0.1, True),
+        ("1e308", 5e-324, True),
+        ("1.7976931348623157e308", 0.3, False),
+        ("1e22", 7, False),
+        ("1.5", 10**400, False),
+        ("1" + "0" * 4000, 0.01, True),
+        ("1" + "0" * 4000, 10**400, True),
+        ("1" + "0" * 4000, 1e308, True),
+        ("true", 2, True),
+        ('"x"', 0.1, True),
+    ],
+)
+@pytest.mark.parametrize(
+    ("dialect", "keyword"),
+    [
+        ("https://json-schema.org/draft/2020-12/schema", "multipleOf"),
+        ("http://json-schema.org/draft-04/schema#", "multipleOf"),
+        ("http://json-schema.org/draft-03/schema#", "divisibleBy"),
+    ],
+)
+def test_multiples_are_those_of_decimal_numbers(
+    judge: Judge, number: str, divisor: float, fits: bool, dialect: str, keyword: str
+) -> None:
+    start = time.monotonic()
+    verdict = judge(f"[{number}]", {"$schema": dialect, "items": {keyword: divisor}})
+    assert verdict.outcome is (Outcome.CORRECT if fits else Outcome.INCORRECT), verdict.detail
+    if not fits:
+        assert "is not a multiple of" in str(verdict.detail["errors"])
+    assert time.monotonic() - start < 4
+
+
+def test_multiples_are_decimal_where_a_schema_leads_to_itself(judge: Judge) -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": ["array", "number"],
+        "items": {"$ref": "#"},
+        "multipleOf": 0.1,
+    }
+    assert judge("[[0.3], 0.7]", schema).outcome is Outcome.CORRECT
+    assert judge("[[0.35]]", schema).detail == {"errors": ["$[0][0]: 0.35 is not a multiple of 0.1"]}
+
+
+@pytest.mark.parametrize(
+    "completion",
+    ['\ufeff{"age": 3}', ' \ufeff\n{"age": 3}', '<think>x</think>\n\ufeff{"age": 3}', '```json\n\ufeff{"age": 3}\n```'],
+)
+def test_a_byte_order_mark_is_passed_over(judge: Judge, completion: str) -> None:
+    assert judge(completion, PERSON).outcome is Outcome.CORRECT
+    assert judge(completion, "\ufeff" + json.dumps(PERSON)).outcome is Outcome.CORRECT
+    assert judge(completion, {"schema": "\ufeff" + json.dumps(PERSON)}).outcome is Outcome.CORRECT
+    assert judge("\ufeff3", {"type": "integer"}).outcome is Outcome.CORRECT
+    assert judge('{"age": \ufeff3}', PERSON).outcome is Outcome.INCORRECT
 
 
 def test_names_of_properties_have_the_same_patterns(judge: Judge) -> None:
@@ -225,7 +377,7 @@ def test_json_is_read_as_it_was_written(value: object) -> None:
 @settings(max_examples=50)
 @given(text=st.text(alphabet=r"ab1$^[]()\d-?+*{}.|", max_size=12))
 def test_any_pattern_is_read_or_refused(text: str) -> None:
-    with contextlib.suppress(SchemaError):
+    with contextlib.suppress(PatternError):
         assert python_pattern(text) or not text
 
 

@@ -50,7 +50,16 @@ def judge() -> Iterator[Judge]:
         ("SELECT name FROM singer ORDER BY name DESC", "SELECT name FROM singer ORDER BY name", Outcome.INCORRECT),
         ("SELECT age FROM singer", "SELECT DISTINCT age FROM singer", Outcome.INCORRECT),
         ("SELECT age FROM singer", "SELECT age FROM singer WHERE id < 4", Outcome.INCORRECT),
-        ("SELECT 2.0000000001", "SELECT 2", Outcome.CORRECT),
+        ("SELECT 2.0", "SELECT 2", Outcome.CORRECT),
+        ("SELECT 2.0000000001", "SELECT 2", Outcome.INCORRECT),
+        ("SELECT 0.1 + 0.2", "SELECT 0.3", Outcome.CORRECT),
+        ("SELECT sum(height) FROM (SELECT height FROM singer ORDER BY id DESC)", "SELECT 5.1", Outcome.CORRECT),
+        ("SELECT julianday('2024-01-03')", "SELECT julianday('2024-01-01')", Outcome.INCORRECT),
+        ("SELECT julianday('2024-01-01 00:00:01')", "SELECT julianday('2024-01-01')", Outcome.INCORRECT),
+        ("SELECT date('2024-01-01', '+1 day')", "SELECT '2024-01-02'", Outcome.CORRECT),
+        ("SELECT 1234567.89", "SELECT 1234567.0", Outcome.INCORRECT),
+        ("SELECT 1e-9", "SELECT 2e-9", Outcome.INCORRECT),
+        ("SELECT 9007199254740992.0", "SELECT 9007199254740993", Outcome.INCORRECT),
         ("SELECT 2.001", "SELECT 2", Outcome.INCORRECT),
         ("SELECT '2'", "SELECT 2", Outcome.INCORRECT),
         ("SELECT NULL", "SELECT height FROM singer WHERE id = 3", Outcome.CORRECT),
@@ -243,9 +252,27 @@ def test_a_multiset_has_no_order_and_every_row(rows: list[tuple[object, ...]], o
 
 def test_near_numbers_match_across_rows() -> None:
     expected = [(0.1 + 0.2, "a"), (0.3, "b"), (1, None)]
-    assert same_rows(expected, [(1.0, None), (0.3, "a"), (0.30000000004, "b")], ordered=False)
-    assert not same_rows(expected, [(1.0, None), (0.3, "a"), (0.31, "b")], ordered=False)
+    assert same_rows(expected, [(1.0, None), (0.3, "a"), (0.1 + 0.2, "b")], ordered=False)
+    assert not same_rows(expected, [(1.0, None), (0.3, "a"), (0.30000000004, "b")], ordered=False)
     assert not same_rows([(10**17,)], [(10**17 + 1,)], ordered=False)
+
+
+def test_a_wider_tolerance_is_one_of_floats_alone() -> None:
+    assert same_rows([(0.3,)], [(0.30000000004,)], ordered=False, rel_tol=1e-9)
+    assert same_rows([(1.0,)] * 2001, [(1.1,)] * 2001, ordered=False, rel_tol=0.2)
+    assert not same_rows([(0.3,)], [(0.1 + 0.2,)], ordered=True, rel_tol=0)
+    assert not same_rows([(10,)], [(11,)], ordered=True, rel_tol=0.2)
+    assert not same_rows([(10,)], [(10.1,)], ordered=True, rel_tol=0.2)
+    with contextlib.closing(pickle.loads(pickle.dumps(SQLVerifier(rel_tol=1e-3)))) as verifier:
+        problem = Problem("p", "", {"query": "SELECT 1.0 / 3", "scripts": [SINGERS]})
+        assert verifier("SELECT 0.3333", problem).outcome is Outcome.CORRECT
+        assert verifier("SELECT 0.33", problem).outcome is Outcome.INCORRECT
+
+
+@pytest.mark.parametrize("rel_tol", [-1e-9, 1, float("inf"), float("nan"), True, "0.1"])
+def test_the_tolerance_is_checked(rel_tol: float) -> None:
+    with pytest.raises(InvalidArgumentError, match="rel_tol must be a number of at least 0 and less than 1, got"):
+        SQLVerifier(rel_tol=rel_tol)
 
 
 def test_a_copy_has_a_process_of_its_own() -> None:

@@ -43,12 +43,20 @@ def _begins(block: Block) -> bool:
     return not block.language and block.content.lstrip()[:1] in ("{", "[")
 
 
+def without_byte_order_mark(text: str) -> str:
+    """A text without the byte-order mark that some editors and tools write in front, which RFC 8259 lets a parser ignore."""
+    return text.strip().removeprefix("\ufeff")
+
+
 def read_json(text: str) -> object:
     """Read JSON as RFC 8259 has it, without what parsers disagree on: repeated keys, and numbers that no float holds.
+
+    A byte-order mark in front is passed over.
 
     Raises:
         NotJSONError: If it is not JSON, or too long or too deep.
     """
+    text = without_byte_order_mark(text)
     if len(text) > MAX_CHARACTERS:
         raise NotJSONError(f"longer than {MAX_CHARACTERS} characters")
     if _depth(text) > MAX_DEPTH:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import re
-import warnings
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from fractions import Fraction
 from typing import Any
 
 from verifiers.json_schema.formats import FORMATS
+from verifiers.json_schema.patterns import PatternError, python_pattern
 
 _UNFAILING = {
     *("$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary"),
@@ -27,7 +27,7 @@ def validator_of(schema: object) -> Any:
 
     Raises:
         SchemaError: If it is no valid schema, names an unknown dialect, has unknown keywords and none that a value can fail,
-            refers to what it does not contain, or has a pattern that Python can't read.
+            refers to what it does not contain, or has a pattern that can't be read.
     """
     import jsonschema
     from jsonschema.validators import validator_for
@@ -65,6 +65,7 @@ def _check_keywords(schema: dict[str, Any], failing: Container[str]) -> None:
 def _inside(schema: Any, cls: Any) -> Any:
     """The registry of a schema, which never asks the network, after a look at every reference and pattern."""
     from jsonschema_specifications import REGISTRY
+    from referencing import Resource
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import specification_with
 
@@ -72,62 +73,69 @@ def _inside(schema: Any, cls: Any) -> Any:
     resource = specification.create_resource(schema)
     registry = REGISTRY.with_resource(resource.id() or "", resource).crawl()
     pending = [(registry.resolver_with_root(resource), resource)]
+    unread = {id(content) for content in _objects(schema)}
     while pending:
         resolver, part = pending.pop()
-        if not isinstance(part.contents, dict):
+        if id(part.contents) not in unread:  # no object, seen already, or one of the dialects' own schemas
             continue
+        unread.remove(id(part.contents))
         for keyword in ("$ref", "$dynamicRef"):
             if isinstance(reference := part.contents.get(keyword), str):
                 try:
-                    resolver.lookup(reference)
+                    target = resolver.lookup(reference)
                 except (Unresolvable, ValueError) as error:
                     raise SchemaError(
                         f"{keyword} {reference!r} leads to nothing in the schema, and no file or address is opened"
                     ) from error
-        _with_own_patterns(part.contents)
+                # It may stand under a key that is no keyword, where no subschema is looked for.
+                pending.append((target.resolver, Resource.from_contents(target.contents, specification)))
+        _with_own_values(part.contents)
         pending += [(resolver.in_subresource(inner), inner) for inner in part.subresources()]
     return registry
 
 
-def _with_own_patterns(content: dict[str, Any]) -> None:
-    """Rewrite the patterns of a subschema, in place."""
-    if isinstance(content.get("pattern"), str):
-        content["pattern"] = python_pattern(content["pattern"])
-    if isinstance(content.get("patternProperties"), dict):
-        content["patternProperties"] = {
-            python_pattern(pattern): inner for pattern, inner in content["patternProperties"].items()
-        }
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _objects(inner)
 
 
-_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<(?=[A-Za-z_])|\$|.", re.DOTALL)
-_ASCII = {r"\d": "[0-9]", r"\D": "[^0-9]", r"\w": "[A-Za-z0-9_]", r"\W": "[^A-Za-z0-9_]"}
-_ASCII_IN_CLASS = {r"\d": "0-9", r"\w": "A-Za-z0-9_"}
-
-
-def python_pattern(pattern: str) -> str:
-    r"""A pattern of ECMA-262 as Python reads it: there `$` is the very end, and `\d` and `\w` are ASCII.
-
-    Raises:
-        SchemaError: If Python can't read it.
-    """
-    pieces = [_piece(match[0]) for match in _PIECE.finditer(pattern)]
+def _with_own_values(content: dict[str, Any]) -> None:
+    """Rewrite the patterns and divisors of a subschema, in place."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of signs in sets that Python may read otherwise one day
-            re.compile("".join(pieces))
-    except (re.error, RecursionError, OverflowError) as error:
-        raise SchemaError(f"Python can't read the pattern {pattern!r}: {error}") from error
-    return "".join(pieces)
+        if isinstance(content.get("pattern"), str):
+            content["pattern"] = python_pattern(content["pattern"])
+        if isinstance(content.get("patternProperties"), dict):
+            content["patternProperties"] = {
+                python_pattern(pattern): inner for pattern, inner in content["patternProperties"].items()
+            }
+    except PatternError as error:
+        raise SchemaError(str(error)) from error
+    for keyword in ("multipleOf", "divisibleBy"):
+        divisor: object = content.get(keyword)
+        if isinstance(divisor, int | float):
+            content[keyword] = _Multiple(divisor)
 
 
-def _piece(piece: str) -> str:
-    if piece == "$":
-        return r"\Z"
-    if piece == "(?<":
-        return "(?P<"
-    if piece.startswith("[") and len(piece) > 1:
-        return re.sub(r"\\.", lambda escape: _ASCII_IN_CLASS.get(escape[0], escape[0]), piece)
-    return _ASCII.get(piece, piece)
+class _Multiple:
+    """A value of `multipleOf`, by which numbers are divided as the decimal numbers that they are written as.
+
+    Of the float 0.3 that is 3/10, a multiple of 0.1: `jsonschema` divides floats, and takes the remainder of anything else.
+    """
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def __rmod__(self, number: float) -> Fraction:
+        return _as_written(number) % _as_written(self._value)
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+
+def _as_written(number: Any) -> Fraction:
+    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
 def _format_checker(jsonschema: Any) -> Any:

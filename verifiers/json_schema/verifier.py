@@ -13,7 +13,7 @@ from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
 from verifiers.completion.cut import cut
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency, unknown_name
-from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same
+from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same, without_byte_order_mark
 from verifiers.types import Outcome, Problem, Verdict
 
 _WALL_FACTOR = 10
@@ -22,20 +22,23 @@ _START_S = 10.0
 
 
 class JSONSchemaVerifier:
-    """A completion is correct when its JSON fits the schema, and is the expected value where one is given.
+    r"""A completion is correct when its JSON fits the schema, and is the expected value where one is given.
 
     The reference is a JSON Schema (drafts 3 to 2020-12, as `$schema` says; 2020-12 where it says nothing), as an object or as
     JSON text; or an object with the keys `schema` and, optionally, `expected`, and no others. What is neither is an error: one
     of these keys beside others, or unknown keywords alone, as misspelt ones are, which any JSON would fit.
 
     The JSON is all of the response if it begins as an object or an array, else its last fenced block that is labelled as JSON,
-    or begins as JSON without a label, else all of it if that is JSON; without any of these the verdict is `NO_ANSWER`. JSON is
-    read strictly: a repeated key, `NaN`, a number past the range of floats, more than 100 levels and more than 1,000,000
-    characters are `INCORRECT`, with the reason in `detail`.
+    or begins as JSON without a label, else all of it if that is JSON; without any of these the verdict is `NO_ANSWER`. A
+    byte-order mark in front is passed over, as it is in front of a schema's text. Otherwise JSON is read strictly: a repeated
+    key, `NaN`, a number past the range of floats, more than 100 levels and more than 1,000,000 characters are `INCORRECT`, with
+    the reason in `detail`.
 
     `format` is checked for `date`, `time`, `date-time`, `duration`, `email`, `hostname`, `ipv4`, `ipv6`, `uri`,
-    `uri-reference`, `json-pointer` and `uuid`; others are annotations. Patterns are read as ECMA-262 has them. A `$ref` that
-    leads outside the schema is an error: nothing is ever fetched.
+    `uri-reference`, `json-pointer` and `uuid`; others are annotations. `multipleOf` is that of decimal numbers: 0.3 is a
+    multiple of 0.1. Patterns are read as ECMA-262 has them with its flag `u`. Of Unicode's properties the general categories,
+    such as `\p{L}`, and `Any`, `ASCII` and `Assigned` are known; any other is an error. So is a `$ref` that leads outside the
+    schema: nothing is ever fetched.
 
     Validation runs in a process of its own with limits: what takes longer, as a pattern may on a text made for it, is
     `TIMEOUT`.
@@ -67,7 +70,7 @@ class JSONSchemaVerifier:
             UnreadableReferenceError: If the reference is no schema that a value can be judged by.
         """
         schema, *expected = _schema_of(problem)
-        text = json_text(cut(completion).text)
+        text = json_text(without_byte_order_mark(cut(completion).text))
         value: object = None
         unreadable = None
         if text is not None:

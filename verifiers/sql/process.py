@@ -27,19 +27,19 @@ class PastLimitError(Exception):
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer a database, a gold query, a query or None, and limits: with what the query gave beside the gold."""
+    """Answer a database, a gold query, a query or None, how to compare, and limits: with what the query gave."""
     replies.write(b"ready\n")
     replies.flush()
     for line in requests:
-        database, gold, query, ordered, most_rows, seconds = json.loads(line)
+        database, gold, query, comparison, most_rows, seconds = json.loads(line)
         limit_processor_time(seconds)
-        reply = _answer(json.dumps(database), gold, query, ordered, most_rows)
+        reply = _answer(json.dumps(database), gold, query, comparison, most_rows)
         limit_processor_time(0)
         replies.write(json.dumps(reply).encode() + b"\n")
         replies.flush()
 
 
-def _answer(database: str, gold: str, query: str | None, ordered: bool, most_rows: int) -> dict[str, Any]:
+def _answer(database: str, gold: str, query: str | None, comparison: dict[str, Any], most_rows: int) -> dict[str, Any]:
     try:
         expected = _gold_rows(database, gold, most_rows)
     except (sqlite3.Error, sqlite3.Warning, PastLimitError, MemoryError, OSError, ValueError) as error:
@@ -52,7 +52,7 @@ def _answer(database: str, gold: str, query: str | None, ordered: bool, most_row
         return {"past_limit": str(error) or "memory"}
     except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
         return {"error": f"{type(error).__name__}: {error}"[:300]}
-    return {"same": same_rows(expected, found, ordered=ordered), "rows": len(found), "expected_rows": len(expected)}
+    return {"same": same_rows(expected, found, **comparison), "rows": len(found), "expected_rows": len(expected)}
 
 
 @functools.lru_cache(maxsize=16)

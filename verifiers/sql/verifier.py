@@ -11,6 +11,7 @@ from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
 from verifiers.completion.cut import cut
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.sql.reference import SQLReference, read_reference
+from verifiers.sql.rows import REL_TOL
 from verifiers.sql.statements import is_ordered, query_text
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -27,8 +28,9 @@ class SQLVerifier:
     begins so; without either the verdict is `NO_ANSWER`.
 
     Rows are compared as a multiset, or in their order where the gold query has ORDER BY outside of brackets. Columns are
-    compared in their order; their names play no part. Numbers are the same up to 1e-6, an integer is the same as a float of
-    its value, and no number is the same as a text.
+    compared in their order; their names play no part. Two floats are the same up to rounding, as `rel_tol` has it. Everything
+    else is compared exactly: texts, dates among them, and integers, which are the same as a float of exactly their value. No
+    number is the same as a text.
 
     Queries run in a process of their own, on connections that can only read: one statement, no PRAGMA, no ATTACH, no
     extensions, and no random numbers, each of which is `INCORRECT`, as any error of the query is. What gives too many rows,
@@ -43,16 +45,26 @@ class SQLVerifier:
         timeout_s: Processor time, in seconds, that a query may take on one database, which counts the gold query in.
         most_rows: Number of rows that a query may give.
         memory_mib: Limit on the address space of the process.
+        rel_tol: Relative difference up to which two floats are the same, at least 0 and less than 1. The default allows for
+            rounding, as in `0.1 + 0.2`; 0 asks for equality. A wider one accepts rounded results, and wrong ones near them.
 
     Raises:
         InvalidArgumentError: If an argument is out of range.
     """
 
     def __init__(
-        self, *, changed_copies: int = 0, timeout_s: float = 5.0, most_rows: int = 100_000, memory_mib: int = 1024
+        self,
+        *,
+        changed_copies: int = 0,
+        timeout_s: float = 5.0,
+        most_rows: int = 100_000,
+        memory_mib: int = 1024,
+        rel_tol: float = REL_TOL,
     ) -> None:
         if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
             raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
+        if not (is_number(rel_tol) and 0 <= rel_tol < 1):
+            raise InvalidArgumentError(f"rel_tol must be a number of at least 0 and less than 1, got {rel_tol!r}")
         for name, value, least in (
             ("changed_copies", changed_copies, 0),
             ("most_rows", most_rows, 1),
@@ -61,7 +73,8 @@ class SQLVerifier:
             if not (is_whole_number(value) and value >= least):
                 raise InvalidArgumentError(f"{name} must be a whole number of at least {least}, got {value!r}")
         self._arguments: dict[str, Any] = {
-            "changed_copies": changed_copies, "timeout_s": timeout_s, "most_rows": most_rows, "memory_mib": memory_mib
+            "changed_copies": changed_copies, "timeout_s": timeout_s, "most_rows": most_rows, "memory_mib": memory_mib,
+            "rel_tol": rel_tol,
         }  # fmt: skip
         self._worker = Worker("verifiers.sql.process", memory_mib=memory_mib)
 
@@ -122,7 +135,8 @@ class SQLVerifier:
 
     def _ask(self, database: list[object], gold: str, query: str | None, *, ordered: bool) -> dict[str, Any]:
         seconds = self._arguments["timeout_s"]
-        request = [database, gold, query, ordered, self._arguments["most_rows"], seconds]
+        comparison = {"ordered": ordered, "rel_tol": self._arguments["rel_tol"]}
+        request = [database, gold, query, comparison, self._arguments["most_rows"], seconds]
         return cast("dict[str, Any]", self._worker.ask(request, deadline_s=_WALL_FACTOR * seconds + _START_S))
 
     def close(self) -> None:

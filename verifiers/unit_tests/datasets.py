@@ -16,12 +16,12 @@ import base64
 import binascii
 import dataclasses
 import io
-import json
 import pickle
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, cast
 
+from verifiers import _integers
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.unit_tests.tests import (
     AssertTests,
@@ -43,11 +43,11 @@ _RECURSION = 50_000
 # Later imports override equal names; those of the builtins and of the modules themselves come last.
 IMPORTS = (
     "".join(f"from {name} import *\n" for name in [*_MODULES.split(), "builtins"])
-    + f"import time, {', '.join(_MODULES.split())}\nsys.setrecursionlimit({_RECURSION})\n"
+    + f"import time, {', '.join(_MODULES.split())}\nsys.setrecursionlimit({_RECURSION})\nsys.set_int_max_str_digits(0)\n"
 )
 """Imports that run before programs, as on the sites that these problems come from, where a solution may use `List`, `Counter`
-or `inf` directly and recurse deeply. They cover what the harnesses of APPS and LiveCodeBench import from the standard
-library (`testing_util.py` of both)."""
+or `inf` directly, recurse deeply, and read and print integers of any length. They cover what the harnesses of APPS and
+LiveCodeBench import from the standard library (`testing_util.py` of both)."""
 _MAX_TESTS_BYTES = 1 << 30
 _Case = TypeVar("_Case")
 _Made = TypeVar("_Made")
@@ -272,7 +272,7 @@ def _text(content: object) -> str:
         raise InvalidArgumentError(
             f"without a function's name (fn_name) inputs and outputs are text or lists of lines, got {_shown(content)}"
         )
-    return "\n".join(map(str, lines))
+    return "\n".join(_integers.to_digits(line) if isinstance(line, int) else str(line) for line in lines)
 
 
 def _tests_of(row: Mapping[str, Any], column: str) -> list[Any]:
@@ -313,11 +313,11 @@ class _TextUnpickler(pickle.Unpickler):
 
 def _json(text: str | bytes, what: str) -> Any:
     try:
-        return json.loads(text)
+        return _integers.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidArgumentError(f"{what} is not JSON: {error}; got {_shown(text)}") from error
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = _integers.shown(value)
     return text if len(text) <= 100 else text[:100] + "..."

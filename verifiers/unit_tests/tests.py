@@ -72,7 +72,10 @@ class CallCase(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class CallTests(_Checked):
-    """Calls of one function, compared with `==`; arguments and expected values are plain data."""
+    """Calls of one function, compared with `==`; arguments and expected values are plain data.
+
+    An expected NaN equals NaN, also inside lists, tuples and dicts.
+    """
 
     entry_point: str
     """The function under test; if there is none of that name, a method of class `Solution`, of which each case makes an

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from verifiers import _integers
 from verifiers.errors import InvalidArgumentError
 from verifiers.unit_tests.extraction.extraction import ExtractedProgram, announced, continues
 from verifiers.unit_tests.host.pool import Pool, WorkerDiedError
@@ -193,7 +194,7 @@ def _plain(value: object, *, packages: Collection[str]) -> Wire:
         return encoder.encode(value)
     except NotPlainError as error:
         raise InvalidArgumentError(
-            f"a CallCase holds plain data (numbers, text, lists, dicts, dates, ...), got {value!r}: {error}"
+            f"a CallCase holds plain data (numbers, text, lists, dicts, dates, ...), got {_integers.shown(value)}: {error}"
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from fractions import Fraction
 
 COMPARISONS = ("tokens", "lines")
 
@@ -12,11 +13,13 @@ _NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,
 
 _INTEGER = re.compile(r"[+-]?\d{1,400}")
 
+_WORD = re.compile(r"[+-]?(inf|nan)", re.IGNORECASE)
+
 
 def matches(output: str, expected: str, comparison: str, tolerance: float | None) -> bool:
     """Whether an output is correct: equal by tokens or by lines, with numbers within a tolerance if one is given.
 
-    Two integers must be equal: the tolerance is for rounding.
+    Two integers must be equal: the tolerance is for rounding. Infinity equals itself alone, and NaN equals NaN.
     """
     split = _SPLITTERS[comparison]
     actual, wanted = split(output), split(expected)
@@ -50,4 +53,15 @@ def _close(actual: str, wanted: str, tolerance: float) -> bool:
         return False
     if _INTEGER.fullmatch(actual) and _INTEGER.fullmatch(wanted):
         return int(actual) == int(wanted)
-    return math.isclose(float(actual), float(wanted), rel_tol=tolerance, abs_tol=tolerance)
+    one, other = float(actual), float(wanted)
+    if math.isfinite(one) and math.isfinite(other):
+        return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+    if _WORD.fullmatch(actual) or _WORD.fullmatch(wanted):
+        both = bool(_WORD.fullmatch(actual) and _WORD.fullmatch(wanted))
+        return both and (one == other or (math.isnan(one) and math.isnan(other)))
+    # To floats, numbers past their range would all be the same infinity.
+    return _close_exactly(Fraction(actual), Fraction(wanted), Fraction(tolerance))
+
+
+def _close_exactly(one: Fraction, other: Fraction, tolerance: Fraction) -> bool:
+    return abs(one - other) <= tolerance * max(Fraction(1), abs(one), abs(other))

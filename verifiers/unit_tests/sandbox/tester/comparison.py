@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import datetime
 import decimal
+import fractions
 import numbers
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
@@ -117,16 +118,59 @@ class Equality:
 
     def _plainly_equal(self, result: object, expected: object) -> bool:
         if self._tolerance is None:
-            return bool(result == expected)
-        return bool(result == _CloseFloats(expected, rel=self._tolerance, abs=self._tolerance))
+            return bool(result == expected) or (_holds_nan(expected) and _same_with_nan(result, expected))
+        return bool(result == _CloseFloats(expected, rel=self._tolerance, abs=self._tolerance, nan_ok=True))
 
 
 class _CloseFloats(approx):
     """Closeness of floats; two integers are equal or not."""
 
     def _close_number(self, actual: Any, expected: Any) -> bool:
-        both_whole = isinstance(actual, int) and isinstance(expected, int)
-        return bool(actual == expected) if both_whole else super()._close_number(actual, expected)
+        if isinstance(actual, int) and isinstance(expected, int):
+            return bool(actual == expected)
+        try:
+            return super()._close_number(actual, expected)
+        except OverflowError:  # one is an integer that no float holds
+            return self._close_exactly(actual, expected)
+
+    def _close_exactly(self, actual: Any, expected: Any) -> bool:
+        try:
+            one, other, rel, absolute = map(fractions.Fraction, (actual, expected, *self._tolerances))
+        except (TypeError, ValueError, OverflowError):  # the other is complex, infinite or NaN
+            return False
+        return abs(one - other) <= max(rel * abs(other), absolute)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float | complex | decimal.Decimal) and value != value
+
+
+def _holds_nan(value: object) -> bool:
+    """Whether plain data is or contains NaN."""
+    pending, seen = [value], set()
+    while pending:
+        item: Any = packages.plain(pending.pop())
+        if _is_nan(item):
+            return True
+        if type(item) in (list, tuple, dict) and id(item) not in seen:
+            seen.add(id(item))
+            pending += item.values() if type(item) is dict else item
+    return False
+
+
+def _same_with_nan(result: Any, expected: Any) -> bool:
+    """Whether values are equal where NaN equals NaN; only a list, tuple or dict itself is looked into."""
+    result, expected = packages.plain(result), packages.plain(expected)
+    cls = type(expected)
+    if cls is not type(result):
+        return bool(result == expected)
+    if cls is complex:
+        return _same_with_nan([result.real, result.imag], [expected.real, expected.imag])
+    if cls in (list, tuple):
+        return len(result) == len(expected) and all(map(_same_with_nan, result, expected))
+    if cls is dict:
+        return result.keys() == expected.keys() and all(_same_with_nan(result[key], expected[key]) for key in expected)
+    return bool(result == expected) or (_is_nan(result) and _is_nan(expected))
 
 
 def _with_lists(value: object) -> object:
