@@ -55,12 +55,17 @@ CASES: list[tuple[str, dict[str, object], list[str], list[str]]] = [
         ["Das Wetter war schön und wir gingen am Fluss."],
         [ENGLISH, "7"],
     ),
-    ("change_case:english_capital", {}, [ENGLISH.upper()], [ENGLISH, "DAS WETTER WAR SCHÖN UND WIR GINGEN SPÄT", "1"]),
+    (
+        "change_case:english_capital",
+        {},
+        [ENGLISH.upper(), "YES", "1. PIXEL PRODIGY\n2. CODE CONSTRUCT"],
+        [ENGLISH, "DAS WETTER WAR SCHÖN UND WIR GINGEN SPÄT", "МЕНЯ ЗОВУТ СЭМ", "1"],
+    ),
     (
         "change_case:english_lowercase",
         {},
-        [ENGLISH],
-        [ENGLISH.title(), "das wetter war schön und wir gingen spät", "1"],
+        [ENGLISH, "my name is sam", "etchings"],
+        [ENGLISH.title(), "das wetter war schön und wir gingen spät", "меня зовут сэм", "1"],
     ),
     (
         "change_case:capital_word_frequency",
@@ -99,13 +104,13 @@ CASES: list[tuple[str, dict[str, object], list[str], list[str]]] = [
     (
         "detectable_content:postscript",
         {"postscript_marker": "P.S."},
-        ["Hi.\nP.S. Bye", "a\n**p. s.** b"],
-        ["help.s. b", "P.S."],
+        ["Hi.\nP.S. Bye", "a\n**p. s.** b", "Hi.\nP.S.\n\nBye"],
+        ["help.s. b", "P.S.", "Hi.\nP.S.\n---\n"],
     ),
     (
         "detectable_content:postscript",
         {"postscript_marker": "P.P.S"},
-        ["a\nP.P.S. more"],
+        ["a\nP.P.S. more", "a\nP.P.S.\nmore"],
         ["a\nP.S. more", "a P.P.S more"],
     ),
     (

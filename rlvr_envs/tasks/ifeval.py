@@ -61,7 +61,8 @@ class IFEvalEnv(TaskEnv):
 
     ## Reward
     1 when the response follows all instructions, strictly, else 0. With `verifier=("ifeval", {"mode": "loose"})` it is the
-    paper's loose accuracy, with `{"partial_credit": True}` the share of instructions.
+    paper's loose accuracy, with `{"partial_credit": True}` the share of instructions, and with
+    `{"preset": "published"}` the instructions are judged as the published checkers judge them.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="test"`,

@@ -17,6 +17,7 @@ ARGUMENTS = {
     "bandits": HELP,  # it draws into the documentation; the regret has tests of its own
     "cartpole": HELP,  # one agent takes a minute
     "env_steps": "--streams 2",
+    "ifeval_checkers": HELP,  # it reads what the published checkers wrote
     "lag": "--rows 8 --tokens 3 --steps 4 --epochs 1 --layers 1 --width 16 --sleep-ms 1 --turns 1",
     "learning_curves": HELP,  # its supervised start alone takes longer; test_learning_curves.py runs its functions
     "math_graders": "--golds 1 --presets olympiadbench",

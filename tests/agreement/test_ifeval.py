@@ -18,12 +18,15 @@ pytest.importorskip("if_verifiable", reason="needs if-verifiable, in the environ
 
 from tests.agreement.tally import assert_documented, table
 from tests.instructions import CASES
+from verifiers.errors import InvalidArgumentError
 from verifiers.ifeval import Instruction
+from verifiers.ifeval.published import as_published
 
 MUTANTS, TEXTS = 40, 150
 WHY = {
     "change_case:capital_word_frequency": "in words with hyphens or apostrophes each part counts",
-    "change_case:english_capital": "langdetect is asked about the text in small letters, since it misreads capitals",
+    "change_case:english_capital": "langdetect has to be sure of another language, and misreads capitals",
+    "change_case:english_lowercase": "langdetect has to be sure of another language",
     "combination:repeat_prompt": "an answer has to follow the request, and white space does not count",
     "combination:two_responses": "seven asterisks are not six",
     "count:conjunctions": "`And` and `and,` are one conjunction",
@@ -150,6 +153,7 @@ def _texts(draw: random.Random) -> Iterator[str]:
 
 
 def _theirs(checker: type, identifier: str, kwargs: dict[str, object], text: str) -> bool:
+    random.seed(0)  # some draw a number in place of 0
     judge = checker(identifier)
     judge.build_description(**kwargs)
     try:
@@ -158,18 +162,26 @@ def _theirs(checker: type, identifier: str, kwargs: dict[str, object], text: str
         return False
 
 
-def test_every_disagreement_is_of_a_kind_that_the_page_explains(checkers: dict[str, type]) -> None:
+@pytest.fixture(scope="module")
+def judged(checkers: dict[str, type]) -> list[tuple[Instruction, str, bool]]:
+    """Texts with an instruction each, and whether the published checkers say that they follow it."""
     draw = random.Random(0)
     shared = list(_texts(draw))
-    counts: dict[str, Counter[tuple[bool, bool]]] = {}
+    found = []
     for identifier, kwargs, good, bad in CASES:
         if identifier == "words:start_verb" or (identifier == "keywords:letter_frequency" and kwargs["letter"] == "#"):
             continue  # the tagger's data is in no package; the published checker counts a random letter
         instruction = Instruction(identifier, kwargs)
         texts = [*shared, *(mutant for text in [*good, *bad] if len(text) < 5000 for mutant in _mutants(text, draw))]
         for text in (text.strip() for text in texts if text.strip()):
-            theirs = _theirs(checkers[identifier], identifier, dict(instruction.kwargs), text)
-            counts.setdefault(identifier, Counter())[theirs, instruction.followed_by(text)] += 1
+            found.append((instruction, text, _theirs(checkers[identifier], identifier, dict(instruction.kwargs), text)))
+    return found
+
+
+def test_every_disagreement_is_of_a_kind_that_the_page_explains(judged: list[tuple[Instruction, str, bool]]) -> None:
+    counts: dict[str, Counter[tuple[bool, bool]]] = {}
+    for instruction, text, theirs in judged:
+        counts.setdefault(instruction.id, Counter())[theirs, instruction.followed_by(text)] += 1
     apart = {name: found for name, found in sorted(counts.items()) if found[True, False] or found[False, True]}
     assert apart.keys() <= WHY.keys(), f"no reason is given for {sorted(apart.keys() - WHY.keys())}"
     total = sum(found.total() for found in counts.values())
@@ -180,3 +192,20 @@ def test_every_disagreement_is_of_a_kind_that_the_page_explains(checkers: dict[s
     )
     rows = [(f"`{name}`", WHY[name], found[True, False], found[False, True]) for name, found in apart.items()]
     assert_documented(table(("instruction", "why", "only they accept", "only we accept"), rows))
+
+
+def test_with_the_preset_every_verdict_on_an_instruction_of_ifeval_is_the_published_one(
+    judged: list[tuple[Instruction, str, bool]],
+) -> None:
+    apart, total, ids = [], 0, set()
+    for instruction, text, theirs in judged:
+        try:
+            follows = as_published(instruction)
+        except InvalidArgumentError:
+            continue  # one of IFBench
+        ids.add(instruction.id)
+        total += 1
+        if follows(text) != theirs:
+            apart.append((instruction, text, theirs))
+    assert not apart, f"{len(apart)} of {total} differ: {apart[:5]}"
+    assert_documented(f'With `preset="published"` all of {total:,} verdicts on the {len(ids)} of IFEval are the same')

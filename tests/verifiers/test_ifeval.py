@@ -35,6 +35,17 @@ def test_who_follows_an_instruction(
     assert [text for text in bad if instruction.followed_by(text)] == []
 
 
+@pytest.mark.parametrize(("identifier", "kwargs", "good", "bad"), CASES, ids=[case[0] for case in CASES])
+def test_crlf_ends_a_line_as_lf_does(
+    identifier: str, kwargs: dict[str, object], good: list[str], bad: list[str]
+) -> None:
+    _skip_without(identifier)
+    windows = {key: value.replace("\n", "\r\n") if isinstance(value, str) else value for key, value in kwargs.items()}
+    for text in (*good, *bad):
+        found = judge(text, [Instruction(identifier, kwargs)]).detail
+        assert judge(text.replace("\n", "\r\n"), [Instruction(identifier, windows)]).detail == found
+
+
 def test_every_instruction_is_covered_here() -> None:
     assert {case[0] for case in CASES} == rules().keys() - {"words:start_verb"}
     assert len(rules()) == 25 + 58

@@ -15,6 +15,8 @@ LANGUAGES = frozenset(
     )
 )
 """The codes that `langdetect` tells apart."""
+_SURE = 0.9
+"""From which probability on the detector's language counts as certain."""
 
 
 def language(value: object) -> str:
@@ -27,6 +29,37 @@ def language(value: object) -> str:
 def is_in(text: str, language: str) -> bool:
     """Whether the language that makes up most of a text is this one; a text without a language is in none.
 
+    Raises:
+        MissingDependencyError: If `langdetect` is not installed.
+    """
+    guess = best_guess(text)
+    return guess is not None and guess[0] == language
+
+
+def may_be_english(text: str) -> bool:
+    """Whether a text is in English, or in the letters of English and in no other language for sure.
+
+    The detector gives a few words any language, and a high probability to it. It is sure of a language other than English when
+    it finds that language in the whole text and in both halves of it.
+
+    Raises:
+        MissingDependencyError: If `langdetect` is not installed.
+    """
+    letters = [sign for sign in text if sign.isalpha()]
+    if 2 * sum(map(str.isascii, letters)) <= len(letters):
+        return False
+    tokens = text.split()
+    half = len(tokens) // 2
+    whole = best_guess(text)
+    if whole is None or whole[0] == "en":
+        return True
+    guesses = [whole, *(best_guess(" ".join(part)) for part in (tokens[:half], tokens[half:]))]
+    return not all(guess is not None and guess[0] == whole[0] and guess[1] >= _SURE for guess in guesses)
+
+
+def best_guess(text: str) -> tuple[str, float] | None:
+    """The most likely language of a text and its probability; None for a text in which there is nothing to go by.
+
     The package draws random numbers. They are seeded here, so that the same text always has the same language.
 
     Raises:
@@ -37,9 +70,10 @@ def is_in(text: str, language: str) -> bool:
     detector.seed = 0
     detector.append(text)
     try:
-        return bool(detector.detect() == language)
+        likely = detector.get_probabilities()
     except undecidable:
-        return False
+        return None
+    return (likely[0].lang, likely[0].prob) if likely else ("", 0.0)
 
 
 @cache

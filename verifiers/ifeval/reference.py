@@ -38,12 +38,12 @@ class Instruction:
         object.__setattr__(self, "kwargs", arguments)
 
     def followed_by(self, response: str) -> bool:
-        """Whether a response follows it; one without a letter or digit follows nothing.
+        """Whether a response follows it; one without a letter or digit follows nothing, and CRLF ends a line as LF does.
 
         Raises:
             MissingDependencyError: If a package that the instruction needs is not installed.
         """
-        return any(map(str.isalnum, response)) and rule(self.id).check(response, **self.kwargs)
+        return any(map(str.isalnum, response)) and rule(self.id).check(response.replace("\r\n", "\n"), **self.kwargs)
 
 
 def read_instructions(reference: object) -> tuple[Instruction, ...]:

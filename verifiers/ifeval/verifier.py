@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from verifiers._settings import check_arguments
 from verifiers.completion.cut import cut
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, unknown_name
-from verifiers.ifeval.reference import Instruction, read_instructions
+from verifiers.ifeval.published import as_published
+from verifiers.ifeval.reference import read_instructions
 from verifiers.types import Outcome, Problem, Verdict
 
 Mode = Literal["strict", "loose"]
+PRESETS = ("published",)
+"""The presets of `IFEvalVerifier`."""
 
 
 class IFEvalVerifier:
@@ -30,35 +34,42 @@ class IFEvalVerifier:
         mode: Which of the two decides the verdict.
         partial_credit: Score the share of instructions that are followed, as a `SCORED` verdict, where that is neither all nor
             none of them.
+        preset: `"published"` to judge as the checkers published with IFEval do, for figures that are compared with others'; an
+            instruction of IFBench is then an error. By default each instruction is judged by its own words.
 
     Raises:
-        UnknownNameError: If there is no such mode.
+        UnknownNameError: If there is no such mode or preset.
     """
 
-    def __init__(self, mode: Mode = "strict", *, partial_credit: bool = False) -> None:
+    def __init__(self, mode: Mode = "strict", *, partial_credit: bool = False, preset: str | None = None) -> None:
         if mode not in get_args(Mode):
             raise unknown_name("mode", mode, get_args(Mode))
         check_arguments(bool, partial_credit=partial_credit)
+        check_arguments(str | None, preset=preset)
+        if preset is not None and preset not in PRESETS:
+            raise unknown_name("preset of the ifeval verifier", preset, PRESETS)
         self._mode = mode
+        self._preset = preset
         self._partial_credit = partial_credit
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is no list of instructions, or one of them is unknown or lacks a
-                parameter.
+            UnreadableReferenceError: If the reference is no list of instructions, or one of them is unknown, lacks a
+                parameter, or is not one of the preset.
             MissingDependencyError: If a package that an instruction needs is not installed.
         """
         try:
             instructions = read_instructions(problem.reference)
+            rules = [as_published(item) if self._preset else item.followed_by for item in instructions]
         except InvalidArgumentError as error:
             raise UnreadableReferenceError(f"problem {problem.id!r}: {error}") from error
         response = cut(completion)
         text = _without_blank_ends(response.text)
         if not text:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing or "an empty response"})
-        reports = [_report(instruction, text) for instruction in instructions]
+        reports = [_report(item.id, rule, text) for item, rule in zip(instructions, rules, strict=True)]
         followed = sum(report[self._mode] is True for report in reports)
         detail = {"followed": followed, "total": len(reports), "instructions": reports}
         if followed == len(reports):
@@ -68,7 +79,8 @@ class IFEvalVerifier:
         return Verdict.of(Outcome.INCORRECT, text, detail=detail)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._mode!r}, partial_credit={self._partial_credit})"
+        preset = f", preset={self._preset!r}" if self._preset else ""
+        return f"{type(self).__name__}({self._mode!r}, partial_credit={self._partial_credit}{preset})"
 
 
 def _without_blank_ends(response: str) -> str:
@@ -78,10 +90,9 @@ def _without_blank_ends(response: str) -> str:
     return text[first + 1 :]
 
 
-def _report(instruction: Instruction, response: str) -> dict[str, object]:
-    strict = instruction.followed_by(response)
-    loose = strict or any(map(instruction.followed_by, _loose_texts(response)))
-    return {"id": instruction.id, "strict": strict, "loose": loose}
+def _report(identifier: str, follows: Callable[[str], bool], response: str) -> dict[str, object]:
+    strict = follows(response)
+    return {"id": identifier, "strict": strict, "loose": strict or any(map(follows, _loose_texts(response)))}
 
 
 def _loose_texts(response: str) -> list[str]:

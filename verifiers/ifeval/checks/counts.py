@@ -113,7 +113,7 @@ def _balanced(response: str) -> bool:
 
 @instruction("ratio:overlap", reference_text=text, percentage=percentage)
 def _overlap(response: str, *, reference_text: str, percentage: float) -> bool:
-    own, wanted = _trigrams(response), _trigrams(reference_text)
+    own, wanted = _trigrams(response), _trigrams(reference_text.replace("\r\n", "\n"))
     return bool(own) and abs(100 * len(own & wanted) / len(own) - percentage) <= 2
 
 

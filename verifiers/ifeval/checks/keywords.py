@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from verifiers.ifeval.catalogue import compare, instruction, relation, text, texts, whole
-from verifiers.ifeval.language import is_in, language
+from verifiers.ifeval.language import is_in, language, may_be_english
 from verifiers.ifeval.text import occurrences, words
 
 _COMMAS = frozenset(",，､、،﹐︐")
@@ -42,12 +42,12 @@ def _in_language(response: str, *, language: str) -> bool:
 
 @instruction("change_case:english_capital")
 def _english_capitals(response: str) -> bool:
-    return response.isupper() and is_in(response.lower(), "en")
+    return response.isupper() and may_be_english(response.lower())
 
 
 @instruction("change_case:english_lowercase")
 def _english_small_letters(response: str) -> bool:
-    return response.islower() and is_in(response, "en")
+    return response.islower() and may_be_english(response)
 
 
 @instruction("change_case:capital_word_frequency", capital_frequency=whole, capital_relation=relation)

@@ -32,7 +32,7 @@ def _postscript(response: str, *, postscript_marker: str) -> bool:
     dotted = r"\.\s?".join(map(re.escape, marker.rstrip(".").split(".")))
     ending = r"\." if marker.endswith(".") else r"\.?"
     after = r"(?!\w)" if marker[-1].isalnum() else ""
-    return re.search(rf"^{_MARKDOWN}{dotted}{ending}{after}.*\w", response, re.IGNORECASE | re.MULTILINE) is not None
+    return re.search(rf"^{_MARKDOWN}{dotted}{ending}{after}\W*\w", response, re.IGNORECASE | re.MULTILINE) is not None
 
 
 @instruction("detectable_format:number_bullet_lists", num_bullets=whole)
