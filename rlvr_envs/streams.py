@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait as wait_for
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from rlvr_envs.dialogue import Dialogue, PlainDialogue
+from rlvr_envs.dialogue import Dialogue, PlainDialogue, encode_parts
 from rlvr_envs.replies import EncodedReply, answer, room_for_reply
 from rlvr_envs.stop_strings import StopStrings
 from rlvr_envs.tokenizers import Tokenizer, decode, token_table, utf8
@@ -52,6 +52,13 @@ DRAW = -1
 _ENCODED_PROMPTS = 4096
 
 
+@runtime_checkable
+class _RendersParts(Protocol):
+    """Turns a problem into the parts of its prompt's text, of which no token holds more than one."""
+
+    def parts(self, problem: Problem) -> Sequence[str]: ...
+
+
 @dataclass(frozen=True)
 class Rules:
     """Everything that decides how an episode goes, apart from its problem.
@@ -63,7 +70,7 @@ class Rules:
 
     tokenizer: Tokenizer
     render_prompt: Callable[[Problem], str]
-    """Turns a problem into the text of its prompt."""
+    """Turns a problem into the text of its prompt; one with a method `parts`, as `PromptRenderer` has, gives it in parts."""
     max_prompt_tokens: int
     max_new_tokens: int
     """The policy's own tokens, over all turns."""
@@ -382,7 +389,9 @@ class TokenStreams:
         """Encode the prompt of any problem, also of one that is not in the data set, as tokens i32[l] of any length."""
         if self.rules.opening is not None:
             return self._dialogue.open(self.rules.opening(problem))
-        return self.rules.tokenizer.encode(self.rules.render_prompt(problem), start=True)
+        render = self.rules.render_prompt
+        parts = render.parts(problem) if isinstance(render, _RendersParts) else [render(problem)]
+        return encode_parts(self.rules.tokenizer, parts, start=True)
 
     def _check_prompt(self, index: int, tokens: NDArray[np.int32]) -> None:
         if not 1 <= len(tokens) <= self.rules.max_prompt_tokens:
