@@ -33,6 +33,7 @@ from rlvr_envs.types import (
 )
 from verifiers import (
     Completion,
+    DataError,
     IllegalTokenError,
     InvalidArgumentError,
     Message,
@@ -376,6 +377,7 @@ class TokenStreams:
 
         Raises:
             PromptTooLongError: If it does not fit.
+            DataError: If it is empty.
         """
         if index not in self._prompts:
             tokens = self.encode_prompt(self.dataset[index])
@@ -386,15 +388,23 @@ class TokenStreams:
         return self._prompts[index]
 
     def encode_prompt(self, problem: Problem) -> NDArray[np.int32]:
-        """Encode the prompt of any problem, also of one that is not in the data set, as tokens i32[l] of any length."""
+        """Encode the prompt of any problem, also of one that is not in the data set, as tokens i32[l] of any length.
+
+        Raises:
+            DataError: If it holds half of a surrogate pair.
+        """
         if self.rules.opening is not None:
             return self._dialogue.open(self.rules.opening(problem))
         render = self.rules.render_prompt
         parts = render.parts(problem) if isinstance(render, _RendersParts) else [render(problem)]
+        for part in parts:
+            utf8(part, f"the prompt of problem {problem.id!r}")
         return encode_parts(self.rules.tokenizer, parts, start=True)
 
     def _check_prompt(self, index: int, tokens: NDArray[np.int32]) -> None:
-        if not 1 <= len(tokens) <= self.rules.max_prompt_tokens:
+        if not len(tokens):
+            raise empty_prompt(self.dataset[index])
+        if len(tokens) > self.rules.max_prompt_tokens:
             raise PromptTooLongError(
                 f"the prompt of problem {self.dataset[index].id!r} has {len(tokens)} tokens; expected 1 to "
                 f"max_prompt_tokens={self.rules.max_prompt_tokens}. Prompts are never cut: raise max_prompt_tokens, "
@@ -865,6 +875,14 @@ class TokenStreams:
         self._stop_state[row] = state.stop_state
         self.live[row] = state.live
         self._update_legal(row)
+
+
+def empty_prompt(problem: Problem) -> DataError:
+    """The error for a problem whose prompt has no tokens."""
+    return DataError(
+        f"the prompt of problem {problem.id!r} is empty: expected at least one token for the policy to continue. Write the "
+        "question, leave the problem out, or use a prompt template with more than {problem}"
+    )
 
 
 def _fresh() -> np.random.Generator:

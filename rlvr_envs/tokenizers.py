@@ -52,8 +52,8 @@ def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
     return b"".join(map(tokenizer.token_bytes, map(int, tokens))).decode("utf-8", errors="replace")
 
 
-def utf8(text: str) -> bytes:
-    r"""The bytes of a text.
+def utf8(text: str, name: str = "the text") -> bytes:
+    r"""The bytes of a text, which errors call `name`.
 
     Raises:
         DataError: If it holds half of a surrogate pair, as JSON's `"\ud800"` does.
@@ -63,7 +63,7 @@ def utf8(text: str) -> bytes:
     except UnicodeEncodeError as error:
         around = text[max(error.start - 20, 0) : error.end + 20]
         raise DataError(
-            f"the text has half of a surrogate pair at {error.start}, which is no character and has no tokens: {around!r}; "
+            f"{name} has half of a surrogate pair at {error.start}, which is no character and has no tokens: {around!r}; "
             "correct it in the data, or leave the problem out"
         ) from error
 

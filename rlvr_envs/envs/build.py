@@ -26,8 +26,8 @@ from rlvr_envs.envs.fitting import check_references
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
 from rlvr_envs.envs.spec import TaskSpec
 from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, get_prompt, render_chat
-from rlvr_envs.streams import Rules, TokenStreams, Verification
-from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
+from rlvr_envs.streams import Rules, TokenStreams, Verification, empty_prompt
+from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.worlds.process_data import check_budget
@@ -346,10 +346,12 @@ class PromptRenderer:
         new part begins. The special tokens of the chat template are within a part, and so are those of a prompt that is text.
 
         Raises:
-            DataError: If a message spells a special token of one character, which can't be told from its text.
+            DataError: If a message spells a special token of one character, which can't be told from its text, or the text
+                holds half of a surrogate pair.
         """
         marks, chats = self.tokenizer.special_tokens, list[tuple[Message, ...]]()
         text = self._rendered(problem, chats)
+        utf8(text, f"the prompt of problem {problem.id!r}")
         said = [message.content for chat in chats for message in chat]
         spelled = [mark for mark in marks if any(mark in content for content in said)]
         if not spelled:
@@ -381,7 +383,11 @@ class PromptRenderer:
         return self.prompt.render(problem, render)
 
     def messages(self, problem: Problem) -> tuple[Message, ...]:
-        """The chat before any template; a prompt that is text is one user message."""
+        """The chat before any template; a prompt that is text is one user message.
+
+        Raises:
+            DataError: If a message holds half of a surrogate pair.
+        """
         chats: list[tuple[Message, ...]] = []
 
         def keep(messages: tuple[Message, ...]) -> str:
@@ -389,7 +395,10 @@ class PromptRenderer:
             return ""
 
         text = self.prompt.render(problem, keep)
-        return chats[0] if chats else (Message("user", text),)
+        messages = chats[0] if chats else (Message("user", text),)
+        for message in messages:
+            utf8(message.content, f"the prompt of problem {problem.id!r}")
+        return messages
 
     def message(self, problem: Problem) -> tuple[Message, ...]:
         """The text that a policy continues, as one message."""
@@ -504,6 +513,8 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     key = (tokenizer.fingerprint, render.prompt.fingerprint)
     if key not in known:
         known[key] = _most_tokens(tokenizer, [render.parts(dataset[index]) for index in range(len(dataset))])
+    if known[key] < 1:
+        raise empty_prompt(dataset[0])
     return known[key]
 
 
