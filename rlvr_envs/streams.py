@@ -55,7 +55,9 @@ _ENCODED_PROMPTS = 4096
 
 @runtime_checkable
 class _RendersParts(Protocol):
-    """Turns a problem into the parts of its prompt's text, of which no token holds more than one."""
+    """Turns a problem into the text of its prompt, or into parts of it, of which no token holds more than one."""
+
+    def __call__(self, problem: Problem, /) -> str: ...
 
     def parts(self, problem: Problem) -> Sequence[str]: ...
 

@@ -194,8 +194,9 @@ class HuggingFaceTokenizer:
         One that the vocabulary has as well is left out: it may also come from ordinary text, for which the vocabulary has it.
         """
         learned = set(self.inner.backend_tokenizer.get_vocab(with_added_tokens=False).values())
-        decoders = {_byte_level_piece: str.encode, _metaspace_piece: _spaced}
-        normalized = self._to_bytes if "ByteLevel" in _kinds(normalizer, "normalizers") else decoders[self._to_bytes]
+        normalized: Callable[[str], bytes] = _spaced if self._to_bytes is _metaspace_piece else str.encode
+        if "ByteLevel" in _kinds(normalizer, "normalizers"):
+            normalized = self._to_bytes
         return {
             index: normalized(self.inner.convert_ids_to_tokens(index)) if token.normalized else token.content.encode()
             for index, token in self.inner.added_tokens_decoder.items()
