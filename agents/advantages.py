@@ -131,7 +131,7 @@ def leave_one_out(
     """A_i = R_i - mean(R of the others in the group): RLOO (Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740).
 
     Equal to n / (n - 1) * `group_centered` with n valid members. The baseline excludes the completion's own score, so the
-    gradient is unbiased at every group size.
+    gradient is unbiased for every n of at least 2; a single valid member gets 0.
     """
     count = _group_sum(valid.double(), groups)
     return group_centered(scores, groups, valid) * (count / (count - 1).clamp(min=1))

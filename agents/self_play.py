@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agents.types import Policy
 from rlvr_envs import ChatPrompt, Prompt, PromptRenderer, Tokenizer, decode, get_prompt
-from rlvr_envs.dialogue import PlainDialogue, get_dialogue
+from rlvr_envs.dialogue import PlainDialogue, encode_literal, encode_parts, get_dialogue
 from verifiers import InvalidArgumentError, Message, Problem
 
 
@@ -103,7 +103,7 @@ class PolicyOpponent:
         end = self._tokenizer.eos_token
         for message in seat.dialogue:
             if message.role == "assistant":
-                parts += [self._tokenizer.encode(message.content), np.array([end], dtype=np.int32)]
+                parts += [encode_literal(self._tokenizer, message.content), np.array([end], dtype=np.int32)]
             else:
                 parts.append(self._dialogue.bridge([message], end))
         return np.concatenate(parts)
@@ -112,7 +112,7 @@ class PolicyOpponent:
         """A prompt as environments encode it: what the first message of a chat says becomes no special token."""
         if isinstance(self._renderer.prompt, ChatPrompt) and not isinstance(self._dialogue, PlainDialogue):
             return self._dialogue.open(self._renderer.messages(problem))
-        return self._tokenizer.encode(self._renderer(problem), start=True)
+        return encode_parts(self._tokenizer, self._renderer.parts(problem), start=True)
 
     def _sample(self, batch: list[_Asked]) -> None:
         prompts = [self.prompt_tokens(asked.seat) for asked in batch]

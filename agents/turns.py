@@ -99,16 +99,31 @@ def turn_group_relative(
     gamma: float = 1.0,
     relative: Relative = group_z_score,
 ) -> Float[Tensor, "b t"]:
-    """Compare what is earned from each turn onwards with that of the group's other episodes from the same turn onwards.
+    """Compare what is earned from each turn onwards with what the group's other episodes earn from the same turn onwards.
 
-    Episodes that have no such turn are not compared. With `relative=leave_one_out` the gradient is unbiased: what other
-    episodes earn does not depend on this one's tokens.
+    Only episodes that have the turn are compared. If no other valid episode of the group has it, the others count with what
+    they earned from their last turn onwards: an advantage of 0 would leave such turns out of the gradient. The only valid
+    episode of a group has nothing to be compared with, and gets 0.
+
+    With `relative=leave_one_out` the mean over a group of sum_t A_t grad log pi(y_t) is an unbiased gradient of the expected
+    sum of rewards, for gamma = 1 and at least two valid episodes in the group: the baseline of a turn depends on the other
+    episodes alone, and whether an episode has the turn depends on its own earlier turns alone. `group_centered` and
+    `group_z_score` are biased, in direction too: with m episodes compared, the former scales a turn's gradient by (m - 1) / m,
+    which differs from turn to turn, and the latter divides by a standard deviation that does as well.
 
     Returns:
         f64[b t]; 0 outside the mask.
     """
-    earned, has_turn = returns_to_go(turn_rewards(rewards, mask), _turn_mask(mask), gamma), _turn_mask(mask)
-    columns = [relative(earned[:, turn], groups, valid & has_turn[:, turn]) for turn in range(earned.shape[1])]
+    has_turn = _turn_mask(mask)
+    earned = returns_to_go(turn_rewards(rewards, mask), has_turn, gamma)
+    last = earned.gather(1, (has_turn.sum(1, keepdim=True) - 1).clamp(min=0))[:, 0]
+    same_group = groups.unique(return_inverse=True)[1]
+    columns = []
+    for turn in range(earned.shape[1]):
+        has = valid & has_turn[:, turn]
+        unshared = same_group.bincount(has)[same_group] == 1  # whether one episode of the group has the turn
+        compared = relative(torch.where(has, earned[:, turn], last), groups, has | (valid & unshared))
+        columns.append(torch.where(has, compared, 0.0))
     return _at_tokens(torch.stack(columns, dim=1), mask)
 
 

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait as wait_for
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from rlvr_envs.dialogue import Dialogue, PlainDialogue
+from rlvr_envs.dialogue import Dialogue, PlainDialogue, encode_parts
 from rlvr_envs.replies import EncodedReply, answer, room_for_reply
 from rlvr_envs.stop_strings import StopStrings
 from rlvr_envs.tokenizers import Tokenizer, decode, token_table, utf8
@@ -33,6 +33,7 @@ from rlvr_envs.types import (
 )
 from verifiers import (
     Completion,
+    DataError,
     IllegalTokenError,
     InvalidArgumentError,
     Message,
@@ -52,6 +53,15 @@ DRAW = -1
 _ENCODED_PROMPTS = 4096
 
 
+@runtime_checkable
+class _RendersParts(Protocol):
+    """Turns a problem into the text of its prompt, or into parts of it, of which no token holds more than one."""
+
+    def __call__(self, problem: Problem, /) -> str: ...
+
+    def parts(self, problem: Problem) -> Sequence[str]: ...
+
+
 @dataclass(frozen=True)
 class Rules:
     """Everything that decides how an episode goes, apart from its problem.
@@ -63,7 +73,7 @@ class Rules:
 
     tokenizer: Tokenizer
     render_prompt: Callable[[Problem], str]
-    """Turns a problem into the text of its prompt."""
+    """Turns a problem into the text of its prompt; one with a method `parts`, as `PromptRenderer` has, gives it in parts."""
     max_prompt_tokens: int
     max_new_tokens: int
     """The policy's own tokens, over all turns."""
@@ -369,6 +379,7 @@ class TokenStreams:
 
         Raises:
             PromptTooLongError: If it does not fit.
+            DataError: If it is empty.
         """
         if index not in self._prompts:
             tokens = self.encode_prompt(self.dataset[index])
@@ -379,13 +390,23 @@ class TokenStreams:
         return self._prompts[index]
 
     def encode_prompt(self, problem: Problem) -> NDArray[np.int32]:
-        """Encode the prompt of any problem, also of one that is not in the data set, as tokens i32[l] of any length."""
+        """Encode the prompt of any problem, also of one that is not in the data set, as tokens i32[l] of any length.
+
+        Raises:
+            DataError: If it holds half of a surrogate pair.
+        """
         if self.rules.opening is not None:
             return self._dialogue.open(self.rules.opening(problem))
-        return self.rules.tokenizer.encode(self.rules.render_prompt(problem), start=True)
+        render = self.rules.render_prompt
+        parts = render.parts(problem) if isinstance(render, _RendersParts) else [render(problem)]
+        for part in parts:
+            utf8(part, f"the prompt of problem {problem.id!r}")
+        return encode_parts(self.rules.tokenizer, parts, start=True)
 
     def _check_prompt(self, index: int, tokens: NDArray[np.int32]) -> None:
-        if not 1 <= len(tokens) <= self.rules.max_prompt_tokens:
+        if not len(tokens):
+            raise empty_prompt(self.dataset[index])
+        if len(tokens) > self.rules.max_prompt_tokens:
             raise PromptTooLongError(
                 f"the prompt of problem {self.dataset[index].id!r} has {len(tokens)} tokens; expected 1 to "
                 f"max_prompt_tokens={self.rules.max_prompt_tokens}. Prompts are never cut: raise max_prompt_tokens, "
@@ -856,6 +877,14 @@ class TokenStreams:
         self._stop_state[row] = state.stop_state
         self.live[row] = state.live
         self._update_legal(row)
+
+
+def empty_prompt(problem: Problem) -> DataError:
+    """The error for a problem whose prompt has no tokens."""
+    return DataError(
+        f"the prompt of problem {problem.id!r} is empty: expected at least one token for the policy to continue. Write the "
+        "question, leave the problem out, or use a prompt template with more than {problem}"
+    )
 
 
 def _fresh() -> np.random.Generator:

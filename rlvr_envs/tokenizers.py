@@ -52,8 +52,8 @@ def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
     return b"".join(map(tokenizer.token_bytes, map(int, tokens))).decode("utf-8", errors="replace")
 
 
-def utf8(text: str) -> bytes:
-    r"""The bytes of a text.
+def utf8(text: str, name: str = "the text") -> bytes:
+    r"""The bytes of a text, which errors call `name`.
 
     Raises:
         DataError: If it holds half of a surrogate pair, as JSON's `"\ud800"` does.
@@ -63,7 +63,7 @@ def utf8(text: str) -> bytes:
     except UnicodeEncodeError as error:
         around = text[max(error.start - 20, 0) : error.end + 20]
         raise DataError(
-            f"the text has half of a surrogate pair at {error.start}, which is no character and has no tokens: {around!r}; "
+            f"{name} has half of a surrogate pair at {error.start}, which is no character and has no tokens: {around!r}; "
             "correct it in the data, or leave the problem out"
         ) from error
 
@@ -160,7 +160,9 @@ class HuggingFaceTokenizer:
         special |= dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
         self.special_tokens: Mapping[str, int] = special
         self._silent = frozenset(special.values())
-        self._to_bytes = _piece_decoder(json.loads(serialised).get("decoder"), str(tokenizer.name_or_path))
+        core = json.loads(serialised)
+        self._to_bytes = _piece_decoder(core.get("decoder"), str(tokenizer.name_or_path))
+        self._added = self._added_bytes(core.get("normalizer"))
         self._prefix = self._start_tokens()
         # Tokenizers in the style of Llama 2 put a space before every text; text that continues another must have none.
         self._adds_space = self._bytes_of(tokenizer.encode("a", add_special_tokens=False)).startswith(b" ")
@@ -179,8 +181,27 @@ class HuggingFaceTokenizer:
 
     def token_bytes(self, token: int) -> bytes:
         """Return the token's bytes, or nothing for special tokens."""
-        piece = None if token in self._silent else self.inner.convert_ids_to_tokens(token)
+        if token in self._silent:
+            return b""
+        if token in self._added:
+            return self._added[token]
+        piece = self.inner.convert_ids_to_tokens(token)
         return b"" if piece is None else self._to_bytes(piece)
+
+    def _added_bytes(self, normalizer: Any) -> dict[int, bytes]:
+        """The bytes of added tokens: the text that they were added as, not one in which characters stand for bytes.
+
+        One that the vocabulary has as well is left out: it may also come from ordinary text, for which the vocabulary has it.
+        """
+        learned = set(self.inner.backend_tokenizer.get_vocab(with_added_tokens=False).values())
+        normalized: Callable[[str], bytes] = _spaced if self._to_bytes is _metaspace_piece else str.encode
+        if "ByteLevel" in _kinds(normalizer, "normalizers"):
+            normalized = self._to_bytes
+        return {
+            index: normalized(self.inner.convert_ids_to_tokens(index)) if token.normalized else token.content.encode()
+            for index, token in self.inner.added_tokens_decoder.items()
+            if index not in learned
+        }
 
     def _encode(self, text: str) -> list[int]:
         return list(self.inner.encode(text, add_special_tokens=False))
@@ -214,19 +235,27 @@ def _byte_alphabet() -> dict[str, int]:
 def _byte_level_piece(piece: str) -> bytes:
     alphabet = _byte_alphabet()
     if any(character not in alphabet for character in piece):
-        return piece.encode()  # a token that was added as plain text
+        return piece.encode()  # not in the alphabet, so the vocabulary has it as plain text
     return bytes(alphabet[character] for character in piece)
 
 
 def _metaspace_piece(piece: str) -> bytes:
     if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
         return bytes((int(piece[3:5], 16),))
+    return _spaced(piece)
+
+
+def _spaced(piece: str) -> bytes:
     return piece.replace("\u2581", " ").encode()
 
 
+def _kinds(step: Any, steps: str) -> set[str]:
+    """The types of a step of a serialised tokenizer, or of the steps that a sequence has under that name."""
+    return {str(part["type"]) for part in step.get(steps, [step])} if step else set()
+
+
 def _piece_decoder(decoder: Any, name: str) -> Callable[[str], bytes]:
-    steps = decoder.get("decoders", [decoder]) if decoder else []
-    kinds = {step["type"] for step in steps}
+    kinds = _kinds(decoder, "decoders")
     if "ByteLevel" in kinds:
         return _byte_level_piece
     if kinds & {"Metaspace", "ByteFallback"}:

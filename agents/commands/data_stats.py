@@ -18,6 +18,7 @@ from agents.console.progress import progress
 from agents.results.clusters import distinct_note
 from agents.results.dataset_statistics import QUANTILES, DatasetStatistics
 from rlvr_envs import Dataset, PromptRenderer, TaskSpec, environment_class, get_prompt, get_tokenizer
+from rlvr_envs.dialogue import encode_parts
 from verifiers import MissingDataError, Problem, unknown_name
 
 _CHUNK = 256
@@ -90,7 +91,7 @@ def _measure(task: TaskSpec, tokenizer: str | None) -> tuple[Callable[[Problem],
         return lambda problem: len(prompt.render(problem)), "characters"
     made = get_tokenizer(tokenizer)
     render = PromptRenderer(prompt, made)
-    return lambda problem: len(made.encode(render(problem), start=True)), "tokens"
+    return lambda problem: len(encode_parts(made, render.parts(problem), start=True)), "tokens"
 
 
 def _print_report(console: Console, title: str, report: Mapping[str, Any]) -> None:

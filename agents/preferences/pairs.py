@@ -112,15 +112,16 @@ def _ended(column: str, row: Row) -> bool:
 
 
 def _prompt(value: Any, row: Row) -> Prompt:
-    if isinstance(value, str):
-        return value
-    if not _are_messages(value):
+    if not isinstance(value, str) and not _are_messages(value):
         raise row.wrong_type("text, or messages with role and content", value, "prompt")
-    return messages_of(value)
+    prompt = value if isinstance(value, str) else messages_of(value)
+    row.check_prompt(prompt, "prompt")
+    return prompt
 
 
 def _completion(column: str, row: Row) -> str:
     value: Any = row.value(column)
+    row.check_characters(value, column)
     if isinstance(value, str):
         return value
     if _are_messages(value) and len(value) == 1 and value[0]["role"] == "assistant":

@@ -13,9 +13,10 @@ def read_choices(row: Row, column: str) -> tuple[str, ...]:
     """Read a column's list of choices.
 
     Raises:
-        DataError: If it holds anything but a list of 2 to 26 texts.
+        DataError: If it holds anything but a list of 2 to 26 texts, or half of a surrogate pair.
     """
     choices = row.texts(column)
+    row.check_characters(choices, column)
     if not 2 <= len(choices) <= len(ascii_uppercase):
         raise row.error(f"column {column!r} should hold 2 to 26 choices, got {list(choices)}")
     return choices

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from verifiers import DataError, _integers
+from verifiers import DataError, Message, _integers
 
 
 class Stored(Protocol):
@@ -71,11 +71,12 @@ class Row:
         """The string in the first of these columns that the row has.
 
         Raises:
-            DataError: If there is no such column, or it holds something else.
+            DataError: If there is no such column, or it holds something else, or half of a surrogate pair.
         """
         value = self.value(*columns)
         if not isinstance(value, str):
             raise self.wrong_type("a string", value, *columns)
+        self.check_characters(value, self._present(columns))
         return value
 
     def integer(self, *columns: str) -> int:
@@ -100,6 +101,43 @@ class Row:
             raise self.wrong_type("a list of strings", value, *columns)
         return tuple(value)
 
+    def check_characters(self, value: object, column: str) -> None:
+        r"""Check that a column's text, or all text in its lists and mappings, consists of characters.
+
+        Raises:
+            DataError: If it holds half of a surrogate pair, as JSON's `"\ud800"` does; the message names the location.
+        """
+        if isinstance(value, str):
+            if (half := _half_pair(value)) is not None:
+                raise self.error(
+                    f"column {column!r} holds half of a surrogate pair as its character {half + 1}, in "
+                    f"{value[max(half - 20, 0) : half + 21]!a}, where Unicode text was expected: write the character itself or "
+                    "both halves, or leave the row out"
+                )
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                self.check_characters(item, f"{column}.{key}")
+        elif isinstance(value, list | tuple):
+            for index, item in enumerate(value):
+                self.check_characters(item, f"{column}.{index}")
+
+    def check_prompt(self, prompt: str | Sequence[Message], column: str) -> None:
+        """Check that a prompt says something, and in characters.
+
+        Raises:
+            DataError: If its text, or that of all its messages, is empty, or it holds half of a surrogate pair.
+        """
+        if isinstance(prompt, str):
+            self.check_characters(prompt, column)
+            empty = prompt == ""
+        else:
+            self.check_characters([{"role": said.role, "content": said.content} for said in prompt], column)
+            empty = not any(said.content for said in prompt)
+        if empty:
+            raise self.error(
+                f"column {column!r} holds an empty prompt, where a question was expected: write it, or leave the row out"
+            )
+
     def without(self, *columns: str) -> dict[str, object]:
         """The row's other columns, which become a problem's metadata."""
         return {column: value for column, value in self.values.items() if column not in columns}
@@ -110,8 +148,13 @@ class Row:
 
     def wrong_type(self, expected: str, value: object, *columns: str) -> DataError:
         """Build the error for a column whose value is not of the expected type."""
-        column = next((name for name in columns if name in self.values), columns[0])
-        return self.error(f"column {column!r} should hold {expected}, got {type(value).__name__}: {_excerpt(value)}")
+        return self.error(
+            f"column {self._present(columns)!r} should hold {expected}, got {type(value).__name__}: {_excerpt(value)}"
+        )
+
+    def _present(self, columns: tuple[str, ...]) -> str:
+        """The first of these columns that the row has, by name, or else the first."""
+        return next((name for name in columns if name in self.values), columns[0])
 
     def _nearest(self, columns: tuple[str, ...]) -> str:
         for column in columns:
@@ -119,6 +162,15 @@ class Row:
             if near:
                 return f" Did you mean {near[0]!r}?"
         return ""
+
+
+def _half_pair(text: str) -> int | None:
+    """Where half of a surrogate pair stands in a text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
 
 
 def _content(value: object) -> str:

@@ -117,7 +117,14 @@ class Source:
         for row in rows:
             count += 1
             if self.belongs is None or self.belongs(row, split):
-                problems.append(self.to_problem(row, f"{self.name}/{split}/{row.index}"))
+                problem = self.to_problem(row, f"{self.name}/{split}/{row.index}")
+                if problem.prompt in ("", ()):
+                    empty = ", ".join(repr(column) for column, value in row.values.items() if value == "")
+                    raise row.error(
+                        f"the prompt that the row makes is empty (columns that hold an empty text: {empty or 'none'}), where a "
+                        "question was expected: write it, or leave the row out"
+                    )
+                problems.append(problem)
         if not problems:
             raise DataError(
                 f"{origin}: none of its {count} rows {self.used or f'belongs to split {split!r} of {self.name}'}"

@@ -294,6 +294,7 @@ def _reference(row: Row, column: str, convert: str | None) -> object:
     reference = row.value(column)
     if reference is None:
         raise row.error(f"column {column!r} holds nothing, where a reference should be")
+    row.check_characters(reference, column)
     return reference
 
 
@@ -308,16 +309,18 @@ def _identifier(row: Row, column: str) -> str:
     value = row.value(column)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise row.wrong_type("a string or an integer", value, column)
+    row.check_characters(value, column)
     return str(value)
 
 
 def _prompt(row: Row, column: str) -> str | tuple[Message, ...]:
     value = row.value(column)
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list) or not value or not all(map(_is_message, value)):
-        raise row.wrong_type("a string, or a list of messages {'role': ..., 'content': ...}", value, column)
-    return tuple(Message(message["role"], message["content"]) for message in value)
+    if not isinstance(value, str):
+        if not isinstance(value, list) or not value or not all(map(_is_message, value)):
+            raise row.wrong_type("a string, or a list of messages {'role': ..., 'content': ...}", value, column)
+        value = tuple(Message(message["role"], message["content"]) for message in value)
+    row.check_prompt(value, column)
+    return value
 
 
 def _is_message(value: object) -> bool:

@@ -6,7 +6,7 @@ What the model said stays as it is; what others say is appended as a suffix, and
 from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat, ParsedTurn
 from rlvr_envs.dialogue.choose import DialogueArgument, check_dialogue_name, get_dialogue
 from rlvr_envs.dialogue.dialogue import Dialogue, Fitted, encode_context, fit
-from rlvr_envs.dialogue.literal import encode_literal, spell
+from rlvr_envs.dialogue.literal import encode_literal, encode_parts, spell, split_marks
 from rlvr_envs.dialogue.plain import PlainDialogue
 from rlvr_envs.dialogue.template import TemplateDialogue
 
@@ -22,7 +22,9 @@ __all__ = [
     "check_dialogue_name",
     "encode_context",
     "encode_literal",
+    "encode_parts",
     "fit",
     "get_dialogue",
     "spell",
+    "split_marks",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +29,8 @@ def encode_literal(
     Raises:
         DataError: If the tokenizer makes a special token of it all the same.
     """
-    marks = {*tokenizer.special_tokens, *marks}
-    cuts = {0, len(text)}
-    for mark in marks:
-        at = text.find(mark) if mark else -1
-        while at >= 0:
-            cuts.add(at + 1)
-            at = text.find(mark, at + 1)
-    places = sorted(cuts)
-    if start and len(places) == 1:
-        return tokenizer.encode("", start=True)
-    parts = [tokenizer.encode(text[begin:end], start=start and begin == 0) for begin, end in itertools.pairwise(places)]
-    tokens = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+    parts = split_marks(text, {*tokenizer.special_tokens, *marks})
+    tokens = encode_parts(tokenizer, parts, start=start)
     special = _is_special(tokenizer, tokens)
     if special.sum() > (_is_special(tokenizer, tokenizer.encode("", start=True)).sum() if start else 0):
         raise DataError(
@@ -48,6 +38,30 @@ def encode_literal(
             "spells one: what is inserted into an episode must be ordinary text"
         )
     return tokens
+
+
+def split_marks(text: str, marks: Collection[str]) -> list[str]:
+    """Split a text behind the first character of every mark in it; one part, the text, where there is none."""
+    cuts = {0, len(text)}
+    for mark in marks:
+        at = text.find(mark) if mark else -1
+        while at >= 0:
+            cuts.add(at + 1)
+            at = text.find(mark, at + 1)
+    return [text[begin:end] for begin, end in itertools.pairwise(sorted(cuts))] or [text]
+
+
+def encode_parts(tokenizer: Tokenizer, parts: Sequence[str], *, start: bool = False) -> NDArray[np.int32]:
+    """Encode a text i32[l] given in parts, of which no token is to hold more than one.
+
+    Args:
+        tokenizer: Any tokenizer.
+        parts: At least one.
+        start: Whether it is the beginning of a prompt, before which a tokenizer may put tokens of its own.
+    """
+    if not start and parts == [""]:
+        return np.zeros(0, dtype=np.int32)
+    return np.concatenate([tokenizer.encode(part, start=start and not at) for at, part in enumerate(parts)])
 
 
 def _is_special(tokenizer: Tokenizer, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:

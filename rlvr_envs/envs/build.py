@@ -13,17 +13,26 @@ import numpy as np
 
 import verifiers
 from rlvr_envs.contexts import DropResults, Summarize, SummaryRequest
-from rlvr_envs.dialogue import Dialogue, DialogueArgument, PlainDialogue, check_dialogue_name, get_dialogue
+from rlvr_envs.dialogue import (
+    Dialogue,
+    DialogueArgument,
+    PlainDialogue,
+    check_dialogue_name,
+    encode_parts,
+    get_dialogue,
+    split_marks,
+)
 from rlvr_envs.envs.fitting import check_references
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
 from rlvr_envs.envs.spec import TaskSpec
-from rlvr_envs.prompts import ChatPrompt, Prompt, get_prompt
-from rlvr_envs.streams import Rules, TokenStreams, Verification
-from rlvr_envs.tokenizers import Tokenizer, get_tokenizer
+from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, get_prompt, render_chat
+from rlvr_envs.streams import Rules, TokenStreams, Verification, empty_prompt
+from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.worlds.process_data import check_budget
 from verifiers import (
+    DataError,
     InvalidArgumentError,
     Message,
     Problem,
@@ -315,6 +324,10 @@ def _stops(stop: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
     return (stop,) if isinstance(stop, str | int) else tuple(stop)
 
 
+_CUT = "Zq7cut7qZ"
+"""Stands where a part begins until the chat template is filled in; letters and digits, which no template changes."""
+
+
 @dataclass(frozen=True)
 class PromptRenderer:
     """A prompt in a tokenizer's chat template: the `render_prompt` of environments with an id."""
@@ -326,8 +339,55 @@ class PromptRenderer:
         """Render the text that a policy continues."""
         return self.prompt.render(problem, self.tokenizer.chat_template)
 
+    def parts(self, problem: Problem) -> list[str]:
+        """The same text in parts, which are encoded one by one.
+
+        What the messages of a chat say is text, also where it spells a special token: behind the first character of that a
+        new part begins. The special tokens of the chat template are within a part, and so are those of a prompt that is text.
+
+        Raises:
+            DataError: If a message spells a special token of one character, which can't be told from its text, or the text
+                holds half of a surrogate pair.
+        """
+        marks, chats = self.tokenizer.special_tokens, list[tuple[Message, ...]]()
+        text = self._rendered(problem, chats)
+        utf8(text, f"the prompt of problem {problem.id!r}")
+        said = [message.content for chat in chats for message in chat]
+        spelled = [mark for mark in marks if any(mark in content for content in said)]
+        if not spelled:
+            return [text]
+        if short := [mark for mark in spelled if len(mark) == 1]:
+            raise DataError(
+                f"the prompt of problem {problem.id!r} has {short[0]!r}, which the tokenizer reads as a special token: "
+                "leave the problem out, or use another tokenizer"
+            )
+        cut = _CUT
+        while any(cut in content for content in (text, *said)):
+            cut += _CUT
+        return self._rendered(problem, chats, lambda content: cut.join(split_marks(content, spelled))).split(cut)
+
+    def _rendered(
+        self, problem: Problem, chats: list[tuple[Message, ...]], change: Callable[[str], str] | None = None
+    ) -> str:
+        """Render the text, with what messages say changed, and append the chats that it is made of."""
+        template = self.tokenizer.chat_template
+        if template is None and not isinstance(self.prompt, ChatPrompt | TextPrompt):
+            return self.prompt.render(problem, None)
+
+        def render(messages: tuple[Message, ...]) -> str:
+            chats.append(messages)
+            if change is not None:
+                messages = tuple(dataclasses.replace(message, content=change(message.content)) for message in messages)
+            return render_chat(messages, template)
+
+        return self.prompt.render(problem, render)
+
     def messages(self, problem: Problem) -> tuple[Message, ...]:
-        """The chat before any template; a prompt that is text is one user message."""
+        """The chat before any template; a prompt that is text is one user message.
+
+        Raises:
+            DataError: If a message holds half of a surrogate pair.
+        """
         chats: list[tuple[Message, ...]] = []
 
         def keep(messages: tuple[Message, ...]) -> str:
@@ -335,7 +395,10 @@ class PromptRenderer:
             return ""
 
         text = self.prompt.render(problem, keep)
-        return chats[0] if chats else (Message("user", text),)
+        messages = chats[0] if chats else (Message("user", text),)
+        for message in messages:
+            utf8(message.content, f"the prompt of problem {problem.id!r}")
+        return messages
 
     def message(self, problem: Problem) -> tuple[Message, ...]:
         """The text that a policy continues, as one message."""
@@ -449,7 +512,9 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
     key = (tokenizer.fingerprint, render.prompt.fingerprint)
     if key not in known:
-        known[key] = _most_tokens(tokenizer, [render(dataset[index]) for index in range(len(dataset))])
+        known[key] = _most_tokens(tokenizer, [render.parts(dataset[index]) for index in range(len(dataset))])
+    if known[key] < 1:
+        raise empty_prompt(dataset[0])
     return known[key]
 
 
@@ -477,15 +542,19 @@ def _longest_opening(dataset: Dataset, dialogue: Dialogue, opening: Callable[[Pr
     return max(len(dialogue.open(opening(dataset[index]))) for index in range(len(dataset)))
 
 
-def _most_tokens(tokenizer: Tokenizer, texts: Sequence[str]) -> int:
-    """The largest number of tokens of any of the texts.
+def _most_tokens(tokenizer: Tokenizer, texts: Sequence[list[str]]) -> int:
+    """The largest number of tokens of any of the texts, each given in parts.
 
     Long texts come first, and one of ASCII that has fewer characters than the record has tokens need not be encoded: no
     token is shorter than a byte, and what normalisers make of other characters does not concern it.
     """
     opening = len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
     most = 0
-    for text in sorted(texts, key=len, reverse=True):
-        if not text.isascii() or opening + len(text) > most:
-            most = max(most, len(tokenizer.encode(text, start=True)))
+    for parts in sorted(texts, key=_length, reverse=True):
+        if opening + _length(parts) > most or not all(part.isascii() for part in parts):
+            most = max(most, len(encode_parts(tokenizer, parts, start=True)))
     return most
+
+
+def _length(parts: list[str]) -> int:
+    return sum(map(len, parts))

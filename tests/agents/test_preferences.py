@@ -89,6 +89,13 @@ GOOD = {"prompt": "1=", "chosen": "1", "rejected": "2"}
         ({**GOOD, "chosen": [{"role": "assistant", "content": "1"}] * 2}, "a list with one message of the assistant"),
         ({**GOOD, "rejected": None}, "'rejected' should hold text"),
         ({**GOOD, "chosen_ended": "no"}, "line 2: column 'chosen_ended' should hold true or false, got str"),
+        ({**GOOD, "prompt": ""}, "line 2: column 'prompt' holds an empty prompt"),
+        ({**GOOD, "prompt": "\ud800"}, "line 2: column 'prompt' holds half of a surrogate pair as its character 1"),
+        ({**GOOD, "chosen": "\ud800"}, "line 2: column 'chosen' holds half of a surrogate pair"),
+        (
+            {**GOOD, "rejected": [{"role": "assistant", "content": "\ud800"}]},
+            "line 2: column 'rejected.0.content' holds half of a surrogate pair",
+        ),
         ([], "expected one JSON object on each line"),
     ],
     ids=str,

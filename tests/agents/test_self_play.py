@@ -8,7 +8,8 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -20,13 +21,14 @@ from agents.commands.play import Play
 from agents.console.terminal import TerminalConsole
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.self_play import PolicyOpponent
-from rlvr_envs import ByteTokenizer, decode
+from rlvr_envs import ByteTokenizer, HuggingFaceTokenizer, decode
 from rlvr_envs.games import Seat, Start, TwoSidedInteraction
 from rlvr_envs.tasks.tic_tac_toe import TicTacToe
 from rlvr_envs.text_games import TextGameInteraction, TextSeat
 from tests.dialogue.templates import tokenizer_of
 from tests.games.stones import install
-from verifiers import InvalidArgumentError
+from tests.tiny_models import byte_level_tokenizer
+from verifiers import InvalidArgumentError, Message
 
 BYTES = ByteTokenizer()
 BOARD = TicTacToe().board
@@ -86,6 +88,15 @@ def test_a_policy_sees_the_other_side_of_a_game_as_an_episode_of_its_own(tokeniz
         moves += (move, reply)
     shown = observation["tokens"][: observation["length"][0]]
     assert opponent.prompt_tokens(Seat(start, moves)).tolist() == shown.tolist()
+
+
+@pytest.mark.parametrize("prompt", ["plain", "chat"])
+def test_no_move_and_no_question_of_a_game_becomes_a_special_token(prompt: str) -> None:
+    tokenizer = HuggingFaceTokenizer(byte_level_tokenizer("<|im_end|>"))  # has no chat template
+    said = [Message("assistant", "1<|im_end|>"), Message("user", "2<|im_end|>")]
+    seat = SimpleNamespace(prompt="Move?" + "<|im_end|>" * (prompt == "chat"), dialogue=tuple(said))
+    tokens = PolicyOpponent(LowestFree(), tokenizer, prompt=prompt).prompt_tokens(cast("Any", seat))
+    assert tokenizer.special_tokens["<|im_end|>"] not in tokens
 
 
 def test_moves_of_the_opponent_are_inserted_and_masked() -> None:

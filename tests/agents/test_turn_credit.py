@@ -1,4 +1,4 @@
-"""Advantages by turns: numbers by hand, the limit of one turn, and the exact gradient on a world of two turns."""
+"""Advantages by turns: numbers by hand, the limit of one turn, and the exact gradient on two worlds of several turns."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.advantages import gae, group_z_score, leave_one_out, returns_to_go
-from agents.turns import turn_gae, turn_group_relative, turn_numbers, turn_returns_to_go, turn_rewards
+from agents.advantages import gae, group_centered, group_z_score, leave_one_out, returns_to_go
+from agents.turns import Relative, turn_gae, turn_group_relative, turn_numbers, turn_returns_to_go, turn_rewards
 
 # Prompt, two own tokens, an answer of two, one own token, an answer, two own tokens, padding.
 MASK = torch.tensor([[0, 1, 1, 0, 0, 1, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]]).bool()
@@ -47,6 +47,28 @@ def test_groups_are_compared_turn_by_turn_among_those_that_have_the_turn() -> No
     groups, valid = torch.zeros(4, dtype=torch.long), torch.tensor([True, True, True, False])
     got = turn_group_relative(rewards, mask, groups, valid, relative=leave_one_out)
     assert got.tolist() == [[3 - 1.0, 0, 2.0], [1 - 2.0, 0, -2.0], [1 - 2.0, 0, 0], [0, 0, 0]]
+
+
+def test_a_turn_that_no_other_has_is_compared_with_the_last_turns_of_the_others() -> None:
+    mask = torch.tensor([[1, 0, 1, 0, 1], [1, 0, 1, 0, 0], [1, 0, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 0, 0, 0]]).bool()
+    rewards = torch.tensor([[0.0, 1, 0, 2, 7], [1, 0, 3, 0, 0], [2, 0, 0, 0, 0], [9, 9, 9, 9, 9], [0, 0, 0, 0, 0]])
+    groups, valid = torch.zeros(5, dtype=torch.long), torch.tensor([True, True, True, False, True])
+    got = turn_group_relative(rewards, mask, groups, valid, relative=leave_one_out)
+    first = [10 - 6 / 2, 4 - 12 / 2, 2 - 14 / 2]  # the last episode has no turn at all
+    assert got[0].tolist() == pytest.approx([first[0], 0, 9 - 3, 0, 7 - (3 + 2 + 0) / 3])
+    assert got[1].tolist() == pytest.approx([first[1], 0, 3 - 9, 0, 0])
+    assert got[2:].tolist() == [pytest.approx([first[2], 0, 0, 0, 0]), [0] * 5, [0] * 5]
+    scores = torch.tensor([7.0, 3, 2, 9, 0])
+    for relative in (group_centered, group_z_score):
+        got = turn_group_relative(rewards, mask, groups, valid, relative=relative)
+        assert got[0, 4] == relative(scores, groups, valid)[0]
+
+
+def test_the_only_valid_episode_of_a_group_is_compared_with_nothing() -> None:
+    mask, groups = torch.tensor([[1, 0, 1], [1, 0, 0], [1, 0, 1]]).bool(), torch.tensor([0, 0, 1])
+    rewards = torch.tensor([[1.0, 0, 3], [float("nan"), 0, 0], [2, 0, 5]])
+    got = turn_group_relative(rewards, mask, groups, torch.tensor([True, False, True]), relative=leave_one_out)
+    assert got.eq(0).all()
 
 
 @pytest.mark.parametrize("length", [1, 4])
@@ -143,3 +165,80 @@ def test_the_expected_gradient_is_the_exact_one(advantages: Callable[[Tensor], T
     torch.testing.assert_close(
         expected_gradient(theta, advantages, size), exact_gradient(theta), atol=1e-12, rtol=1e-10
     )
+
+
+# A world of up to three turns of one token: 0 goes on, 1 and 2 end the episode, and any third turn is the last. What a turn
+# earns depends on all tokens so far.
+
+
+def turns_played(tokens: tuple[int, ...]) -> tuple[list[int], list[float], list[bool]]:
+    """Tokens, rewards and mask of an episode, each own token behind one of the environment's."""
+    stream, rewards, mask = [0] * 6, [0.0] * 6, [False] * 6
+    for turn, token in enumerate(tokens):
+        at = 2 * turn + 1
+        stream[at], mask[at] = token, True
+        rewards[at] = (
+            0.5 + 0.7 * token - 0.4 * turn + (1.3 * (token == 2), -0.8 * (token == 1), 0.9 * (token == 1))[turn]
+        )
+    return stream, rewards, mask
+
+
+UNEVEN = [
+    turns_played((*goes_on, last))
+    for turns in (1, 2, 3)
+    for goes_on in ((0,) * (turns - 1),)
+    for last in ((1, 2) if turns < 3 else (0, 1, 2))
+]
+
+
+def uneven_table(go_on: float) -> Tensor:
+    """Logits of a random policy that goes on with about the odds exp(go_on)."""
+    generator = torch.Generator().manual_seed(2)
+    theta = torch.randn(6, 3, generator=generator, dtype=torch.float64)
+    theta[:, 0] += go_on
+    return theta.requires_grad_()
+
+
+def uneven_gradients(go_on: float, size: int, relative: Relative, valid: tuple[bool, ...]) -> tuple[Tensor, Tensor]:
+    """The exact gradient, and the expected mean over the valid episodes of a group of sum of A grad log pi.
+
+    There is one distribution for each turn, since the tokens before it are all 0.
+    """
+    theta = uneven_table(go_on)
+    tokens, masks = (torch.tensor([played[column] for played in UNEVEN]) for column in (0, 2))
+    rewards = torch.tensor([played[1] for played in UNEVEN], dtype=torch.float64)
+    logprobs = theta.log_softmax(1)[torch.arange(6), tokens] * masks
+    chances = logprobs.sum(1).exp()
+    assert float(chances.detach().sum()) == pytest.approx(1)
+    (exact,) = torch.autograd.grad((chances * (rewards * masks).sum(1)).sum(), theta, retain_graph=True)
+    drawn = torch.cartesian_prod(*[torch.arange(len(UNEVEN))] * size)
+    weights = chances.detach()[drawn].prod(1).repeat_interleave(size) / sum(valid)
+    rows, groups = drawn.flatten(), torch.arange(len(drawn)).repeat_interleave(size)
+    counted = torch.tensor(valid).repeat(len(drawn))
+    advantages = turn_group_relative(rewards[rows], masks[rows], groups, counted, relative=relative)
+    (expected,) = torch.autograd.grad((weights[:, None] * logprobs[rows] * advantages).sum(), theta)
+    return exact, expected
+
+
+@pytest.mark.parametrize("go_on", [-1.5, 0.0, 1.5])
+@pytest.mark.parametrize("valid", [(True, True), (True, True, True), (True, False, True)], ids=["2", "3", "2 of 3"])
+def test_leave_one_out_is_exact_where_episodes_differ_in_their_number_of_turns(
+    go_on: float, valid: tuple[bool, ...]
+) -> None:
+    exact, expected = uneven_gradients(go_on, len(valid), leave_one_out, valid)
+    torch.testing.assert_close(expected, exact, atol=1e-12, rtol=1e-10)
+
+
+def test_other_baselines_scale_turns_by_how_many_episodes_have_them() -> None:
+    exact, expected = uneven_gradients(0.0, 2, group_centered, (True, True))
+    torch.testing.assert_close(expected, exact / 2, atol=1e-12, rtol=1e-10)  # two are always compared
+    exact, expected = uneven_gradients(0.0, 3, group_centered, (True, True, True))
+    scales = [float((expected[turn] @ exact[turn]) / (exact[turn] @ exact[turn])) for turn in (1, 3, 5)]
+    assert scales[0] == pytest.approx(2 / 3)  # all have a first turn
+    assert all(1 / 2 < scale < 2 / 3 for scale in scales[1:])
+    exact, expected = uneven_gradients(0.0, 3, group_z_score, (True, True, True))
+    assert 0.9 < float(torch.cosine_similarity(expected.flatten(), exact.flatten(), dim=0)) < 0.99
+
+
+def test_a_group_with_one_valid_episode_adds_nothing_to_the_gradient() -> None:
+    assert uneven_gradients(0.0, 2, leave_one_out, (True, False))[1].eq(0).all()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rlvr_envs.data.rows import Row
-from verifiers import DataError
+from verifiers import DataError, Message
 
 
 def row(**values: object) -> Row:
@@ -70,3 +70,30 @@ def test_long_values_are_cut_in_messages() -> None:
 
 def test_the_rest_of_the_row() -> None:
     assert row(a=1, b=2, c=3).without("a", "z") == {"b": 2, "c": 3}
+
+
+def test_half_of_a_surrogate_pair_is_no_text() -> None:
+    expected = (
+        "data/x/test.jsonl, line 4: column 'question' holds half of a surrogate pair as its character 3, in "
+        r"'2 \ud83d +', where Unicode text was expected: write the character itself or both halves, or leave the row out"
+    )
+    assert message(row(question="2 \ud83d +").text, "problem", "question") == expected
+    assert row(question="2 \U0001f600 +").text("question") == "2 \U0001f600 +"
+    long = message(row(question="a" * 100 + "\udfff" + "b" * 100).text, "question")
+    assert f"character 101, in '{'a' * 20}\\udfff{'b' * 20}'" in long
+
+
+def test_text_within_a_value_is_named_by_its_path() -> None:
+    value = {"tests": [("1", 2), ("1", {"out": "\ud800"})]}
+    assert "column 'answer.tests.1.1.out' holds half of" in message(row().check_characters, value, "answer")  # type: ignore[arg-type]
+    row().check_characters({"tests": [1, None, True, "é"]}, "answer")
+
+
+def test_a_prompt_says_something() -> None:
+    expected = (
+        "data/x/test.jsonl, line 4: column 'question' holds an empty prompt, where a question was expected: write it, or "
+        "leave the row out"
+    )
+    for prompt in ("", (Message("user", ""),)):
+        assert message(row().check_prompt, prompt, "question") == expected  # type: ignore[arg-type]
+    row().check_prompt((Message("system", ""), Message("user", "?")), "question")

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from rlvr_envs.data import ProblemDataset, text
@@ -103,6 +105,70 @@ def test_a_prompt_that_is_neither_text_nor_chat(write_rows: WriteRows, prompt: o
         f"{path}, line 2: column 'question' should hold a string, or a list of messages "
         "{'role': ..., 'content': ...}, got "
     )
+
+
+HALF = "half of a surrogate pair as its character 2"
+EMPTY = "an empty prompt, where a question was expected"
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"question": ""}, f"column 'question' holds {EMPTY}"),
+        ({"question": [{"role": "user", "content": ""}]}, f"column 'question' holds {EMPTY}"),
+        ({"question": "a\ud800"}, f"column 'question' holds {HALF}"),
+        ({"question": [{"role": "user", "content": "a\ud800"}]}, f"column 'question.0.content' holds {HALF}"),
+        ({"answer": "a\ud800"}, f"column 'answer' holds {HALF}"),
+        ({"answer": ["1", "a\ud800"]}, f"column 'answer.1' holds {HALF}"),
+        ({"gold": "a\ud800"}, f"column 'gold' holds {HALF}"),
+        ({"key": "a\ud800"}, f"column 'key' holds {HALF}"),
+    ],
+)
+def test_text_that_no_policy_could_read_names_file_line_and_column(
+    write_rows: WriteRows, row: dict[str, object], complaint: str
+) -> None:
+    good = {"question": "?", "answer": "2", "gold": "2", "key": "1"}
+    path = write_rows("sums.jsonl", good, {**good, "key": "2", **row})
+    columns = {"prompt": "question", "reference": "answer", "gold_completion": "gold", "id": "key"}
+    with pytest.raises(DataError, match=re.escape(f"{path}, line 2: {complaint}")):
+        load(path, columns=columns)
+
+
+def test_choices_are_text_that_a_policy_can_read(write_rows: WriteRows) -> None:
+    path = write_rows("choices.jsonl", {"question": "?", "answer": 0, "choices": ["a", "a\ud800"]})
+    with pytest.raises(DataError, match=re.escape(f"{path}, line 1: column 'choices.1' holds {HALF}")):
+        load(path, convert="choices")
+
+
+@pytest.mark.parametrize("name", ["GSM8K", "MATH"])
+def test_benchmarks_name_the_line_of_a_prompt_that_is_empty_or_no_text(
+    write_rows: WriteRows, tmp_path: Path, name: str
+) -> None:
+    folder, column = {"GSM8K": ("gsm8k", "question"), "MATH": ("math", "problem")}[name]
+    row = {"answer": "#### 2", "solution": r"\boxed{2}", "level": "Level 1", "type": "Algebra", "subject": "Algebra"}
+    for asked, complaint in (
+        ("", f"the prompt that the row makes is empty (columns that hold an empty text: '{column}'), where a question"),
+        ("a\ud800", f"column '{column}' holds {HALF}"),
+    ):
+        path = write_rows(f"{folder}/test.jsonl", {**row, column: "?"}, {**row, column: asked})
+        with pytest.raises(DataError, match=re.escape(f"{path}, line 2: {complaint}")):
+            gymnasium.make(f"rlvr/{name}-v0", split="test", data_dir=tmp_path)
+
+
+def test_a_prompt_without_tokens_is_an_error_that_names_the_problem() -> None:
+    message = "the prompt of problem 'p' is empty: expected at least one token for the policy to continue"
+    with pytest.raises(DataError, match=message):
+        gymnasium.make("rlvr/Text-v0", dataset=[Problem("p", "", "1")])
+    env = gymnasium.make("rlvr/Text-v0", dataset=[Problem("q", "?", "1"), Problem("p", "", "1")])
+    with pytest.raises(DataError, match=message):
+        env.reset(options={"problem": 1})
+    gymnasium.make("rlvr/Text-v0", dataset=[Problem("p", "", "1")], prompt="Say {problem}").reset()
+
+
+@pytest.mark.parametrize("prompt", ["\ud800", (Message("user", "\ud800"),)])
+def test_a_problem_of_one_s_own_that_is_no_text_is_named(prompt: str | tuple[Message, ...]) -> None:
+    with pytest.raises(DataError, match="the prompt of problem 'p' has half of a surrogate pair at"):
+        gymnasium.make("rlvr/Text-v0", dataset=[Problem("p", prompt, "1")])
 
 
 def test_a_folder_has_a_file_for_each_split(tmp_path: Path, write_rows: WriteRows) -> None:

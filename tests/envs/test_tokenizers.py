@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers.trainers import BpeTrainer
 from transformers import PreTrainedTokenizerFast
 
@@ -74,6 +74,40 @@ def test_byte_level_tokens_decode_as_the_tokenizer_does(tokens: list[int]) -> No
     kept = [token for token in tokens if token not in BYTE_LEVEL.inner.all_special_ids]
     expected = BYTE_LEVEL.inner.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     assert decode(BYTE_LEVEL, tokens) == expected
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize("text", ["café", "naïve ½", "日本", "Ġzq", "Āz", "<0xAB", "plain"])
+def test_added_tokens_are_the_text_that_they_were_added_as(text: str, normalized: bool) -> None:
+    for inner in (byte_level(), metaspace()):
+        assert inner.add_tokens([AddedToken(text, normalized=normalized)]) == 1
+        tokenizer, token = HuggingFaceTokenizer(inner), inner.added_tokens_encoder[text]
+        assert token in tokenizer.encode(f"a {text}").tolist()
+        assert decode(tokenizer, tokenizer.encode(f"a {text}").tolist()) == f"a {text}"
+    assert tokenizer.token_bytes(token).decode() == (f" {text}" if normalized else text)  # this one begins with a space
+
+
+def test_added_tokens_are_bytes_where_the_normalizer_makes_bytes_of_them() -> None:
+    inner = byte_level()
+    inner.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    inner.backend_tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.ByteLevel()])
+    inner.add_tokens([AddedToken("café", normalized=True), AddedToken("naïve", normalized=False)])
+    tokenizer = HuggingFaceTokenizer(inner)
+    tokens = tokenizer.encode("+café naïve é").tolist()
+    assert {inner.added_tokens_encoder[text] for text in ("café", "naïve")} < set(tokens)
+    assert decode(tokenizer, tokens) == "+café naïve é"
+
+
+def test_what_the_vocabulary_has_stays_its_bytes_when_it_is_added_too() -> None:
+    inner = byte_level()
+    inner.add_tokens(["é", "Ġ"])  # the bytes E9 and 20
+    tokenizer = HuggingFaceTokenizer(inner)
+    assert tokenizer.token_bytes(inner.convert_tokens_to_ids("é")) == b"\xe9"
+    assert decode(tokenizer, tokenizer.encode("a \u9910").tolist()) == "a \u9910"  # E9 A4 90
+    inner = metaspace()
+    inner.add_tokens([AddedToken("<0x41>", normalized=False), AddedToken("▁th", normalized=False)])
+    tokenizer = HuggingFaceTokenizer(inner)
+    assert [tokenizer.token_bytes(inner.convert_tokens_to_ids(piece)) for piece in ("<0x41>", "▁th")] == [b"A", b" th"]
 
 
 def test_bos_is_put_once_and_only_at_the_start() -> None:

@@ -113,7 +113,9 @@ def test_whole_takes_nothing_but_the_literal(completion):
     assert outcome(completion, 95, whole=True) is Outcome.INCORRECT
 
 
-@pytest.mark.parametrize("completion", ["The answer isn't 95", "Is the answer 95?", "If it is 95, it is odd.", "95 x", "- 95 +"])
+@pytest.mark.parametrize(
+    "completion", ["The answer isn't 95", "Is the answer 95?", "If it is 95, it is odd.", "95 x", "- 95 +"]
+)
 def test_a_number_that_is_denied_asked_supposed_or_cut_off_is_no_answer(completion):
     assert outcome(completion, 95) is Outcome.NO_ANSWER
 
