@@ -28,10 +28,12 @@ import rlvr_envs
 from agents import TABULAR_AGENTS, agent_classes, tabular_classes
 from agents.commands.main import _COMMANDS, _load
 from agents.commands.train import TrainOptions
+from verifiers import verify
+from verifiers.completion import words as completion_words
 from verifiers.unit_tests import DeferredTests
 from verifiers.unit_tests.datasets import IMPORTS
 
-START = r"^<!-- (environment|problems|row|method|module|settings|measured|options): (\S+) -->$"
+START = r"^<!-- (environment|problems|row|method|module|settings|measured|options|words): (\S+) -->$"
 MARKER = re.compile(rf"{START}.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 DOCS = Path(__file__).parents[1]
 BENCHMARKS = DOCS.parent / "benchmarks" / "README.md"
@@ -188,6 +190,23 @@ def measured(name: str, before: str) -> str:
             assert cells is not None, name
             lines.append(f"| {what[0].lower()}{what[1:]}, {label} |{cells[1]}")
     return "\n".join(lines)
+
+
+def words(name: str, before: str) -> str:
+    """The tables of words by which answers are found, each with its example and what the verifiers find in that."""
+    lines = ["| phrases | meaning | example | found |", "|---|---|---|---|"]
+    for table in completion_words.ALL.values():
+        phrases = ", ".join(f"`{phrase}`" for phrase in table.phrases).replace("|", "\\|")
+        example = table.example.replace("\n", "\\n")
+        lines.append(f"| {phrases} | {table.means} | `{example}` | {_found(table.example)} |")
+    return "\n".join(lines)
+
+
+def _found(completion: str) -> str:
+    """What `choice`, for an example with a letter, or `math` finds in a completion."""
+    name, reference = ("choice", "C") if re.search(r"\bC\b", completion) else ("math", "42")
+    verdict = verify(name, completion, reference)
+    return f"`{verdict.answer}`" if verdict.outcome == "correct" else str(verdict.outcome)
 
 
 def fill(text: str) -> str:

@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-import verifiers.errors
 import verifiers.completion.blocks
+import verifiers.errors
 from verifiers.unit_tests.extraction.extraction import continues, extract
 
 F = "def f(x):\n    return x"

@@ -73,7 +73,9 @@ def test_wrong_value_is_reported():
     assert (verdict.outcome, verdict.answer, verdict.detail) == (Outcome.INCORRECT, "2/3+4", {"value": "14/3"})
 
 
-@pytest.mark.parametrize("completion", ["", "\n \n", "no idea", "<answer></answer> 2*3*4", "()", "2*3*4 yes", "I used 3 numbers."])
+@pytest.mark.parametrize(
+    "completion", ["", "\n \n", "no idea", "<answer></answer> 2*3*4", "()", "2*3*4 yes", "I used 3 numbers."]
+)
 def test_no_expression_is_no_answer(completion):
     assert outcome(completion) is Outcome.NO_ANSWER
 
