@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from verifiers import Problem
+from verifiers.audit.markings import WRAPPERS, Wrapper
 from verifiers.countdown import CountdownReference
 
 VERIFIERS = ("math", "numeric", "choice", "countdown")
@@ -131,41 +132,6 @@ QUESTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapper:
-    """A marking that changes nothing."""
-
-    name: str
-    before: str
-    after: str
-    usual: bool = False
-    """Whether any grader of chat completions should know it."""
-    formula: bool = False
-
-    def __call__(self, text: str) -> str:
-        """The text with this marking around it."""
-        return f"{self.before}{text}{self.after}"
-
-    def fits(self, text: str) -> bool:
-        """Whether no sign of the text can be taken for a sign of this marking."""
-        sign_of_text = self.before in ("*", "_", "'") and self.before in text
-        return not sign_of_text and not ("$" in self.before and re.search(r"(?<!\\)\$", text))
-
-
-HTML = ("b", "strong", "i", "em", "u", "p", "span", "mark", "center", "div")
-TEX = ("text", "textbf", "textit", "mathbf", "mathrm", "boldsymbol")
-WRAPPERS = (
-    Wrapper("$", "$", "$", usual=True, formula=True),
-    Wrapper("$$", "$$", "$$", usual=True, formula=True),
-    Wrapper(r"\(", r"\(", r"\)", usual=True, formula=True),
-    Wrapper(r"\[", r"\[", r"\]", usual=True, formula=True),
-    Wrapper("**", "**", "**", usual=True),
-    *(Wrapper(sign, sign, sign) for sign in ("*", "__", "_", "`", '"', "'")),
-    Wrapper("“", "“", "”"),
-    Wrapper("‘", "‘", "’"),
-    *(Wrapper(f"<{tag}>", f"<{tag}>", f"</{tag}>") for tag in HTML),
-    *(Wrapper(f"\\{command}", f"\\{command}{{", "}", usual=command == "text") for command in TEX),
-)
 OUTER = tuple(wrapper for wrapper in WRAPPERS if not wrapper.formula and wrapper.before not in "'‘")
 """Those that can stand around a whole sentence."""
 LINE_MARKS = ("- ", "* ", "# ", "## ", "### ")

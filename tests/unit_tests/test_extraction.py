@@ -15,6 +15,17 @@ import pytest
 import verifiers.completion.blocks
 import verifiers.errors
 from verifiers.unit_tests.extraction.extraction import continues, extract
+from verifiers.unit_tests.tests import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    StdioCase,
+    StdioTests,
+    Tests,
+    needed_names,
+)
 
 F = "def f(x):\n    return x"
 CASES = {
@@ -144,6 +155,8 @@ CASES |= {
     "HTML as written": (f"<code>{F} < 2 & x</code>", f"{F} < 2 & x"),
     "a tag": (f"Here it is.\n<answer>\n{F}\n</answer>", F),
     "an unclosed tag": (f"<answer>\n{F}", F),
+    "MBPP's brackets": (f"[BEGIN]\n{F}\n[DONE]\nSo.", F),
+    "MBPP's brackets, cut off": (f"[BEGIN]\n{F}", F),
     "a label in brackets": (f"[PYTHON]\n{F}\n[/PYTHON]\n[TESTS]\nf(1)\n[/TESTS]", F),
     "a listing": (f"\\begin{{lstlisting}}[language=Python, frame=single]\n{F}\n\\end{{lstlisting}}\n", F),
     "a minted listing": (f"\\begin{{minted}}{{python}}\n{F}\n\\end{{minted}}\n", F),
@@ -238,6 +251,37 @@ def test_policies_pick_out_of_what_follows_a_thought(policy: str, text: str) -> 
     source = extract(f"```python\n4444\n```\nSo.</think>\n{blocks}", policy)
     assert source is not None
     assert source.text == text
+
+
+USED = f"```python\n{F}\n```\nExample:\n```python\nprint(f(1))\n```\n"
+
+
+def test_a_usage_example_is_not_the_program() -> None:
+    found = extract(USED, "defining_block", names=["f"])
+    assert found is not None
+    assert found.text == F
+    last = extract(USED, "last_block", names=["f"])
+    assert last is not None
+    assert last.text == "print(f(1))"
+    better = extract(USED + f"```python\n{F}  # 2\n```", "defining_block", names=["f"])
+    assert better is not None
+    assert better.text == f"{F}  # 2"
+
+
+@pytest.mark.parametrize(
+    ("tests", "names"),
+    [
+        (CheckTests("f", "def check(f): pass"), {"f"}),
+        (CallTests("Solution().f", (CallCase((1,), 2),)), {"Solution"}),
+        (CallTests("f", (CallCase((1,), 2),)), {"f", "Solution"}),
+        (AssertTests(("assert set(f(1)) == {2}", "assert g.h(1)")), {"f"}),
+        (AssertTests(("assert f(1)",), entry_points=("g",)), {"g"}),
+        (FunctionTests("def test(): pass", prefix="def f(x):\n"), {"f"}),
+        (StdioTests((StdioCase("", ""),)), set()),
+    ],
+)
+def test_names_that_tests_need(tests: Tests, names: set[str]) -> None:
+    assert needed_names(tests) == names
 
 
 def test_unlabelled_blocks_count_where_no_labelled_one_can_be_the_main_file() -> None:

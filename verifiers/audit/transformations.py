@@ -12,10 +12,12 @@ from fractions import Fraction
 
 from verifiers.audit.expressions import PI, Expression, Monomial, symbol
 from verifiers.audit.golds import Gold, Kind, Span, end_value
+from verifiers.audit.markings import WRAPPERS
 from verifiers.audit.registry import equal, near, optional
 from verifiers.audit.writing import latex_fraction, terminating_decimal, write
 
 _RATIONALS = (Kind.INTEGER, Kind.DECIMAL, Kind.FRACTION)
+_MARKED = (Kind.INTEGER, Kind.DECIMAL, Kind.FRACTION, Kind.MIXED, Kind.CONSTANT, Kind.CHOICE)
 _REALS = (*_RATIONALS, Kind.MIXED)
 
 
@@ -47,6 +49,13 @@ def _typography(gold: Gold) -> Iterator[str]:
         yield f"\\left{gold.text[:-1]}\\right{gold.text[-1]}"
     if "\\frac" in gold.text:
         yield gold.text.replace("\\frac", "\\dfrac").replace("\\ddfrac", "\\dfrac")
+
+
+@equal(*_MARKED, basis="policy")
+def _marking(gold: Gold) -> Iterator[str]:
+    for wrapper in WRAPPERS:
+        if wrapper.usual and wrapper.fits(gold.text):
+            yield wrapper(gold.text)
 
 
 # Equal numbers

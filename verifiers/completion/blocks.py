@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 _TAG = r"(?:</?[A-Za-z|｜][^<>\n`]{0,64}+>|\[/?[A-Z]{3,12}\])"
 _FENCE = re.compile(rf"^[ \t]*+(?:{_TAG}[ \t]*+)*+(`{{3,}}+|~{{3,}}+)[ \t]*+([^\n`]*+)$")
 _TAGS = re.compile(rf"(?:[ \t]*+{_TAG})*+[ \t]*+")
-_CLOSING_TAGS = re.compile(r"(?:[ \t]*+(?:</[^<>\n]{1,64}+>|\[/[A-Z]{3,12}\]))++[ \t]*+")
+_CLOSING_TAGS = re.compile(r"(?:[ \t]*+(?:</[^<>\n]{1,64}+>|\[(?:/[A-Z]{3,12}|DONE)\]))++[ \t]*+")
 _FENCE_AFTER_TEXT = re.compile(r"^[^`]*+(?<![`'\"])(`{3,}+)[ \t]*+((?:python|py)[\d.]*+)[ \t]*+$", re.IGNORECASE)
 _ITEM = re.compile(r"[ \t]*+(?:[-*+]|\d{1,9}[.)])[ \t]++(?=\S)")
 _QUOTED = re.compile(r"(?: {0,3}>(?!>>(?: |$)) ?)++")
@@ -39,7 +39,7 @@ _PROSE = re.compile(
 
 _MARK = re.compile(
     r"^[ \t]*+(?:<(?P<tag>pre|code|python|program|solution|answer|final_answer)(?P<attributes>\s[^<>\n]{0,200}+)?>"
-    r"|\[(?P<label>PYTHON|CODE|ANSWER|SOLUTION)\]"
+    r"|\[(?P<label>PYTHON|CODE|ANSWER|SOLUTION|BEGIN)\]"
     r"|\\begin\{(?P<environment>lstlisting|minted|[vV]erbatim)\}(?P<options>(?:\[[^\]\n]{0,200}+\]|\{[^}\n]{0,40}+\})*+))",
     re.MULTILINE,
 )
@@ -344,6 +344,8 @@ def _closing(mark: re.Match[str]) -> str:
     """The end mark for an opening mark."""
     if mark["tag"]:
         return f"</{mark['tag']}>"
+    if mark["label"] == "BEGIN":  # as MBPP's prompts have it
+        return "[DONE]"
     return f"[/{mark['label']}]" if mark["label"] else f"\\end{{{mark['environment']}}}"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import math
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from verifiers._settings import check_types
 from verifiers.errors import InvalidArgumentError
+from verifiers.unit_tests.extraction.extraction import announced
 
 
 class _Checked:
@@ -155,6 +158,21 @@ class FunctionTests(_Checked):
                     f"a module of the program can't be called {name!r}: the test file would import another one of that name. "
                     "Choose another name for FunctionTests.module or FunctionTests.modules, also in the test file"
                 )
+
+
+_CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?=\s*\()")
+
+
+def needed_names(tests: Tests) -> frozenset[str]:
+    """The names that tests need of a program: the function under test, or what asserts call; none for standard output."""
+    if isinstance(tests, StdioTests):
+        return frozenset()
+    if isinstance(tests, AssertTests):
+        called = tests.entry_points or {name for text in tests.asserts for name in _CALLED.findall(text)}
+        return frozenset(called) - frozenset(() if tests.entry_points else dir(builtins))
+    entry_point = tests.entry_point or announced(tests.prefix)
+    names = {entry_point.partition(".")[0].partition("(")[0], "Solution" if isinstance(tests, CallTests) else ""}
+    return frozenset(filter(str.isidentifier, names))
 
 
 _TAKEN = sys.stdlib_module_names | {"pytest", "sandbox", "tests"}

@@ -28,6 +28,7 @@ from verifiers.unit_tests.tests import (
     FunctionTests,
     StdioTests,
     Tests,
+    needed_names,
 )
 
 _IDLE_S = 1
@@ -65,7 +66,7 @@ class UnitTestVerifier:
         workers: int | None = None,
         isolation: Literal["auto", "strict", "available", "none"] = "auto",
         partial_credit: bool = False,
-        extraction: str = "last_block",
+        extraction: str = "defining_block",
         packages: str | Sequence[str] = (),
     ) -> None:
         """Make a verifier; nothing is started yet.
@@ -141,7 +142,7 @@ class UnitTestVerifier:
             # One row that can't be read is no reason to judge none of a batch.
             return verifier_error(error)
         main = tests.module.replace(".", "/") if isinstance(tests, FunctionTests) else "solution"
-        program = extract(completion, self._extraction, f"{main}.py")
+        program = extract(completion, self._extraction, f"{main}.py", needed_names(tests))
         if program is None:
             detail = {"failure": "no_program", "isolation": self._isolation()}
             return Verdict.of(Outcome.NO_ANSWER, detail=detail)

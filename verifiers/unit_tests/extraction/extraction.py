@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from verifiers.completion.blocks import Block, code_blocks
 from verifiers.completion.cut import cut
 
-EXTRACTIONS = ("last_block", "first_block", "longest_block", "raw")
-"""`*_block` takes that code block, or the whole answer if there is none; `raw` always takes the whole text."""
+EXTRACTIONS = ("defining_block", "last_block", "first_block", "longest_block", "raw")
+"""`*_block` takes that code block, or the whole answer if there is none; `defining_block` is the last that defines a name which
+tests need, else the last; `raw` always takes the whole text."""
 
 _MAYBE_PYTHON = {"", "pycon"}
 # Completions may be hostile, and are parsed in the caller's process: no pattern may backtrack more than a little.
@@ -46,7 +47,9 @@ def is_path(text: str) -> bool:
     return re.fullmatch(_PATH, text) is not None and not text.startswith("./")
 
 
-def extract(completion: str, policy: str, main: str = "solution.py") -> ExtractedProgram | None:
+def extract(
+    completion: str, policy: str, main: str = "solution.py", names: Collection[str] = ()
+) -> ExtractedProgram | None:
     """Find the program in a completion; None if there is none.
 
     Python blocks that are named (```` ```python utils.py ````, a first line `# utils.py`, or a line `**utils.py**` before the
@@ -60,6 +63,7 @@ def extract(completion: str, policy: str, main: str = "solution.py") -> Extracte
         completion: A model's answer.
         policy: One of `EXTRACTIONS`.
         main: The path of the main file if it is named; it may also be a package of that name.
+        names: Names that the tests need, for `defining_block`.
     """
     if policy == "raw":
         return ExtractedProgram(completion) if completion.strip() else None
@@ -68,7 +72,13 @@ def extract(completion: str, policy: str, main: str = "solution.py") -> Extracte
     blocks = _candidates(code_blocks(answer), usual)
     if not blocks:
         return ExtractedProgram(answer) if answer.strip() else None
-    picked = {"last_block": blocks[-1], "first_block": blocks[0], "longest_block": max(blocks, key=_length)}[policy]
+    defining = [block for block in blocks if names and _defines(block.content, names)] or blocks
+    picked = {
+        "defining_block": defining[-1],
+        "last_block": blocks[-1],
+        "first_block": blocks[0],
+        "longest_block": max(blocks, key=_length),
+    }[policy]
     files = {path: block.content for block in blocks if (path := _path(block))}
     path = _path(picked)
     path = path and next((name for name in usual if name in files), path)
@@ -109,14 +119,20 @@ def continues(program: str, prefix: str, *names: str) -> bool:
     A program is complete if it defines one of the names, or the function or class that the prefix declares. One that begins
     inside a block is not, whatever it defines later.
     """
-    own = "|".join(map(re.escape, filter(None, {*names, announced(prefix)}))) if prefix else ""
+    own = [name for name in {*names, announced(prefix)} if name] if prefix else []
     if not own:
         return False
     lines = (line for line in program.split("\n") if line.strip() and not line.lstrip().startswith("#"))
     if next(lines, "")[:1].isspace():
         return True
-    defines = rf"^(?:(?:async[ \t]+)?def|class)[ \t]+(?:{own})\b|^(?:{own})[ \t]*(?::[^=\n]*)?="
-    return re.search(defines, program, re.MULTILINE) is None
+    return not _defines(program, own)
+
+
+def _defines(program: str, names: Collection[str]) -> bool:
+    """Whether a program defines one of the names at its top level."""
+    own = "|".join(map(re.escape, sorted(names)))
+    pattern = rf"^(?:(?:async[ \t]+)?def|class)[ \t]+(?:{own})\b|^(?:{own})[ \t]*(?::[^=\n]*)?="
+    return re.search(pattern, program, re.MULTILINE) is not None
 
 
 # Cached because programs come in groups that answer the same problem.
