@@ -146,24 +146,22 @@ class _Letters:
     def read(self, content: str, form: Form) -> frozenset[str] | None:
         """The letters that a content settles on; None if it settles on none."""
         plain = View(content, inline=form not in ("whole", "number")).plain
-        at_end = (self._leading, self._loose)
-        readers = {"whole": (self._alone,), "number": at_end}.get(form, (self._at_mark,))
-        mentions = next(filter(None, (read(plain) for read in readers)), [])
+        mentions = {"whole": self._alone, "number": self._at_end}.get(form, self._at_mark)(plain)
         return frozenset(mention.letter for mention in mentions if not mention.denied) or None
 
     def same(self, first: frozenset[str], second: frozenset[str]) -> bool:
         """Whether two answers are the same letters."""
         return first == second
 
-    def _leading(self, completion: str) -> list[_Mention]:
-        """The letters with which lines begin; of several, only a sentence besides them can settle on one."""
+    def _at_end(self, completion: str) -> list[_Mention]:
+        """The letter with which a line begins, or that the last sentence names; lines that list the options name none."""
         lines = completion.splitlines()
         labels = [(line, label) for line in lines if (label := _LABEL.match(line)) and not is_void_statement(line)]
-        mentions = [mention for _, label in labels for mention in self._labelled(label)]
-        if len({mention.letter for mention in mentions}) > 1:
-            labelled = {line for line, _ in labels}
-            return self._loose("\n".join(line for line in lines if line not in labelled)) or mentions
-        return mentions
+        labelled = [(line, mentions) for line, label in labels if (mentions := self._labelled(label))]
+        if len({mentions[0].letter for _, mentions in labelled}) == 1:
+            return [mention for _, mentions in labelled for mention in mentions]
+        options = {line for line, _ in labelled}
+        return self._loose("\n".join(line for line in lines if line not in options))
 
     def _labelled(self, label: re.Match[str]) -> list[_Mention]:
         letter, rest = (label[1] or label[2]).upper(), label[3]

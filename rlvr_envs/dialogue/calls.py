@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from rlvr_envs.types import ToolCall
+from verifiers.completion.cut import without_thoughts
 
 _JSON = json.JSONDecoder()
 _EXAMPLE = '{"name": "add", "arguments": {"a": 1, "b": 2}}'
-_THOUGHT_ENDS = "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class CallFormat:
         """Read the calls of a turn, from its text with special tokens written out."""
         calls: list[ToolCall] = []
         errors: list[str] = []
-        for read in self.find(text.rpartition(_THOUGHT_ENDS)[2]):
+        # The channels of gpt-oss say by themselves what is a call.
+        for read in self.find(text if self.find is _harmony else without_thoughts(text)):
             try:
                 calls.append(read())
             except _UnreadableCallError as error:

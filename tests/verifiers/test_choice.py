@@ -100,8 +100,6 @@ def test_another_letter_is_incorrect_and_reported(completion):
         r"\boxed{B, C}",
         r"\boxed{C or D}",
         "<answer>B and C</answer>",
-        "A. x\nB. y\nC. z",
-        "(A) x\n(B) y\n(C) z\n(D) q",
     ],
 )
 def test_hedging_is_incorrect_whatever_the_reference(completion):
@@ -130,6 +128,8 @@ def test_hedging_is_incorrect_whatever_the_reference(completion):
         "The answer is none of these, certainly not C",
         "I cannot determine if the correct answer is C.",
         r"\boxed{not C}",
+        "A. x\nB. y\nC. z",
+        "(A) x\n(B) y\n(C) z\n(D) q",
         "C? D?",
         "Is the answer A, B or C?",
         "If the answer is C, then A is wrong.",

@@ -13,7 +13,7 @@ from verifiers.completion.marks import (
     EXPLICIT,
     Form,
     Mark,
-    alternative_after,
+    alternatives_after,
     continues_list,
     end_of,
     explicit_marks,
@@ -32,7 +32,7 @@ DEFAULT_FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "wh
 NOTHING = "no answer in the completion"
 """Why there is no answer where nothing marks one."""
 _REFUSAL = re.compile(
-    rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS}|{BOX_COMMANDS})\b|\b(?:i|i'm|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}",
+    rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS}|{BOX_COMMANDS})\b|\b(?:i|i['’]m|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}",
     re.IGNORECASE,
 )
 
@@ -157,8 +157,8 @@ class _Search(Generic[Value]):
             mark, value = later, other
         if is_taken_back(self._text[mark.end :]):
             return Found(None, "an answer that is taken back")
-        offered = alternative_after(self._text, mark)
-        other = None if offered is None else self._kind.read(offered, "second")
+        offered = (self._kind.read(content, "second") for content in alternatives_after(self._text, mark))
+        other = next((one for one in offered if one is not None), None)
         if other is not None and not self._kind.same(value, other):
             return Found(value, mark.form, other)
         return Found(value, mark.form)

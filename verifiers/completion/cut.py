@@ -17,6 +17,7 @@ _END = re.compile(
     r"|<(?:eos|bos|pad|unk|eod|end|end_of_turn|start_of_turn|end_of_utterance|\|turn|turn\|)>)\Z"
 )
 """The shape of a special token at the end of a text: no list of them can be complete."""
+_BEGINNINGS = re.compile(r"(?:\s*+<\|[^<>|\n]{1,60}+\|>)++")
 _LONGEST_END = 64
 _FENCE = r"(?P<fence>(?:^[ \t>]*+|(?<=[>\]]))(?:`{3,}+|~{3,}+))[ \t]*+(?P<info>[^\n`]*+)$"
 _CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
@@ -58,7 +59,15 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
         return Response("", "a thought that is not closed", len(text))
     if start and not text[start:].strip():
         return Response("", "nothing after the thought", len(text))
+    # Some models put a special token in front of their response, too.
+    start += leading.end() if start and (leading := _BEGINNINGS.match(text[start:])) else 0
     return Response(text[start:], start=start)
+
+
+def without_thoughts(text: str) -> str:
+    """A text after its last thought; empty if that is not closed."""
+    start, is_open = _after_thoughts(text, frozenset(THOUGHTS)) if _MARK_START.search(text) else (0, False)
+    return "" if is_open else text[start:]
 
 
 def without_end_tokens(text: str) -> str:
@@ -79,10 +88,10 @@ def without_end_tokens(text: str) -> str:
 @functools.lru_cache(16)
 def _marks(names: frozenset[str]) -> re.Pattern[str]:
     ordered = tuple(sorted(names))
-    openings = "|".join((tags(ordered, opening=True), _CHANNEL, *map(re.escape, OPENINGS)))
+    openings = "|".join((tags(ordered, opening=True), *map(re.escape, OPENINGS)))
     closings = "|".join((tags(ordered, opening=False), _FINAL, *map(re.escape, CLOSINGS)))
     return re.compile(
-        rf"{_FENCE}|(?P<open>(?:^|(?<=\|>))[ \t]*+(?:{openings}))|{_QUOTES_BEFORE}(?P<close>{closings}){_QUOTES_AFTER}",
+        rf"{_FENCE}|(?P<open>^[ \t]*+(?:{openings})|{_CHANNEL})|{_QUOTES_BEFORE}(?P<close>{closings}){_QUOTES_AFTER}",
         re.IGNORECASE | re.MULTILINE,
     )
 

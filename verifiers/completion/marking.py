@@ -24,7 +24,7 @@ _TOKEN = re.compile(
     |(?P<command>\\(?:(?P<box>{BOX_COMMANDS})|{TEXT_COMMANDS})[ \t]*+\{{)
     |(?P<brace>\\?[{{}}])
     |(?P<math>\$\$?|\\[()\[\]])
-    |(?P<emphasis>\*+|_+|`+|["'“”‘’])
+    |(?P<emphasis>\*+|_+|`+|"{{1,2}}|'{{1,2}}|[“”‘’])
     |(?P<html></?(?:b|strong|i|em|u|p|span|mark|center|div|code|br)(?:[ ][^<>\n]{{0,100}}+)?/?>))
     |(?P<gap>\n[ \t]*+(?=\n))""",
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
@@ -135,6 +135,7 @@ class _Reader:
         self._open: list[tuple[str, str, int]] = []
         """What is open: its kind, its sign, and the number of its piece."""
         self._formula = ""
+        self._nested = 0
         self._closers = self._closing_places()
 
     def pieces(self) -> list[_Piece]:
@@ -190,6 +191,8 @@ class _Reader:
         opening = self._pieces[self._open[-1][2]] if self._open[-1][2] >= 0 else None
         if opening is not None and not self._source[opening.end : token.start()].strip():
             return True
+        if self._source[: token.start()].rstrip(" ").endswith(":"):
+            return True
         if self._open[-1][0] not in ("bold", "code", "quote") or len(self._open) < 2:
             return False
         outer = self._open[-2][1]
@@ -227,6 +230,14 @@ class _Reader:
     def _math(self, token: re.Match[str]) -> bool:
         sign = token[0]
         if self._formula:
+            if sign == self._formula and self._nested:
+                self._nested -= 1
+                self._add(token.start(), token.end(), "stray")
+                return True
+            if sign != self._formula and _CLOSER.get(sign) == self._formula:
+                self._nested += 1  # the same delimiters twice
+                self._add(token.start(), token.end(), "stray")
+                return True
             if sign != self._formula or not self._closes(token):
                 return False
             for index in range(len(self._open) - 1, -1, -1):
@@ -280,11 +291,12 @@ class _Reader:
         sign = token[0]
         before = self._source[token.start() - 1 : token.start()] if token.start() else ""
         after = self._source[token.end() : token.end() + 1]
-        if sign in _QUOTES or sign in _QUOTES.values():
+        if sign[0] in _QUOTES or sign in _QUOTES.values():
             return self._quote(token, before, after)
         if sign[0] == "`":
             return self._paired(token, sign, "code") or self._start(token, sign, "code")
-        is_edge_before, is_edge_after = not before or before in _BEFORE_EMPHASIS, not after or after in _AFTER_EMPHASIS
+        is_edge_before = not before or before in _BEFORE_EMPHASIS or self._follows_command(token)
+        is_edge_after = not after or after in _AFTER_EMPHASIS
         if len(sign) > 1 and sign[0] == "*":  # one asterisk may multiply, two only between digits and letters
             is_edge_before = is_edge_after = (
                 is_edge_before or is_edge_after or not (before.isalnum() and after.isalnum())
@@ -298,6 +310,10 @@ class _Reader:
             return True
         return False
 
+    def _follows_command(self, token: re.Match[str]) -> bool:
+        r"""Whether a token stands directly behind a text command, as in `\text{Answer: }*5*`."""
+        return bool(self._pieces) and self._pieces[-1].kind == "TEX" and self._pieces[-1].end == token.start()
+
     def _quote(self, token: re.Match[str], before: str, after: str) -> bool:
         sign = token[0]
         if before and not before.isspace() and (not after or after in _AFTER_EMPHASIS):
@@ -305,8 +321,9 @@ class _Reader:
                 if self._open[index][:2] == ("quote", sign):
                     self._closed(index, token.start(), token.end())
                     return True
-        if sign in _QUOTES and after and not after.isspace() and (not before or before in _BEFORE_EMPHASIS):
-            self._opened(token, "quote", _QUOTES[sign])
+        is_edge = not before or before in _BEFORE_EMPHASIS or sign in "“‘" or self._follows_command(token)
+        if sign[0] in _QUOTES and after and not after.isspace() and is_edge:
+            self._opened(token, "quote", _QUOTES.get(sign, sign))
             return True
         return False
 

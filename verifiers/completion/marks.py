@@ -476,7 +476,9 @@ _CORRECTION = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CONFIRMED = re.compile(words.CONFIRMATIONS.pattern, re.IGNORECASE)
-_ALTERNATIVE = re.compile(rf"[\s.,;!?$*_`)\]}}\\\"']*(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*", re.IGNORECASE)
+_BEHIND = r"(?:</?\w{1,10}+>|[\s.,;!?$*_`)\]}\\\"'”’])*+"
+_ALTERNATIVE = re.compile(rf"{_BEHIND}(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*", re.IGNORECASE)
+_WITHIN = re.compile(r"\s(?:or\s+)?(?:maybe|perhaps|possibly|alternatively)\b[,:]?\s*", re.IGNORECASE)
 
 
 def is_taken_back(text: str) -> bool:
@@ -485,15 +487,17 @@ def is_taken_back(text: str) -> bool:
     return correction is not None and not _CONFIRMED.search(text, correction.end())
 
 
-def alternative_after(text: str, mark: Mark) -> str | None:
-    """What is offered behind a mark as a second answer; None if nothing is."""
+def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
+    """What may be offered behind a mark, or within its statement, as a second answer, the likeliest first."""
     sentence = _SENTENCE_END.search(text, mark.end, mark.end + _BEFORE)
     match = _ALTERNATIVE.match(text, mark.end) or (sentence and _ALTERNATIVE.match(text, sentence.end()))
+    match = match or (_WITHIN.search(text, mark.start, mark.end) if mark.form == "phrase" else None)
     if not match:
-        return None
+        return ()
     view = View(text[match.end() : match.end() + _BEFORE])
-    statements = _statements(view.plain, 0, view.formulas())
-    return view.content(*statements[-1]) if statements else None
+    formulas = view.formulas()
+    statements = _statements(view.plain, 0, formulas)
+    return tuple(_contents(view, *statements[-1], formulas)) if statements else ()
 
 
 # Ranks 3 and 4.

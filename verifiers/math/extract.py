@@ -182,7 +182,7 @@ def _is_prose(tree: Node) -> bool:
     return len(words) == len(_parts(tree)) and sum(len(text.split()) for text in words) > _MAX_PROSE_WORDS
 
 
-_TYPEFACE = re.compile(rf"\$*\\(?:{TEXT_COMMANDS})\s*\{{((?:[^{{}}]|\{{[^{{}}]*\}})*)\}}\$*")
+_TYPEFACE = re.compile(rf"\$*\\(?:{TEXT_COMMANDS})\s*\{{((?:[^{{}}]|\{{[^{{}}]*\}})*)\}}\$*[\s.,;]*")
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 _SAYS_SOMETHING = re.compile(r"\w")
 _SENTENCE = re.compile(

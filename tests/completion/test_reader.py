@@ -1,0 +1,179 @@
+"""Where each verifier finds the answer: the page's rules, one by one, and what it costs."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.completion.completions import cases, rewrapped
+from tests.completion.report import judged
+from verifiers import Problem, make, verify
+from verifiers.choice import ChoiceVerifier
+from verifiers.completion import words
+from verifiers.completion.marking import View
+from verifiers.countdown import CountdownReference
+
+SIX = CountdownReference((2, 3), 6)
+
+
+def outcome(name: str, completion: str, reference: object) -> str:
+    return str(verify(name, completion, reference).outcome)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        (r"The answer is \(241\) ways.", "241"),
+        ("Final Answer:\nThe value is:\n\\[ 241 \\]", "241"),
+        ("**Final Answer:** The number of ways is **241**.", "241"),
+        ("Answer:\nThe remainder when \\(3^7\\) is divided by 10 is:\n\\[7\\]", "7"),
+        (r"$$\text{Answer: } 460$$", "460"),
+        (r"\textbf{Answer:} 460", "460"),
+        ("**#### 72**", "72"),
+        ("The answer is __42__", "42"),
+        (r"<thinking>maybe \boxed{42}</thinking>The answer is 3.", "3"),
+        ("The answer is 42<｜end▁of▁sentence｜>", "42"),
+        ("Final answer: 3 (2 blue + 1 white)", "3"),
+        ("The answer is 3, right?", "3"),
+        ("three (3).", "3"),
+        (r"\boxed{12} … Wait, that is wrong. The answer is 42.", "42"),
+        ("\\boxed{12}\n\n#### 42", "42"),
+        ("\\boxed{12}\n\nThe answer is 12 apples.", "12"),
+        (r"\boxed{12} Wait, let me check: 3 * 4 = 12. Yes, that is correct.", "12"),
+        ("```\n42\n```", "42"),
+        ("Answer:\n```\n42\n```", "42"),
+        (r"\mathbf{42}", "42"),
+        (r"\boxed{\text{42}}", "42"),
+        ("The sum of 3 and 4 is 7, so the answer is 14 / 2 = 7.", "7"),
+        ('```json\n{"steps": "3 + 4", "answer": "7"}\n```', "7"),
+    ],
+)
+@pytest.mark.parametrize("name", ["math", "numeric"])
+def test_the_number_that_a_completion_states(name: str, completion: str, answer: str) -> None:
+    assert outcome(name, completion, answer) == "correct"
+    assert outcome(name, completion, str(int(answer) + 1)) == "incorrect"
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "\n- 16 x ",
+        "I don't know.",
+        "dunno",
+        "The answer is not 16.",
+        "Is the answer 16?",
+        "If the answer is 16, then x is even.",
+        "Step 1: The answer is 3.\nStep 2: The answer is 16.",
+        r"\boxed{16} Wait, that is wrong.",
+        r"It is not \boxed{16}.",
+        r"\boxed{I don't know}",
+        "The answer is",
+    ],
+)
+@pytest.mark.parametrize("name", ["math", "numeric"])
+def test_no_number_is_stated(name: str, completion: str) -> None:
+    assert outcome(name, completion, "16") == "no_answer"
+
+
+@pytest.mark.parametrize(
+    "completion", ["\\boxed{12}\n\nThe answer is 42", "The answer is 12. Or maybe 42.", "#### 12\nFinal answer: 42"]
+)
+@pytest.mark.parametrize("name", ["math", "numeric"])
+def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
+    for answer in ("12", "42"):
+        verdict = verify(name, completion, answer)
+        assert verdict.outcome == "incorrect"
+        assert "two answers" in str(verdict.detail["reason"])
+
+
+def test_what_is_mathematics_alone() -> None:
+    assert outcome("math", r"The answer is \(2\) and \(3\).", "2,3") == "correct"
+    assert outcome("math", "5.\n\nExplanation: 2+3=5", "5") == "correct"
+    assert outcome("math", "42", r"\(42\) cm") == "correct"
+    assert outcome("math", "\\boxed{12} Also, the answer is prime.", "12") == "correct"
+    assert outcome("math", r"\boxed{0.5} So the answer is $\frac12$.", "1/2") == "correct"
+
+
+@pytest.mark.parametrize("completion", ["so we get $x=42$.", "So she has **42** apples.", "This equals\n\\[42\\]"])
+def test_a_marked_value_counts_only_with_the_preset_chat(completion: str) -> None:
+    assert outcome("math", completion, "42") == "no_answer"
+    assert make("math", extraction="chat")(completion, Problem("", "", "42")).outcome == "correct"
+
+
+@pytest.mark.parametrize(
+    ("completion", "letter"),
+    [
+        (r"$x=\boxed{12}$, so the correct option is **B**.", "B"),
+        (r"\boxed{\text{Rome}}", "B"),
+        ('b) Rome, {"answer": "B"}', "B"),
+        ("The answer is C? No, I mixed up two numbers.\n\n### Final Answer\n\nB", "B"),
+        ("Therefore, my best guess is C: Paris.", "C"),
+    ],
+)
+def test_the_letter_that_a_completion_states(completion: str, letter: str) -> None:
+    choices = {"choices": ["London", "Rome", "Paris", "Bern"]}
+    assert ChoiceVerifier()(completion, Problem("", "", letter, choices)).answer == letter
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "1. The answer is A.\n2. The answer is B.\n3. The answer is C.",
+        "Step 1: The answer is A. x\n\nStep 4: The answer is C. y\n\nStep 5",
+    ],
+)
+def test_an_enumeration_is_no_choice(completion: str) -> None:
+    assert {outcome("choice", completion, letter) for letter in "ABC"} == {"no_answer"}
+
+
+def test_a_countdown_answer_stands_where_others_do() -> None:
+    for completion in (r"\boxed{2 \times 3}", "**Answer:** `2*3 = 6`", "I multiply.\n\n2*3"):
+        assert outcome("countdown", completion, SIX) == "correct"
+    assert outcome("countdown", "<think><answer>2*3</answer></think>I give up.", SIX) == "no_answer"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_made_completions(seed: int) -> None:
+    """No wrong value is accepted, and at most one right one in 200 is refused."""
+    made = list(cases(seed, 2_000))
+    wrong = [case for case in made if case.expected != "correct" and judged(case).outcome == "correct"]
+    refused = [case for case in made if case.expected == "correct" and judged(case).outcome != "correct"]
+    assert wrong == []
+    assert len(refused) <= len(made) / 400, refused
+
+
+def test_the_order_and_number_of_markings_change_nothing() -> None:
+    made = [case for case in cases(3, 1_500) if case.expected == "correct" and judged(case).outcome == "correct"]
+    changed = [variant for case in made for variant in rewrapped(case) if judged(variant).outcome != "correct"]
+    assert len(changed) <= len(made) / 200, changed
+
+
+@pytest.mark.parametrize("table", words.ALL)
+def test_every_table_of_words_has_an_example_that_it_decides(table: str) -> None:
+    cues = words.ALL[table]
+    assert all(phrase for phrase in cues.phrases)
+    assert cues.means.endswith(".")
+    assert cues.example
+
+
+def test_a_view_has_no_marking() -> None:
+    view = View('**Answer:** <b>$4\\text{ cm}$</b>, `x` and "y" but 3 * 4, 2**3 and $5')
+    assert view.plain == "Answer: 4 cm, x and y but 3 * 4, 2**3 and $5"
+    assert view.content(0, len(view.plain)).startswith("Answer: $4\\text{ cm}$")
+
+
+PIECES = (
+    "\\boxed{", "#### ", "####\n", "<answer>", '{"answer": "', "The answer is not 4. ", "**Answer:** ", "Answer\n", "$", "\\(",
+    "**", "`", "```\n", "<b>", "(A) ", "A. ", "1 ", "4 or ", "\\mathbf{4", "'\"", "> ", "\n", " ", "! ", "wait, ", "If ", "is ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_reading_takes_linear_time(piece: str) -> None:
+    text = piece * (100_000 // len(piece))
+    start = time.process_time()
+    for name, reference in (("math", "42"), ("numeric", "42"), ("choice", "C"), ("countdown", SIX)):
+        verify(name, text, reference)
+        verify(name, text + "\nThe answer is 42.", reference)
+    assert time.process_time() - start < 30, "linear: a second at most; what is quadratic takes minutes"
