@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rlvr_envs.types import ToolCall
-from verifiers.completion.cut import without_thoughts
+from verifiers.completion import without_thoughts
 
 _JSON = json.JSONDecoder()
 _EXAMPLE = '{"name": "add", "arguments": {"a": 1, "b": 2}}'

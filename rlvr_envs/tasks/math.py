@@ -8,7 +8,7 @@ from rlvr_envs.data import Row, Source
 from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
 from rlvr_envs.prompts import Exemplar, TextPrompt, register_prompt
 from verifiers import Problem
-from verifiers.completion.marks import boxed_answer
+from verifiers.completion import boxed_answer
 
 
 def _to_problem(row: Row, default_id: str) -> Problem:

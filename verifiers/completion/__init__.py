@@ -1,0 +1,27 @@
+"""Where the answer stands in a completion: thoughts, ends, blocks of code and marks, in one way for every verifier.
+
+`cut` gives the response of a completion, `find` its answer, for what a `Kind` takes for one, and `last_block` its last fenced
+block.
+"""
+
+from verifiers.completion.answers import FORMS, Found, Kind, find
+from verifiers.completion.blocks import Block, fenced_blocks, last_block
+from verifiers.completion.cut import Response, cut, without_end_tokens, without_thoughts
+from verifiers.completion.marks import Form, Mark, boxed_answer
+
+__all__ = [
+    "FORMS",
+    "Block",
+    "Form",
+    "Found",
+    "Kind",
+    "Mark",
+    "Response",
+    "boxed_answer",
+    "cut",
+    "fenced_blocks",
+    "find",
+    "last_block",
+    "without_end_tokens",
+    "without_thoughts",
+]
