@@ -175,7 +175,7 @@ class _Search(Generic[Value]):
     def _before(self, mark: Mark) -> Value | None:
         """The answer of the phrase of which a phrase continues the list; None if it continues none."""
         for earlier in phrases(self._text[: mark.start]):
-            value = self._value(earlier)
+            value = self._strict(earlier)
             if value is not None and ((mark.is_item and earlier.is_item) or continues_list(self._text, earlier, mark)):
                 return value
             if not mark.is_item:

@@ -38,7 +38,7 @@ class Response:
     missing: str = ""
     """Why there is none; empty if there is one."""
     start: int = 0
-    """Where the text begins in the completion."""
+    """Where the text begins in the completion, whose line ends are line feeds."""
 
 
 def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] | None = THOUGHTS) -> Response:
@@ -49,6 +49,7 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
         stop: Strings; the completion ends before the first that occurs.
         thoughts: Names of the tags of thoughts; None reads thoughts as text.
     """
+    completion = completion.replace("\r\n", "\n")
     for string in stop:
         completion = completion.partition(string)[0]
     text = without_end_tokens(completion)

@@ -237,7 +237,7 @@ _ITEM = re.compile(
 _BULLET = re.compile(r"[ \t]*[-*+•][ \t]+(?:[*_]*(?:the|my|so|final|correct)?\W*)?(?:answer|correct)", re.IGNORECASE)
 _SENTENCE_START = re.compile(r"[.!?]\s+(?=(?:step|part|option|case|attempt|try|question)\b)", re.IGNORECASE)
 _SENTENCE_END = re.compile(
-    r"\n|\.(?=[\"'”’)]?(?:\s|$))(?<![ap]\.m\.)(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bapprox\.)|(?<=[!?])(?=[\"'”’)]?(?:\s|$))|。",
+    r"\n|\.(?=[\"'”’)]?(?:\s|$))(?<![ap]\.m\.)(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bapprox\.)|(?<=[!?])(?=[\"'”’)]?(?:\s|$))(?!\s*[-+*/=×÷^<>])|。",
     re.IGNORECASE,
 )
 _CLAUSE_START = re.compile(r"(?:[.!?;:,\n]|\b(?:but|so|then|thus|hence|therefore)\b)(?=[^.!?;:,\n]*+\Z)", re.IGNORECASE)
@@ -300,7 +300,7 @@ def _phrase(text: str, begin: int, end: int, limit: int, more: re.Pattern[str] |
     elif cue["sentence"]:
         return _sentence(view, line, begin, at)
     statements = _statements(plain, after, formulas)
-    if not statements or _is_void(plain[:at], plain[slice(*statements[-1])]):
+    if not statements or _is_void(plain[:at], plain[slice(*statements[-1])], is_conditional="would" in plain[at:after]):
         return None
     last = statements[-1][1]
     if _LEAD_IN.fullmatch(plain, *statements[0]):  # a heading of another phrase
@@ -382,11 +382,13 @@ _NEGATED_WITHIN = re.compile(rf"\b(?:is|are|was|equals)\s*{words.NEGATIONS.patte
 _TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
 
 
-def _is_void(before: str, statement: str) -> bool:
-    """Whether a statement is denied, asked or supposed."""
+def _is_void(before: str, statement: str, *, is_conditional: bool = False) -> bool:
+    """Whether a statement, whose verb may be a conditional ("would be"), is denied, asked or supposed."""
     cut = _CLAUSE_START.search(before[-_BEFORE:])
     clause = before[-_BEFORE:][cut.end() :] if cut else before[-_BEFORE:]
     if _DENIED.search(before[-_BEFORE:]) or _SUPPOSED.match(clause):
+        return True
+    if is_conditional and _SUPPOSED.match(re.split(r"[.!?\n]\s*", before)[-1]):
         return True
     if statement.endswith("?") and not _TAG_QUESTION.search(statement[:-1]):
         return True
@@ -407,8 +409,8 @@ def _contents(view: View, first: int, last: int, formulas: Sequence[tuple[int, i
     end = last if _opened(view.plain[first:end]) > 0 else end
     if tag_question := _TAG_QUESTION.search(view.plain[first:end]):
         end = first + tag_question.start()
-    while end > first and (view.plain[end - 1].isspace() or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
-        end -= 1  # an emoji
+    while end > first and (view.plain[end - 1] in " \t\n,;:" or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
+        end -= 1  # punctuation before an explanation, or an emoji
     whole = view.content(first, end)
     tails = []
     for sign in (_VERB, _EQUALS):

@@ -93,7 +93,7 @@ class CoqVerifier:
             SandboxUnavailableError: If the system does not provide the requested isolation, or Coq does not work in it.
         """
         goal = goal_of(CoqGoal, problem)
-        source = block_or_text(cut(completion.replace("\r\n", "\n")).text, _LANGUAGES)
+        source = block_or_text(cut(completion).text, _LANGUAGES)
         if source is None:
             return Verdict.of(Outcome.NO_ANSWER)
         try:

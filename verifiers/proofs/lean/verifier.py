@@ -65,7 +65,7 @@ class LeanVerifier:
             UnreadableReferenceError: If the reference is no goal, or Lean does not accept the statement.
         """
         goal = goal_of(LeanGoal, problem)
-        source = block_or_text(cut(completion.replace("\r\n", "\n")).text, _LANGUAGES)
+        source = block_or_text(cut(completion).text, _LANGUAGES)
         if source is None:
             return Verdict.of(Outcome.NO_ANSWER)
         try:

@@ -113,7 +113,7 @@ class SmtVerifier:
 
 
 def _answer(completion: str) -> str:
-    text = cut(completion.replace("\r\n", "\n")).text
+    text = cut(completion).text
     if tags := explicit_marks(text, ("tag",)):
         return tags[-1].contents[-1].strip(_MARKS)
     if "```" in text or "~~~" in text:

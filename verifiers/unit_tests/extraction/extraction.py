@@ -67,7 +67,7 @@ def extract(
     """
     if policy == "raw":
         return ExtractedProgram(completion) if completion.strip() else None
-    answer = cut(completion.replace("\r\n", "\n")).text
+    answer = cut(completion).text
     usual = (main, f"{main.removesuffix('.py')}/__init__.py", "main.py")
     blocks = _candidates(code_blocks(answer), usual)
     if not blocks:
