@@ -64,7 +64,7 @@ def test_the_same_seed_gives_the_same_report() -> None:
 
 
 def test_a_sample_of_the_golds() -> None:
-    report = audit_verifier(broken.exact, problems(*map(str, range(40))), limit=6, skip=ATTACKS)
+    report = audit_verifier(broken.exact, problems(*map(str, range(40))), limit=6, skip=[*ATTACKS, "marking"])
     assert report.golds == 6
     assert report.clean
 

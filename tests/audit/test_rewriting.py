@@ -140,6 +140,8 @@ def test_what_is_written_reads_back(terms: list[tuple[Fraction, int, str]]) -> N
 def test_labels_of_integers_against_independent_arithmetic(number: int) -> None:
     gold = recognise(str(number))
     for transformation in TRANSFORMATIONS.values():
+        if transformation.name == "marking":
+            continue  # the reference reads none
         for answer in transformation(gold):
             assert (value_of(answer) == number) is (transformation.label is Label.CORRECT), (
                 transformation.name,
@@ -153,7 +155,7 @@ def test_labels_of_fractions_against_independent_arithmetic(number: Fraction) ->
     sign = "-" if number < 0 else ""
     gold = recognise(f"{sign}\\frac{{{abs(number.numerator)}}}{{{number.denominator}}}")
     for transformation in TRANSFORMATIONS.values():
-        if transformation.name in ("mixed-number", "typography", "percent-of-small", "unevaluated"):
+        if transformation.name in ("marking", "mixed-number", "typography", "percent-of-small", "unevaluated"):
             continue  # notations the reference does not read
         for answer in transformation(gold):
             assert (value_of(answer) == number) is (transformation.label is Label.CORRECT), (

@@ -134,9 +134,9 @@ ALTERNATIVES = Cues(
 EXPLANATIONS = Cues(
     "What follows explains the answer, and is no part of it.",
     ", not; , (it|they) (is|are|does|do|can|has|have); because; since; as "
-    "(we|it|the|required|desired|claimed|shown|expected|needed|requested); which; where; so; (, "
-    ")?i.e.; that is,?; or equivalently; for the; , if; when; after; , "
-    "(meaning|leaving|giving|making|so that|and (the|this|it|we|so|you|that))",
+    "(we|it|the|required|desired|claimed|shown|expected|needed|requested); which; where; so; i.e.; "
+    "that is,?; or equivalently; for the; , if; when; after; , (meaning|leaving|giving|making|so that|and "
+    "(the|this|it|we|so|you|that))",
     "The answer is 42, because 6 * 7 = 42.",
 )
 TAG_QUESTIONS = Cues(
