@@ -100,7 +100,9 @@ _PART_OF_WORDS = re.compile(
     r"\s+(?!(?:or|and|nor|is|isn|are|as|but|not|can|cannot|could|because|since|rather|instead|would|must|seems|was)\b)[a-z]"
 )
 
-_CUES = re.compile(rf"\b(?:{words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern}))\b", re.IGNORECASE)
+_CUES = words.CueFinder(
+    f"{words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern})", words.CHOOSING, words.CONFIRMING
+)
 _REASON = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
 # A full stop after a single letter ends a sentence only before a word that begins one: "C. Paris" is one statement.
 _SENTENCE_END = re.compile(
@@ -110,6 +112,9 @@ _SENTENCE_END = re.compile(
 _ALTERNATIVE = re.compile(r"\W*(?:or|and|maybe|perhaps|possibly|alternatively)\b", re.IGNORECASE)
 _LABEL = re.compile(r"[\s*_]*(?:\(([A-Za-z])\)|([A-Z])(?=[*_]*(?:[.):]|\s+[-–—]\s|\s*$)))[*_.):]*(.*)")
 
+_BEGINS_WITH_LETTER = re.compile(r"(?:[^\w\\]|_|\\[a-z]{1,12}\{|\\[(\[]|</?[a-z]{1,6}>){0,12}[A-Za-z](?![A-Za-z0-9])")
+_END = 1_000
+"""Characters at the end of a completion in which a sentence may name its letter."""
 _DENIAL_WINDOW = 160
 """Characters before a letter in which a denial of it is looked for."""
 _DENIED_BEFORE = re.compile(
@@ -140,13 +145,16 @@ class _Letters:
     """What can be an answer among choices: letters, and texts of choices."""
 
     choices: Mapping[str, str]
-    cues: re.Pattern[str] | None = _CUES
+    cues: words.CueFinder | None = _CUES
     is_list: bool = False
 
     def read(self, content: str, form: Form) -> frozenset[str] | None:
         """The letters that a content settles on; None if it settles on none."""
-        plain = View(content, inline=form not in ("whole", "number")).plain
-        mentions = {"whole": self._alone, "number": self._at_end}.get(form, self._at_mark)(plain)
+        if form == "number":
+            mentions = self._at_end(content)
+        else:
+            plain = View(content, inline=form != "whole").plain
+            mentions = self._alone(plain) if form == "whole" else self._at_mark(plain)
         return frozenset(mention.letter for mention in mentions if not mention.denied) or None
 
     def same(self, first: frozenset[str], second: frozenset[str]) -> bool:
@@ -155,13 +163,18 @@ class _Letters:
 
     def _at_end(self, completion: str) -> list[_Mention]:
         """The letter with which a line begins, or that the last sentence names; lines that list the options name none."""
+        options, labelled = set(), []
         lines = completion.splitlines()
-        labels = [(line, label) for line in lines if (label := _LABEL.match(line)) and not is_void_statement(line)]
-        labelled = [(line, mentions) for line, label in labels if (mentions := self._labelled(label))]
-        if len({mentions[0].letter for _, mentions in labelled}) == 1:
-            return [mention for _, mentions in labelled for mention in mentions]
-        options = {line for line, _ in labelled}
-        return self._loose("\n".join(line for line in lines if line not in options))
+        for line in filter(_BEGINS_WITH_LETTER.match, lines):
+            plain = View(line).plain
+            label = _LABEL.match(plain)
+            if label and not is_void_statement(plain) and (mentions := self._labelled(label)):
+                options.add(line)
+                labelled.append(mentions)
+        if len({mentions[0].letter for mentions in labelled}) == 1:
+            return [mention for mentions in labelled for mention in mentions]
+        rest = "\n".join(line for line in lines if line not in options)
+        return self._loose(View(rest[-_END:]).plain)
 
     def _labelled(self, label: re.Match[str]) -> list[_Mention]:
         letter, rest = (label[1] or label[2]).upper(), label[3]

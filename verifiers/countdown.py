@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from verifiers._settings import check_types
-from verifiers.completion.answers import DEFAULT_FORMS, find
+from verifiers.completion.answers import find
 from verifiers.completion.cut import cut
 from verifiers.completion.marking import View
 from verifiers.completion.marks import EXPLICIT, Form, last_line
+from verifiers.completion.words import CueFinder
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -22,6 +23,7 @@ MAX_DEPTH = 50
 
 _TOKEN = re.compile(r"\s*([0-9]+|[-+*/()])")
 _DECORATION = " \t\n$`."
+_FORMS: tuple[Form, ...] = (*EXPLICIT, "phrase", "number")
 _TEX_SIGNS = {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\left": "", r"\right": ""}
 _TEX = re.compile(r"\\(?:times|cdot|div|left|right)(?![A-Za-z])")
 _EXPRESSION = re.compile(r"(?:[^A-Za-z]|\bx\b)+")
@@ -87,7 +89,7 @@ class CountdownVerifier:
                 f"of problem {problem.id!r}"
             )
         response = cut(completion)
-        found = find(response.text, _Expressions(), (*DEFAULT_FORMS, "number"))
+        found = find(response.text, _Expressions(), _FORMS)
         answer = found.value
         if answer is None:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing or found.form})
@@ -125,7 +127,7 @@ class CountdownVerifier:
 class _Expressions:
     """What can be an answer in the game: numbers with signs between them."""
 
-    cues: re.Pattern[str] | None = None
+    cues: CueFinder | None = None
     is_list: bool = False
 
     def read(self, content: str, form: Form) -> str | None:

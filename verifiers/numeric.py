@@ -14,6 +14,7 @@ from verifiers.completion.answers import NOTHING, find
 from verifiers.completion.cut import cut
 from verifiers.completion.marking import View
 from verifiers.completion.marks import Form, after_verb, is_void_statement, last_line
+from verifiers.completion.words import CueFinder
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -189,7 +190,7 @@ class _Literals:
     """What can be an answer in numbers: whatever holds a digit."""
 
     verifier: NumericVerifier
-    cues: re.Pattern[str] | None = None
+    cues: CueFinder | None = None
     is_list: bool = False
 
     def read(self, content: str, form: Form) -> _Candidate | None:

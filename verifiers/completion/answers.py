@@ -43,7 +43,7 @@ class Kind(Protocol[Value]):
     """What a verifier takes for an answer."""
 
     @property
-    def cues(self) -> re.Pattern[str] | None:
+    def cues(self) -> words.CueFinder | None:
         """Cues of its own, behind which an answer follows."""
         ...
 

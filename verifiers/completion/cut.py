@@ -24,7 +24,6 @@ _CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
 _FINAL = r"<\|channel\|>final[^<\n]*+<\|message\|>"
 _QUOTES_BEFORE = r"(?<![\"'`\\])"
 _QUOTES_AFTER = r"(?![\"'][ \t]*+(?:[),\]:;+]|$)|\\[snwSW](?![A-Za-z]))"
-_MARK_START = re.compile(r"<[|/]|<[a-z]|◁|\[/?[a-z]|assistantfinal", re.IGNORECASE)
 _SKIPPED_CHANNEL = re.compile(r"\A(?:analysis|commentary)(?=[A-Z\s]).*assistantfinal(?P<response>.*)\Z", re.DOTALL)
 """The channels of gpt-oss where the tokenizer left their marks out."""
 
@@ -53,9 +52,7 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
     for string in stop:
         completion = completion.partition(string)[0]
     text = without_end_tokens(completion)
-    if thoughts is None or not _MARK_START.search(text):
-        return Response(text)
-    start, is_open = _after_thoughts(text, frozenset(thoughts))
+    start, is_open = (0, False) if thoughts is None else _after_thoughts(text, frozenset(thoughts))
     if is_open:
         return Response("", "a thought that is not closed", len(text))
     if start and not text[start:].strip():
@@ -67,7 +64,7 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
 
 def without_thoughts(text: str) -> str:
     """A text after its last thought; empty if that is not closed."""
-    start, is_open = _after_thoughts(text, frozenset(THOUGHTS)) if _MARK_START.search(text) else (0, False)
+    start, is_open = _after_thoughts(text, frozenset(THOUGHTS))
     return "" if is_open else text[start:]
 
 
@@ -99,8 +96,10 @@ def _marks(names: frozenset[str]) -> re.Pattern[str]:
 
 def _after_thoughts(text: str, names: frozenset[str]) -> tuple[int, bool]:
     """Where the text after the last thought begins, 0 without one, and whether a thought is still open at the end."""
-    if skipped := _SKIPPED_CHANNEL.match(text):
+    if "assistantfinal" in text and (skipped := _SKIPPED_CHANNEL.match(text)):
         return skipped.start("response"), False
+    if not _may_have_marks(text, names):
+        return 0, False
     marks = list(_marks(names).finditer(text))
     if not any(mark["fence"] is None for mark in marks):
         return 0, False
@@ -117,6 +116,15 @@ def _after_thoughts(text: str, names: frozenset[str]) -> tuple[int, bool]:
         elif thinking or not fence or not _closes_code(fences, passed):
             start, thinking, fence = mark.end(), False, ""
     return start, thinking
+
+
+def _may_have_marks(text: str, names: frozenset[str]) -> bool:
+    """Whether a text holds a tag or mark at all, which is found faster than what it means."""
+    if "<" not in text and "[" not in text and "◁" not in text:
+        return False
+    small = text.casefold()
+    tags = (f"{bracket}{name.casefold()}" for name in names for bracket in ("<", "</", "[", "[/"))
+    return any(tag in small for tag in tags) or any(mark in text for mark in ("<|channel|>", *OPENINGS, *CLOSINGS))
 
 
 def _opens(mark: re.Match[str], last_closing: Mapping[str, int]) -> bool:

@@ -6,11 +6,12 @@ marks are looked at.
 
 from __future__ import annotations
 
+import heapq
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 from unicodedata import category
 
@@ -222,7 +223,8 @@ def _joined(text: str, group: Sequence[Mark]) -> Mark:
 
 # Rank 2.
 
-_SUBJECT = re.compile(rf"(?:{words.ANSWERS.pattern}|(?P<result>{words.RESULTS.pattern}))", re.IGNORECASE)
+_ANSWERS = words.CueFinder(words.ANSWERS.pattern, words.ANSWERS)
+_RESULTS = words.CueFinder(words.RESULTS.pattern, words.RESULTS)
 _CLAIM = re.compile(
     rf"(?:[ \t]*\([^()\n]{{1,40}}\))?(?:\s+(?:of|to|for|in|from|as)\s[^.\n:=]{{0,80}}?)??(?:\s*(?:{words.VERBS.pattern})"
     rf"(?:(?:\s*,)?\s*(?:{words.FILLERS.pattern})\b,?)*(?:\s*:)?|(?P<heading>[ \t]*(?=\n)))",
@@ -259,7 +261,7 @@ _HOPS = 3
 """Number of statements in a row that may only announce the next."""
 
 
-def phrases(text: str, start: int = 0, *, results: bool = False, more: re.Pattern[str] | None = None) -> Iterator[Mark]:
+def phrases(text: str, start: int = 0, *, results: bool = False, more: words.CueFinder | None = None) -> Iterator[Mark]:
     """The phrases and headings of a text that state an answer and are neither denied, asked nor supposed, the last first.
 
     Args:
@@ -269,33 +271,32 @@ def phrases(text: str, start: int = 0, *, results: bool = False, more: re.Patter
         more: Further cues, behind which an answer follows; with the group `sentence`, the answer is in the cue's sentence.
     """
     code = code_spans(text) if "```" in text or "~~~" in text else []
-    cues = [
-        (cue.start(), cue.end()) for cue in _SUBJECT.finditer(text, start) if (cue["result"] is not None) == results
-    ]
-    if more is not None and not results:
-        cues = sorted([*cues, *((cue.start(), cue.end()) for cue in more.finditer(text, start))])
+    finders = [_RESULTS] if results else [_ANSWERS] if more is None else [_ANSWERS, more]
+    found = [islice(finder.backwards(text, start), MOST_MARKS) for finder in finders]
+    cues = found[0] if len(found) == 1 else heapq.merge(*found, key=lambda cue: cue.start(), reverse=True)
     limit = len(text)
-    for begin, end in reversed(cues[-MOST_MARKS:]):
+    for cue in cues:
+        begin = cue.start()
         if begin < limit and not (code and _is_within(begin, code)):
-            mark = _phrase(text, begin, end, limit, more)
+            mark = _phrase(text, cue, limit, is_answer=more is None or cue.re is not more.pattern)
             if mark is not None:
                 limit = begin
                 yield mark
 
 
-def _phrase(text: str, begin: int, end: int, limit: int, more: re.Pattern[str] | None) -> Mark | None:
+def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Mark | None:
+    begin, end = cue.span()
     line = max(text.rfind("\n", 0, begin) + 1, begin - _BEFORE)
     view = View(text[line : min(end + _REACH, limit)])
     plain = view.plain
     at, after = view.place(begin - line), view.place(end - 1 - line) + 1
     formulas = view.formulas()
-    cue = more.match(text, begin) if more is not None else None
-    claim = _CLAIM.match(plain, after) if _SUBJECT.match(text, begin) else None
+    claim = _CLAIM.match(plain, after) if is_answer else None
     if claim is not None and claim["heading"] is not None and not _is_heading(plain, at):
         claim = None
     if claim is not None:
         after = claim.end()
-    elif cue is None:
+    elif is_answer:
         return None
     elif cue["sentence"]:
         return _sentence(view, line, begin, at)
@@ -376,7 +377,8 @@ def _is_label(plain: str, stop: int) -> bool:
 
 _DENIED = re.compile(rf"{words.DENIALS.pattern}[^.,;:\n]{{0,30}}$", re.IGNORECASE)
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)
-_REJECTED = re.compile(rf"[^.,;:!?\n]{{0,60}}?(?<=[\s\w]){words.REJECTIONS.pattern}", re.IGNORECASE)
+_REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
+_NEGATED_BEFORE = re.compile(rf"{words.NEGATIONS.pattern}[\s$*_(\[\\]*$", re.IGNORECASE)
 _SUPPOSED = re.compile(rf"\W*(?:(?:and|but|so|now|well|or)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE)
 _NEGATED_WITHIN = re.compile(rf"\b(?:is|are|was|equals)\s*{words.NEGATIONS.pattern}\W*[0-9]", re.IGNORECASE)
 _TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
@@ -450,14 +452,13 @@ def is_void_here(text: str, mark: Mark) -> bool:
     end = _SENTENCE_END.search(after)
     said = after if end is None else after[: end.start()]
     asked = said.endswith("?") and not _TAG_QUESTION.search(said[:-1])
-    if asked or re.match(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern})", after, re.IGNORECASE):
+    if asked or _REJECTED.match(after):
         return True
     if not before.strip():
         return False
     sentence = re.split(r"[.!?;](?=\s)", before)[-1]
     clause = re.split(r",|\b(?:but|so|then|thus|hence|therefore)\b", sentence)[-1]
-    negated = re.search(rf"{words.NEGATIONS.pattern}[\s$*_(\\]*(?:[$(\[]|\\[(\[])*\s*$", before, re.IGNORECASE)
-    return bool(negated or _SUPPOSED.match(clause) or _DENIED.search(sentence))
+    return bool(_NEGATED_BEFORE.search(before) or _SUPPOSED.match(clause) or _DENIED.search(sentence))
 
 
 def is_void_statement(plain: str) -> bool:
@@ -530,7 +531,7 @@ def last_value(text: str) -> Mark | None:
 
 
 def _negated_before(before: str) -> bool:
-    return re.search(rf"{words.NEGATIONS.pattern}\W*$", before[-40:], re.IGNORECASE) is not None
+    return _NEGATED_BEFORE.search(before[-40:]) is not None
 
 
 _ANNOUNCED = re.compile(

@@ -7,6 +7,7 @@ the sign or the group before it optional.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -30,6 +31,50 @@ class Cues:
     def pattern(self) -> str:
         """A regular expression, without groups, that matches any of them."""
         return f"(?:{'|'.join(map(_compiled, sorted(self.phrases, key=len, reverse=True)))})"
+
+
+class CueFinder:
+    """Finds cues from the end of a text.
+
+    Searching for a pattern of many alternatives at every place takes longer than all else together. So the last words of the
+    phrases are looked for first, and the pattern around them.
+
+    Args:
+        pattern: Matches the cues, without regard to case.
+        tables: The tables of which it is made.
+    """
+
+    def __init__(self, pattern: str, *tables: Cues) -> None:
+        self.pattern = re.compile(pattern, re.IGNORECASE)
+        self._anchors = sorted({anchor for table in tables for phrase in table.phrases for anchor in _anchors(phrase)})
+
+    def backwards(self, text: str, start: int = 0) -> Iterator[re.Match[str]]:
+        """The cues that begin at a place or behind it, the last first; they may overlap."""
+        small = text.lower()
+        if len(small) != len(text):  # a letter that has two in small letters
+            yield from reversed(list(self.pattern.finditer(text, start)))
+            return
+        places = {place + len(anchor) - 1 for anchor in self._anchors for place in _places(anchor, small, start)}
+        for place in sorted(places, reverse=True):
+            for cue in self.pattern.finditer(text, max(start, place - _LONGEST_CUE), place + _LONGEST_CUE):
+                if cue.start() <= place < cue.end():
+                    yield cue
+                    break
+
+
+_LONGEST_CUE = 40
+
+
+def _places(anchor: str, text: str, start: int) -> Iterator[int]:
+    while (start := text.find(anchor, start)) >= 0:
+        yield start
+        start += len(anchor)
+
+
+def _anchors(phrase: str) -> list[str]:
+    """The last words that a phrase can have, without an ending that may be missing."""
+    last = phrase.rpartition("(")[2].rstrip(")").split("|") if phrase.endswith(")") else [phrase.split(" ")[-1]]
+    return [word.removesuffix("s?") for word in last]
 
 
 def _compiled(phrase: str) -> str:

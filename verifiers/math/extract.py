@@ -14,7 +14,7 @@ from verifiers.completion.answers import DEFAULT_FORMS, FORMS, find
 from verifiers.completion.cut import cut
 from verifiers.completion.marking import TEXT_COMMANDS
 from verifiers.completion.marks import EXPLICIT, Form
-from verifiers.completion.words import THOUGHTS
+from verifiers.completion.words import THOUGHTS, CueFinder
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.math.reading.normalize import normal_text, unwrap
 from verifiers.math.reading.read import tree_or_none
@@ -116,7 +116,7 @@ class _Mathematics:
     """What can be an answer in mathematics: expressions, and a few words."""
 
     equal: Callable[[str, str], bool]
-    cues: re.Pattern[str] | None = None
+    cues: CueFinder | None = None
     is_list: bool = True
 
     def read(self, content: str, form: Form) -> str | None:
