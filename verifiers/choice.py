@@ -97,7 +97,7 @@ _DECORATION = " \t\n*_`$\"'.,:;!"
 _LETTER = re.compile(r"(?<![\w'’-])(?:\((?P<enclosed>[A-Za-z])\)|(?P<bare>[A-Z]))(?![\w'’-])")
 # A bare letter before a word in small letters is an article, or part of a name, unless the word is one of these.
 _PART_OF_WORDS = re.compile(
-    r"\s+(?!(?:or|and|nor|is|isn|are|as|but|not|can|cannot|could|because|since|rather|instead|would|must|seems|was)\b)[a-z]"
+    r"\s+(?!(?:or|and|nor|is|isn|are|as|but|not|can|cannot|could|because|since|rather|instead|would|must|seems|was|the)\b)[a-z]"
 )
 
 _CUES = words.CueFinder(
@@ -112,9 +112,8 @@ _SENTENCE_END = re.compile(
 _ALTERNATIVE = re.compile(r"\W*(?:or|and|maybe|perhaps|possibly|alternatively)\b", re.IGNORECASE)
 _LABEL = re.compile(r"[\s*_]*(?:\(([A-Za-z])\)|([A-Z])(?=[*_]*(?:[.):]|\s+[-–—]\s|\s*$)))[*_.):]*(.*)")
 
+_TEXT_AND_LETTER = re.compile(r"([^()]{1,200})\s(\([A-Za-z]\))")
 _BEGINS_WITH_LETTER = re.compile(r"(?:[^\w\\]|_|\\[a-z]{1,12}\{|\\[(\[]|</?[a-z]{1,6}>){0,12}[A-Za-z](?![A-Za-z0-9])")
-_END = 1_000
-"""Characters at the end of a completion in which a sentence may name its letter."""
 _DENIAL_WINDOW = 160
 """Characters before a letter in which a denial of it is looked for."""
 _DENIED_BEFORE = re.compile(
@@ -157,6 +156,10 @@ class _Letters:
             mentions = self._alone(plain) if form == "whole" else self._at_mark(plain)
         return frozenset(mention.letter for mention in mentions if not mention.denied) or None
 
+    def comparable(self, first: frozenset[str], second: frozenset[str]) -> bool:
+        """Whatever is read is an answer."""
+        return True
+
     def same(self, first: frozenset[str], second: frozenset[str]) -> bool:
         """Whether two answers are the same letters."""
         return first == second
@@ -174,7 +177,8 @@ class _Letters:
         if len({mentions[0].letter for mentions in labelled}) == 1:
             return [mention for mentions in labelled for mention in mentions]
         rest = "\n".join(line for line in lines if line not in options)
-        return self._loose(View(rest[-_END:]).plain)
+        paragraphs = (View(paragraph).plain for paragraph in reversed(rest.split("\n\n")))
+        return next(filter(None, map(self._loose, paragraphs)), [])
 
     def _labelled(self, label: re.Match[str]) -> list[_Mention]:
         letter, rest = (label[1] or label[2]).upper(), label[3]
@@ -207,6 +211,9 @@ class _Letters:
     def _at_mark(self, text: str) -> list[_Mention]:
         """Read a text that holds an answer and little else."""
         label = _LABEL.match(text)
+        named = _TEXT_AND_LETTER.fullmatch(text.strip(_DECORATION))
+        if named and (texts := self._texts(named[1])):
+            return [*texts, *self._letters(named[2])]
         return self._alone(text) or (self._labelled(label) if label else []) or self._letters(text)
 
     def _alone(self, text: str) -> list[_Mention]:

@@ -133,13 +133,17 @@ class _Expressions:
     def read(self, content: str, form: Form) -> str | None:
         """The expression of a content, with the signs of this verifier; None if it is none."""
         answer = (
-            View(last_line(content) if form == "whole" else content, inline=form != "whole")
+            View(last_line(content) if form == "number" else content, inline=form != "number")
             .plain.strip(_DECORATION)
             .translate(_SYMBOLS)
         )
         answer = _TEX.sub(lambda sign: _TEX_SIGNS[sign[0]], answer)
         is_marked = form in EXPLICIT
         return answer if re.search("[0-9]", answer) and (is_marked or _EXPRESSION.fullmatch(answer)) else None
+
+    def comparable(self, first: str, second: str) -> bool:
+        """Whatever is read is an answer."""
+        return True
 
     def same(self, first: str, second: str) -> bool:
         """Whether two expressions are the same text."""

@@ -173,6 +173,7 @@ _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 _MARKED: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase")
 _DIGIT = re.compile("[0-9]")
 _FRAGMENT = re.compile(r"[0-9]\s*(?:[-+*/×÷^=]|\sx|\\(?:times|cdot|div|frac))\s*\Z")
+_NUMBER_AND_UNIT = re.compile(r"[^\w=]*[0-9][0-9.,/]*[^\w=]*(?:[A-Za-z]+[^\w=]*){0,4}")
 _REACH = 400
 _NO_PROBLEM = Problem("", "", 0)
 
@@ -203,9 +204,15 @@ class _Literals:
             is_cut_off = is_last and _FRAGMENT.search(plain) is not None
             return None if is_cut_off or is_void_statement(plain) else _last_number(plain)
         plain = View(content, inline=True).plain
+        if form == "second" and not _NUMBER_AND_UNIT.fullmatch(plain):
+            return None
         if self.verifier.literal_only:
             return _only(plain)
         return _first_number(after_verb(plain) if form == "phrase" else plain)
+
+    def comparable(self, first: _Candidate, second: _Candidate) -> bool:
+        """Whatever is read is an answer."""
+        return True
 
     def same(self, first: _Candidate, second: _Candidate) -> bool:
         """Whether two are the same number."""
@@ -219,7 +226,7 @@ _BREAK = re.compile(r"[^\S\n]+|(\n|[=≈]|\\approx)|(?<![0-9]):")
 _WRAPPING = "$€£¥#*_`\"'“”‘’()[]{}\\%°"
 _CLOSING = _WRAPPING + ".,;:!?"
 _SIGNS = ["+", "-", "−", "–", "*", "/", "×", "÷", "·", "^", "**", "\\times", "\\cdot", "\\div"]
-_OPERATORS = frozenset([*_SIGNS, "times", "plus", "minus", "over", "x"])
+_OPERATORS = frozenset([*_SIGNS, "times", "plus", "minus", "over", "x", "twice", "half", "double", "triple"])
 _CONTINUATIONS = re.compile(
     r"[+*/×÷·^(√π]|\\(?:times|cdot|div|pi|sqrt|frac)|\*\*|[xyzn]\b|(?:pi|sqrt|plus|minus|over|"
     r"hundred|thousand|million|billion|trillion)\b"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -20,10 +20,12 @@ from verifiers.completion.marks import (
     is_taken_back,
     is_void_here,
     last_value,
+    next_line,
     phrases,
     unfenced,
     whole,
     without_code,
+    without_deleted,
 )
 
 FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "value", "whole", "number")
@@ -60,6 +62,10 @@ class Kind(Protocol[Value]):
         """Whether two answers are the same."""
         ...
 
+    def comparable(self, first: Value, second: Value) -> bool:
+        """Whether a second answer can contradict the first, rather than being about it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[Value]):
@@ -83,7 +89,7 @@ def find(
         forms: The forms to look for.
         asked: The form that the prompt asked for, which is better than any other.
     """
-    return _Search(unfenced(response), kind, forms, asked).found()
+    return _Search(without_deleted(unfenced(response)), kind, forms, asked).found()
 
 
 class _Search(Generic[Value]):
@@ -115,8 +121,8 @@ class _Search(Generic[Value]):
         yield from (mark for mark in explicit if mark.form == self._asked)
         yield from (mark for mark in explicit if mark.form != self._asked)
         if "phrase" in self._forms:
-            yield from phrases(self._text, more=self._kind.cues)
-            yield from phrases(self._text, results=True)
+            yield from (mark for mark in phrases(self._text, more=self._kind.cues) if not mark.is_second)
+            yield from (mark for mark in phrases(self._text, results=True) if not mark.is_second)
 
     def _value(self, mark: Mark) -> Value | None:
         if mark.parts and not self._kind.is_list:
@@ -126,11 +132,6 @@ class _Search(Generic[Value]):
             if value is not None:
                 return value
         return None
-
-    def _strict(self, mark: Mark) -> Value | None:
-        """The answer of a phrase that is nothing but it: prose behind an answer is no second one."""
-        values = (None if _REFUSAL.match(content) else self._kind.read(content, "second") for content in mark.contents)
-        return next((value for value in values if value is not None), None)
 
     def _inner(self, content: str, form: Form) -> Value | None:
         """The answer of a content, or of a phrase in it."""
@@ -149,7 +150,7 @@ class _Search(Generic[Value]):
         ):
             return Found(None, "different answers in a list") if mark.is_item else Found(value, mark.form, earlier)
         for later in self._later(mark):
-            other = self._value(later) if later.form != "phrase" else self._strict(later)
+            other = self._different(later.contents, value) if later.form == "phrase" else self._value(later)
             if other is None or self._kind.same(value, other):
                 continue
             if not is_taken_back(self._text[mark.end : later.start]):
@@ -157,25 +158,32 @@ class _Search(Generic[Value]):
             mark, value = later, other
         if is_taken_back(self._text[mark.end :]):
             return Found(None, "an answer that is taken back")
-        offered = (self._kind.read(content, "second") for content in alternatives_after(self._text, mark))
-        other = next((one for one in offered if one is not None), None)
-        if other is not None and not self._kind.same(value, other):
-            return Found(value, mark.form, other)
-        return Found(value, mark.form)
+        other = self._different(alternatives_after(self._text, mark), value)
+        if other is None and mark.form == "phrase":
+            other = self._different((next_line(self._text, mark),), value)
+        return Found(value, mark.form, other)
+
+    def _different(self, contents: Iterable[str], value: Value) -> Value | None:
+        """A second answer that contents state and nothing else; None if one of them is the same, or all are about it."""
+        others = [self._kind.read(content, "second") for content in contents if content and not _REFUSAL.match(content)]
+        found = [other for other in others if other is not None and self._kind.comparable(value, other)]
+        return None if not found or any(self._kind.same(value, other) for other in found) else found[0]
 
     def _later(self, mark: Mark) -> list[Mark]:
         """The marks of a worse rank, but of rank 1 or 2, behind a mark, in order."""
         later = []
         if mark.form == self._asked:
             later = [one for one in self._explicit if one.start >= mark.end and not is_void_here(self._text, one)]
-        if mark.form != "phrase" and "phrase" in self._forms:
-            later += [one for one in phrases(self._text, mark.end, more=self._kind.cues) if one.start >= mark.end]
+        if "phrase" in self._forms:
+            behind = phrases(self._text, mark.end, more=self._kind.cues)
+            later += [one for one in behind if mark.form != "phrase" or one.is_second]
         return sorted(later, key=lambda one: one.start)
 
     def _before(self, mark: Mark) -> Value | None:
         """The answer of the phrase of which a phrase continues the list; None if it continues none."""
         for earlier in phrases(self._text[: mark.start]):
-            value = self._strict(earlier)
+            values = (self._kind.read(content, "second") for content in earlier.contents)
+            value = next((value for value in values if value is not None), None)
             if value is not None and ((mark.is_item and earlier.is_item) or continues_list(self._text, earlier, mark)):
                 return value
             if not mark.is_item:

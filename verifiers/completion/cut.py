@@ -18,6 +18,12 @@ _END = re.compile(
 )
 """The shape of a special token at the end of a text: no list of them can be complete."""
 _BEGINNINGS = re.compile(r"(?:\s*+<\|[^<>|\n]{1,60}+\|>)++")
+_TURN = re.compile(
+    r"(?:<\|[^<>|\n]{1,40}+\|>|</s>|<end_of_turn>|<turn\|>)\s*+"
+    r"(?:(?:<\|[^<>|\n]{1,40}+\|>|<start_of_turn>|<\|turn>|<s>)\s*+(?:user|human|system)\b|\[INST\])",
+    re.IGNORECASE,
+)
+"""The end of a turn with a turn of somebody else behind it, which the policy made up."""
 _LONGEST_END = 64
 _FENCE = r"(?P<fence>(?:^[ \t>]*+|(?<=[>\]]))(?:`{3,}+|~{3,}+))[ \t]*+(?P<info>[^\n`]*+)$"
 _CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
@@ -51,7 +57,7 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
     completion = completion.replace("\r\n", "\n")
     for string in stop:
         completion = completion.partition(string)[0]
-    text = without_end_tokens(completion)
+    text = without_end_tokens(_TURN.split(completion, maxsplit=1)[0] if "<" in completion else completion)
     start, is_open = (0, False) if thoughts is None else _after_thoughts(text, frozenset(thoughts))
     if is_open:
         return Response("", "a thought that is not closed", len(text))

@@ -41,6 +41,8 @@ class Mark:
     """What may be the answer, the likeliest first: of nested marks the innermost first. An empty mark holds one empty text."""
     is_item: bool = False
     """Whether it is a phrase that begins an item of a list."""
+    is_second: bool = False
+    """Whether it is a phrase that states a second answer."""
     parts: tuple[Mark, ...] = ()
     """The marks that it joins, if it is a list of marks."""
 
@@ -51,8 +53,9 @@ _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
 _DELIMITER = re.compile(r"\\.|[{}$\s]", re.DOTALL)
 _FORMULA_ENDS = frozenset(("$", r"\)", r"\]"))
 _BETWEEN = re.compile(
-    r"(?:\n\s*(?:[-*•]|\d{1,2}[.)])\s|[\s,;.$*_]|\\[,;! ]|\\q?quad\b|\\[()\[\]]"
-    r"|\\(?:text|mbox|textrm)\s*\{\s*,?\s*(?:and|or)?\s*\}|\band\b|\bor\b|&)*+"
+    r"(?:\n\s*(?:[-*•]|\d{1,2}[.)])\s|[\s,;.$*_{}\"]|\\[,;! ]|\\q?quad\b|\\[()\[\]]"
+    r"|\\(?:text|mbox|textrm)\s*\{\s*,?\s*(?:and|or)?\s*\}"
+    r"|\b(?:and|or|as|well|versus|vs|also|either)\b|\b[A-Za-z]\s*=|&)*+"
 )
 _HASHES = re.compile(r"(?<![^\s*_>.])#{4,}+[ \t]*+")
 # A line after `####` that starts with a word, possibly numbered, and has text below it: a Markdown heading of level four.
@@ -192,11 +195,8 @@ def _listed(text: str, marks: Sequence[Mark]) -> list[Mark]:
     """Marks with nothing between them but signs and joining words are one; its content joins theirs."""
     groups: list[list[Mark]] = []
     for mark in marks:
-        if (
-            groups
-            and groups[-1][-1].form == mark.form != "hashes"
-            and _are_joined(text[groups[-1][-1].end : mark.start])
-        ):
+        last = groups[-1][-1] if groups else mark
+        if last is not mark and "hashes" not in (last.form, mark.form) and _are_joined(text[last.end : mark.start]):
             groups[-1].append(mark)
         else:
             groups.append([mark])
@@ -255,6 +255,7 @@ _ASIDE = re.compile(
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
 _EQUALS = re.compile(r"\s=\s")
+_LONGEST_VALUE = 60
 _LONGEST_WHOLE = 4_000
 """Characters of a response that may be nothing but its answer."""
 _HOPS = 3
@@ -300,8 +301,11 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
         return None
     elif cue["sentence"]:
         return _sentence(view, line, begin, at)
+    is_conditional = "would" in plain[at:after]
+    if not is_answer and _NEGATED_BEFORE.search(plain[:at]):
+        return None
     statements = _statements(plain, after, formulas)
-    if not statements or _is_void(plain[:at], plain[slice(*statements[-1])], is_conditional="would" in plain[at:after]):
+    if not statements or _is_void(plain[:at], plain[slice(*statements[-1])], is_conditional=is_conditional):
         return None
     last = statements[-1][1]
     if _LEAD_IN.fullmatch(plain, *statements[0]):  # a heading of another phrase
@@ -311,7 +315,10 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     is_item = (
         _BULLET.match(text, line) is not None or _ITEM.fullmatch(_SENTENCE_START.split(plain[:at])[-1]) is not None
     )
-    return Mark("phrase", begin, line + view.origin(last), contents, is_item) if contents else None
+    if not contents or _WRONG_BEFORE.search(plain[:at]):
+        return None
+    is_second = _SECOND_BEFORE.search(plain[:at]) is not None
+    return Mark("phrase", begin, line + view.origin(last), contents, is_item, is_second)
 
 
 def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
@@ -325,7 +332,8 @@ def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
     sentence = plain[first:last].strip()
     if sentence.endswith("?") or _SUPPOSED.match(sentence) or _DENIED.search(plain[first:at]):
         return None
-    return Mark("phrase", begin, line + view.origin(last), (sentence,))
+    is_second = _SECOND_BEFORE.search(plain[first:at]) is not None or _TOO.search(sentence) is not None
+    return Mark("phrase", begin, line + view.origin(last), (sentence,), is_second=is_second)
 
 
 def _is_heading(plain: str, at: int) -> bool:
@@ -375,12 +383,16 @@ def _is_label(plain: str, stop: int) -> bool:
     return _LABEL.search(plain, max(0, stop - 2), stop) is not None and not _NEW_SENTENCE.match(plain, stop)
 
 
+_WRONG_BEFORE = re.compile(rf"{words.WRONG.pattern}\s*\Z", re.IGNORECASE)
+_TOO = re.compile(r"\b(?:too|as well)\W*\Z", re.IGNORECASE)
+_SECOND_BEFORE = re.compile(rf"{words.SECOND.pattern}\s*\Z", re.IGNORECASE)
 _DENIED = re.compile(rf"{words.DENIALS.pattern}[^.,;:\n]{{0,30}}$", re.IGNORECASE)
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)
 _REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
 _NEGATED_BEFORE = re.compile(rf"{words.NEGATIONS.pattern}[\s$*_(\[\\]*$", re.IGNORECASE)
 _SUPPOSED = re.compile(rf"\W*(?:(?:and|but|so|now|well|or)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE)
 _NEGATED_WITHIN = re.compile(rf"\b(?:is|are|was|equals)\s*{words.NEGATIONS.pattern}\W*[0-9]", re.IGNORECASE)
+_HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|when|otherwise|similarly)\b", re.IGNORECASE)
 _TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
 
 
@@ -390,7 +402,7 @@ def _is_void(before: str, statement: str, *, is_conditional: bool = False) -> bo
     clause = before[-_BEFORE:][cut.end() :] if cut else before[-_BEFORE:]
     if _DENIED.search(before[-_BEFORE:]) or _SUPPOSED.match(clause):
         return True
-    if is_conditional and _SUPPOSED.match(re.split(r"[.!?\n]\s*", before)[-1]):
+    if is_conditional and _HYPOTHESIS.match(re.split(r"[.!?\n]\s*", before)[-1]):
         return True
     if statement.endswith("?") and not _TAG_QUESTION.search(statement[:-1]):
         return True
@@ -501,6 +513,27 @@ def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
     formulas = view.formulas()
     statements = _statements(view.plain, 0, formulas)
     return tuple(_contents(view, *statements[-1], formulas)) if statements else ()
+
+
+_VALUE_ALONE = re.compile(r"\A[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")
+
+
+def next_line(text: str, mark: Mark) -> str:
+    """The line below a mark, if that ends its line and the line below is short; else an empty text."""
+    rest, _, below = text[mark.end : mark.end + _BEFORE].partition("\n")
+    line = below.lstrip().partition("\n")[0]
+    if rest.strip(" .*_$`\\)]}") or len(line) > _LONGEST_VALUE or not _VALUE_ALONE.search(line):
+        return ""
+    view = View(line)
+    return view.content(0, len(view.plain))
+
+
+_DELETED = re.compile(r"(?<!~)~~(?=[^\s~])[^~\n]{1,400}(?<=[^\s~])~~(?!~)")
+
+
+def without_deleted(text: str) -> str:
+    """A text without what it strikes out."""
+    return _DELETED.sub("", text) if "~~" in text else text
 
 
 # Ranks 3 and 4.

@@ -134,10 +134,21 @@ CONFIRMING = Cues(
 )
 DENIALS = Cues(
     "In the clause before a mark: the mark is none.",
-    r"(not|n't|cannot|never|unable to|refuse to|decline to) (\w+ "
-    "){0,2}(say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell|decide|answer|true "
-    "that|the case that); doubt; doubt (that|if|whether); whether; (wrong|false|incorrect) (that|to)",
+    r"(not|n't|cannot|never|nobody|unable to|refuse to|decline to) (\w+ ){0,5}"
+    "(say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell|decide|answer|true that"
+    "|the case that); doubt; doubt (that|if|whether); whether; mistake to; (wrong|false|incorrect) (that|to); "
+    r"(he|she|they|classmate|student|friend) (\w+ ){0,2}(insists?|claims?|says?|said|thinks?|believes?|argues?) that",
     "I can't say that the answer is 42.",
+)
+WRONG = Cues(
+    "Directly before a word for the answer: the mark is none.",
+    "wrong; incorrect; false; mistaken; student's; classmate's; friend's; other person's",
+    "The wrong answer is 42.",
+)
+SECOND = Cues(
+    "Directly before a word for the answer: it is a second one, beside that which stands elsewhere.",
+    "also; alternative; another; another possible; other; other possible; second",
+    "The answer is 42. Another possible answer is 43.",
 )
 NEGATIONS = Cues(
     "Directly before the value: the mark is none.",
@@ -157,11 +168,13 @@ SUPPOSITIONS = Cues(
 )
 CORRECTIONS = Cues(
     "At the start of a sentence or line: what was said before is taken back.",
-    "wait; correction; actually; hmm; oops; sorry; scratch that; on second thoughts?; hold on; no, "
-    r"(i|that|this|it|wait|sorry|the answer|actually); no wait; i (made|see|have made|found) (a|an|my) (\w+ "
-    r")?(mistake|error); let me (re[\w-]+|correct|fix|double-check|check); (but |so )?(that|this|it) "
-    "(is|was|'s|seems|looks) (wrong|incorrect|not right|not correct); (but |so )?(that|this|it) (isn't|can't "
-    "be|cannot be) (right|correct)",
+    r"wait; correction; edit:; actually; hmm; oops; nope; sorry; scratch that; strike that; never mind; on second thoughts?; "
+    "on reflection; hold on; make that; or rather; i meant?; just kidding; no, "
+    "(i|that|this|it|wait|sorry|the answer|actually); no wait; "
+    r"i (made|see|have made|found) (a|an|my) (\w+ )?(mistake|error); i (have to |must )?(retract|take (that|this|it) back); "
+    r"(please )?(ignore|disregard) (the|that|this|my|what); let me (re[\w-]+|correct|fix|double-check|check); "
+    "(but |so |however, )?(that|this|it) (is|was|'s|seems|looks) (wrong|incorrect|mistaken|not right|not correct); "
+    "(but |so |however, )?(that|this|it) (isn't|can't be|cannot be) (right|correct)",
     "The answer is 12. Wait, that is wrong. The answer is 42.",
 )
 CONFIRMATIONS = Cues(
@@ -173,7 +186,8 @@ CONFIRMATIONS = Cues(
 )
 ALTERNATIVES = Cues(
     "At the start of the sentence behind a mark: the value that follows is a second answer.",
-    "or; or maybe; maybe; perhaps; possibly; alternatively; it could (also )?be; it might (also )?be",
+    "or; or maybe; or perhaps; or possibly; maybe; perhaps; possibly; alternatively; it could (also )?be; "
+    "it might (also )?be; it is also",
     "The answer is 42. Or maybe 43.",
 )
 EXPLANATIONS = Cues(

@@ -131,15 +131,15 @@ class _Mathematics:
         return (_whole if form in ("whole", "second") else _stated)(answer)
 
     def same(self, first: str, second: str) -> bool:
-        """Whether two answers are equal, or the second is the first with words about it, or words about a value."""
+        """Whether two answers are equal, or the second is the first with words about it."""
         if self.equal(first, second):
             return True
         leading = _LEADING.match(second)
-        return (
-            self.equal(first, leading[0])
-            if leading
-            else _is_words(second) and re.search(r"[0-9\\=]", first) is not None
-        )
+        return leading is not None and self.equal(first, leading[0])
+
+    def comparable(self, first: str, second: str) -> bool:
+        """Whether the second is no mere words about a value."""
+        return not _is_words(second) or re.search(r"[0-9\\=]", first) is None
 
 
 def _is_words(answer: str) -> bool:
