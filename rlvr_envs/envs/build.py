@@ -46,6 +46,7 @@ from verifiers import (
     unknown_argument,
     verifier_record,
 )
+from verifiers.completion import READER
 
 VerifierArgument = str | type | Callable[[str, Problem], object] | tuple[str, Mapping[str, object]]
 
@@ -443,6 +444,7 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
         "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint},
         "tokenizer": rules.tokenizer.fingerprint,
         "verifier": _verifier_identity(verifier),
+        "reader": READER,
         "stop": list(rules.stop),
         "max_prompt_tokens": rules.max_prompt_tokens,
         "max_new_tokens": rules.max_new_tokens,

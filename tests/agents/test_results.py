@@ -370,6 +370,13 @@ def test_what_makes_scores_those_of_other_tasks_is_said(tmp_path: Path) -> None:
     assert task_differences([one, two]) == ["environment.prompt.name is 'plain' in a and 'boxed' in b"]
 
 
+def test_runs_whose_answers_another_reader_found_are_told_apart(tmp_path: Path) -> None:
+    before = run_of(tmp_path / "a", [[1.0]], environment={"verifier": "math"})
+    after = run_of(tmp_path / "b", [[1.0]], environment={"verifier": "math", "reader": 2})
+    assert task_differences([before, after]) == ["environment.reader is 1 in a and 2 in b"]
+    assert task_differences([after, run_of(tmp_path / "c", [[1.0]])]) == []
+
+
 def test_a_comparison_needs_two_runs_and_shared_problems(tmp_path: Path) -> None:
     run = run_of(tmp_path / "a", [[1.0]])
     with pytest.raises(InvalidArgumentError, match="at least two runs, got 1"):

@@ -9,8 +9,12 @@ from verifiers.completion.blocks import Block, fenced_blocks, last_block
 from verifiers.completion.cut import Response, cut, without_end_tokens, without_thoughts
 from verifiers.completion.marks import Form, Mark, boxed_answer
 
+READER = 2
+"""The version of the reader, which records of evaluations hold: it changes with what is found in a completion."""
+
 __all__ = [
     "FORMS",
+    "READER",
     "Block",
     "Form",
     "Found",

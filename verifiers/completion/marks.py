@@ -579,7 +579,7 @@ def whole(text: str) -> Mark | None:
     alone = _ALONE.split(text, maxsplit=1)[0] if "\n" in text else text
     if len(alone) > _LONGEST_WHOLE:
         return None
-    view = View(alone)
+    view = View(alone, inline="\n" not in alone.strip())  # "- 5" alone is a number, not a list
     if _ANNOUNCED.search(view.plain[-_BEFORE:]):
         return None
     content = view.content(0, len(view.plain))
