@@ -10,8 +10,9 @@ from string import ascii_uppercase
 from verifiers.completion import words
 from verifiers.completion.answers import DEFAULT_FORMS, find
 from verifiers.completion.cut import cut
+from verifiers.completion.denied import is_void_statement
+from verifiers.completion.mark import Form
 from verifiers.completion.marking import View
-from verifiers.completion.marks import Form, is_void_statement
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 

@@ -10,8 +10,9 @@ from fractions import Fraction
 from verifiers._settings import check_types
 from verifiers.completion.answers import find
 from verifiers.completion.cut import cut
+from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import View
-from verifiers.completion.marks import EXPLICIT, Form, last_line
+from verifiers.completion.statements import last_line
 from verifiers.completion.words import CueFinder
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict

@@ -12,8 +12,10 @@ from numbers import Rational
 from verifiers._settings import check_arguments, is_number
 from verifiers.completion.answers import NOTHING, find
 from verifiers.completion.cut import cut
+from verifiers.completion.denied import is_void_statement
+from verifiers.completion.mark import Form
 from verifiers.completion.marking import View
-from verifiers.completion.marks import Form, after_verb, is_void_statement, last_line
+from verifiers.completion.statements import after_verb, last_line
 from verifiers.completion.words import CueFinder
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict

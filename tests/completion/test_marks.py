@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import verifiers
-from verifiers.completion.marks import EXPLICIT, boxed_answer, boxes, explicit_marks
+from verifiers.completion.explicit import boxed_answer, boxes, explicit_marks
+from verifiers.completion.mark import EXPLICIT
 
 
 def last_boxed(text: str) -> str | None:

@@ -12,7 +12,7 @@ import pytest
 
 from rlvr_envs import data, tasks
 from verifiers import Problem
-from verifiers.completion.marks import boxes
+from verifiers.completion.explicit import boxes
 from verifiers.unit_tests import AssertTests, CheckTests
 
 FOLDER = os.environ.get("RLVR_DATA_DIR")  # read before the fixture of this folder removes it

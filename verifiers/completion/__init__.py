@@ -7,7 +7,8 @@ block.
 from verifiers.completion.answers import FORMS, Found, Kind, find
 from verifiers.completion.blocks import Block, fenced_blocks, last_block
 from verifiers.completion.cut import Response, cut, without_end_tokens, without_thoughts
-from verifiers.completion.marks import Form, Mark, boxed_answer
+from verifiers.completion.explicit import boxed_answer
+from verifiers.completion.mark import Form, Mark
 
 READER = 2
 """The version of the reader, which records of evaluations hold: it changes with what is found in a completion."""

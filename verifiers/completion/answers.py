@@ -8,25 +8,14 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from verifiers.completion import words
+from verifiers.completion.behind import alternatives_after, is_taken_back, next_line
+from verifiers.completion.code import unfenced, without_code, without_deleted
+from verifiers.completion.denied import is_void_here
+from verifiers.completion.explicit import explicit_marks
+from verifiers.completion.mark import EXPLICIT, Form, Mark
 from verifiers.completion.marking import BOX_COMMANDS, TEXT_COMMANDS
-from verifiers.completion.marks import (
-    EXPLICIT,
-    Form,
-    Mark,
-    alternatives_after,
-    continues_list,
-    end_of,
-    explicit_marks,
-    is_taken_back,
-    is_void_here,
-    last_value,
-    next_line,
-    phrases,
-    unfenced,
-    whole,
-    without_code,
-    without_deleted,
-)
+from verifiers.completion.phrases import continues_list, phrases
+from verifiers.completion.unmarked import end_of, last_value, whole
 
 FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "value", "whole", "number")
 """Every form of an answer, by rank."""

@@ -14,7 +14,8 @@ import re
 from fractions import Fraction
 
 from verifiers.completion.cut import cut
-from verifiers.completion.marks import EXPLICIT, explicit_marks
+from verifiers.completion.explicit import explicit_marks
+from verifiers.completion.mark import EXPLICIT
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Problem
 

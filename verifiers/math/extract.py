@@ -12,8 +12,8 @@ from typing import Literal
 
 from verifiers.completion.answers import DEFAULT_FORMS, FORMS, find
 from verifiers.completion.cut import cut
+from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import TEXT_COMMANDS
-from verifiers.completion.marks import EXPLICIT, Form
 from verifiers.completion.words import THOUGHTS, CueFinder
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.math.reading.normalize import normal_text, unwrap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from verifiers.completion.marks import boxed_answer
+from verifiers.completion.explicit import boxed_answer
 from verifiers.math.reading.normalize import folded_words
 from verifiers.math.reading.read import tree_or_none
 from verifiers.math.reading.tokens import MAX_LENGTH

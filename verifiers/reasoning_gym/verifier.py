@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.completion.cut import cut
-from verifiers.completion.marks import explicit_marks
+from verifiers.completion.explicit import explicit_marks
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierFailureError, unknown_name
 from verifiers.functions import verify_one
 from verifiers.reasoning_gym.problems import ask, refusal, request_of, require_reasoning_gym, runner

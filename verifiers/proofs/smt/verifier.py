@@ -14,7 +14,8 @@ from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError
 from verifiers.completion.blocks import block_or_text
 from verifiers.completion.cut import cut
-from verifiers.completion.marks import explicit_marks, last_line
+from verifiers.completion.explicit import explicit_marks
+from verifiers.completion.statements import last_line
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency
 from verifiers.functions import verify_one
 from verifiers.proofs.references import goal_of

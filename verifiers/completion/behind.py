@@ -1,0 +1,52 @@
+"""What stands behind an answer: corrections, and second answers."""
+
+from __future__ import annotations
+
+import re
+
+from verifiers.completion import words
+from verifiers.completion.mark import BEFORE, Mark
+from verifiers.completion.marking import View
+from verifiers.completion.statements import SENTENCE_END, contents_of, statements_at
+
+_LONGEST_VALUE = 60
+_CORRECTION = re.compile(
+    rf"(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?P<cue>{words.CORRECTIONS.pattern})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CONFIRMED = re.compile(words.CONFIRMATIONS.pattern, re.IGNORECASE)
+_BEHIND = r"(?:</?\w{1,10}+>|[\s.,;!?$*_`)\]}\\\"'”’])*+"
+_ALTERNATIVE = re.compile(rf"{_BEHIND}(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*", re.IGNORECASE)
+_WITHIN = re.compile(r"\s(?:or\s+)?(?:maybe|perhaps|possibly|alternatively)\b[,:]?\s*", re.IGNORECASE)
+
+
+def is_taken_back(text: str) -> bool:
+    """Whether a text, which stands behind an answer, takes it back and does not confirm it after all."""
+    correction = _CORRECTION.search(text)
+    return correction is not None and not _CONFIRMED.search(text, correction.end())
+
+
+def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
+    """What may be offered behind a mark, or within its statement, as a second answer, the likeliest first."""
+    sentence = SENTENCE_END.search(text, mark.end, mark.end + BEFORE)
+    match = _ALTERNATIVE.match(text, mark.end) or (sentence and _ALTERNATIVE.match(text, sentence.end()))
+    match = match or (_WITHIN.search(text, mark.start, mark.end) if mark.form == "phrase" else None)
+    if not match:
+        return ()
+    view = View(text[match.end() : match.end() + BEFORE])
+    formulas = view.formulas()
+    statements = statements_at(view.plain, 0, formulas)
+    return tuple(contents_of(view, *statements[-1], formulas)) if statements else ()
+
+
+_VALUE_ALONE = re.compile(r"\A[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")
+
+
+def next_line(text: str, mark: Mark) -> str:
+    """The line below a mark, if that ends its line and the line below is short; else an empty text."""
+    rest, _, below = text[mark.end : mark.end + BEFORE].partition("\n")
+    line = below.lstrip().partition("\n")[0]
+    if rest.strip(" .*_$`\\)]}") or len(line) > _LONGEST_VALUE or not _VALUE_ALONE.search(line):
+        return ""
+    view = View(line)
+    return view.content(0, len(view.plain))

@@ -1,0 +1,128 @@
+"""Marks of rank 2: phrases and headings that state an answer.
+
+A phrase is read in a piece of bounded length around its cue, and only the last ones are looked at.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from verifiers.completion import words
+from verifiers.completion.code import code_spans, is_within
+from verifiers.completion.denied import DENIED, NEGATED_BEFORE, SUPPOSED, is_void
+from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Mark
+from verifiers.completion.marking import View
+from verifiers.completion.statements import SENTENCE_END, contents_of, end_of_sentence, statements_at
+
+
+def continues_list(text: str, earlier: Mark, later: Mark) -> bool:
+    """Whether a phrase is joined to the one before it in its sentence."""
+    return _JOINED_TO_NEXT.fullmatch(text, earlier.start, later.start) is not None
+
+
+_ANSWERS = words.CueFinder(words.ANSWERS.pattern, words.ANSWERS)
+_RESULTS = words.CueFinder(words.RESULTS.pattern, words.RESULTS)
+_CLAIM = re.compile(
+    rf"(?:[ \t]*\([^()\n]{{1,40}}\))?(?:\s+(?:of|to|for|in|from|as)\s[^.\n:=]{{0,80}}?)??(?:\s*(?:{words.VERBS.pattern})"
+    rf"(?:(?:\s*,)?\s*(?:{words.FILLERS.pattern})\b,?)*(?:\s*:)?|(?P<heading>[ \t]*(?=\n)))",
+    re.IGNORECASE,
+)
+_LEAD_IN = re.compile(r"(?:\W|\b(?:the|my|our|so|thus|therefore|hence|final|correct|best|right)\b)*", re.IGNORECASE)
+_HEADING_LINE = re.compile(rf"\W*(?:\d{{1,2}}[.)]\s*)?{words.HEADINGS.pattern}\W*", re.IGNORECASE)
+_ITEM = re.compile(
+    r"\s*(?:(?:step|part|option|case|attempt|try|question)\s*)?\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\s*[.:)]\s*(?:the|my|so|final|correct|\s|,)*",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"[ \t]*[-*+•][ \t]+(?:[*_]*(?:the|my|so|final|correct)?\W*)?(?:answer|correct)", re.IGNORECASE)
+_SENTENCE_START = re.compile(r"[.!?]\s+(?=(?:step|part|option|case|attempt|try|question)\b)", re.IGNORECASE)
+
+
+def phrases(text: str, start: int = 0, *, results: bool = False, more: words.CueFinder | None = None) -> Iterator[Mark]:
+    """The phrases and headings of a text that state an answer and are neither denied, asked nor supposed, the last first.
+
+    Args:
+        text: The response.
+        start: Where to begin.
+        results: Whether to look for results in place of answers.
+        more: Further cues, behind which an answer follows; with the group `sentence`, the answer is in the cue's sentence.
+    """
+    code = code_spans(text) if "```" in text or "~~~" in text else []
+    finders = [_RESULTS] if results else [_ANSWERS] if more is None else [_ANSWERS, more]
+    found = [islice(finder.backwards(text, start), MOST_MARKS) for finder in finders]
+    cues = found[0] if len(found) == 1 else heapq.merge(*found, key=lambda cue: cue.start(), reverse=True)
+    limit = len(text)
+    for cue in cues:
+        begin = cue.start()
+        if begin < limit and not (code and is_within(begin, code)):
+            mark = _phrase(text, cue, limit, is_answer=more is None or cue.re is not more.pattern)
+            if mark is not None:
+                limit = begin
+                yield mark
+
+
+def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Mark | None:
+    begin, end = cue.span()
+    line = max(text.rfind("\n", 0, begin) + 1, begin - BEFORE)
+    view = View(text[line : min(end + REACH, limit)])
+    plain = view.plain
+    at, after = view.place(begin - line), view.place(end - 1 - line) + 1
+    formulas = view.formulas()
+    claim = _CLAIM.match(plain, after) if is_answer else None
+    if claim is not None and claim["heading"] is not None and not _is_heading(plain, at):
+        claim = None
+    if claim is not None:
+        after = claim.end()
+    elif is_answer:
+        return None
+    elif cue["sentence"]:
+        return _sentence(view, line, begin, at)
+    is_conditional = "would" in plain[at:after]
+    if not is_answer and NEGATED_BEFORE.search(plain[:at]):
+        return None
+    statements = statements_at(plain, after, formulas)
+    if not statements or is_void(plain[:at], plain[slice(*statements[-1])], is_conditional=is_conditional):
+        return None
+    last = statements[-1][1]
+    if _LEAD_IN.fullmatch(plain, *statements[0]):  # a heading of another phrase
+        return None
+    found = (content for span in reversed(statements) for content in contents_of(view, *span, formulas))
+    contents = tuple(dict.fromkeys(filter(None, found)))
+    is_item = (
+        _BULLET.match(text, line) is not None or _ITEM.fullmatch(_SENTENCE_START.split(plain[:at])[-1]) is not None
+    )
+    if not contents or _WRONG_BEFORE.search(plain[:at]):
+        return None
+    is_second = _SECOND_BEFORE.search(plain[:at]) is not None
+    return Mark("phrase", begin, line + view.origin(last), contents, is_item, is_second)
+
+
+def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
+    """The sentence around a cue, as a mark whose content is all of it."""
+    plain, formulas = view.plain, view.formulas()
+    first = max(
+        (end.end() for end in SENTENCE_END.finditer(plain, 0, at) if len(plain[: end.start()].split(". ")[-1]) > 2),
+        default=0,
+    )
+    last = end_of_sentence(plain, at, formulas)
+    sentence = plain[first:last].strip()
+    if sentence.endswith("?") or SUPPOSED.match(sentence) or DENIED.search(plain[first:at]):
+        return None
+    is_second = _SECOND_BEFORE.search(plain[first:at]) is not None or _TOO.search(sentence) is not None
+    return Mark("phrase", begin, line + view.origin(last), (sentence,), is_second=is_second)
+
+
+def _is_heading(plain: str, at: int) -> bool:
+    """Whether the line of a word is a heading: it holds nothing else."""
+    end = plain.find("\n", at)
+    return _HEADING_LINE.fullmatch(plain, plain.rfind("\n", 0, at) + 1, end if end >= 0 else len(plain)) is not None
+
+
+_JOINED_TO_NEXT = re.compile(
+    r"[^.!?\n]*(?:,|\band|\bor|&)\s*(?:(?:the|my|final|correct|either|also)\s+)*\Z", re.IGNORECASE
+)
+_WRONG_BEFORE = re.compile(rf"{words.WRONG.pattern}\s*\Z", re.IGNORECASE)
+_TOO = re.compile(r"\b(?:too|as well)\W*\Z", re.IGNORECASE)
+_SECOND_BEFORE = re.compile(rf"{words.SECOND.pattern}\s*\Z", re.IGNORECASE)

@@ -1,0 +1,119 @@
+"""What a sentence states: where it ends, and which part of it is the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from unicodedata import category
+
+from verifiers.completion import words
+from verifiers.completion.code import is_within
+from verifiers.completion.marking import View
+
+SENTENCE_END = re.compile(
+    r"\n|\.(?=[\"'”’)]?(?:\s|$))(?<![ap]\.m\.)(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bapprox\.)|(?<=[!?])(?=[\"'”’)]?(?:\s|$))(?!\s*[-+*/=×÷^<>])|。",
+    re.IGNORECASE,
+)
+_EXPLANATION = re.compile(
+    rf"{words.EXPLANATIONS.pattern}|;\s+(?:this|that|it|since|because|so|we|as)\b"
+    r"|,?\s+but\s(?!not\b|.{0,30}?\b(?:could|might|may|maybe|perhaps|possibly)\b)"
+    r"|\s{0,2}\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s)",
+    re.IGNORECASE,
+)
+ASIDE = re.compile(
+    r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
+)
+_VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
+_WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
+_EQUALS = re.compile(r"\s=\s")
+_HOPS = 3
+"""Number of statements in a row that may only announce the next."""
+
+
+def statements_at(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The span of the statement that begins at a place; if it only announces the next, by a colon at its end, of that too."""
+    spans: list[tuple[int, int]] = []
+    last = start
+    for _ in range(_HOPS):
+        first = last
+        while first < len(plain) and (plain[first].isspace() or plain[first] in ":*_"):
+            first += 1
+        last = end_of_sentence(plain, first, formulas)
+        if first == last:
+            break
+        spans.append((first, last))
+        if not plain[first:last].rstrip().endswith(":"):
+            break
+    return spans
+
+
+def end_of_sentence(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> int:
+    """Where the sentence ends that begins at a place; no formula is divided."""
+    for end in SENTENCE_END.finditer(plain, start):
+        if not (end[0] == "." and _is_label(plain, end.start())) and not any(
+            first < end.start() < last for first, last in formulas
+        ):
+            return end.start()
+    return len(plain)
+
+
+_LABEL = re.compile(r"(?:\A|[\s(])[A-Z]\Z")
+_NEW_SENTENCE = re.compile(
+    r"\.[\"'”’)]*\s+(?:The|This|That|I|We|It|So|Then|Thus|Or|But|And|However|Because|Since|As|If|In|There|Therefore|Hence|Actually|Wait"
+    r"|Hmm|No|Yes|Sorry|Also|Let|Maybe|Perhaps|Possibly|Alternatively|Correction|Oops)\b|\.[\"'”’)]*\s*(?:\n|\Z)"
+)
+
+
+def _is_label(plain: str, stop: int) -> bool:
+    """Whether a full stop belongs to a label before a text, as in "C. Paris", unless a word that begins sentences follows."""
+    return _LABEL.search(plain, max(0, stop - 2), stop) is not None and not _NEW_SENTENCE.match(plain, stop)
+
+
+TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
+
+
+def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """What a statement says: all of it without an explanation, what follows its last verb, and its one marked value."""
+    end = next(
+        (
+            match.start()
+            for match in _EXPLANATION.finditer(view.plain, first, last)
+            if match.start() > first and not any(start < match.start() < stop for start, stop in formulas)
+        ),
+        last,
+    )
+    end -= view.plain[end - 1] in "?:"
+    end = last if _opened(view.plain[first:end]) > 0 else end
+    if tag_question := TAG_QUESTION.search(view.plain[first:end]):
+        end = first + tag_question.start()
+    while end > first and (view.plain[end - 1] in " \t\n,;:" or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
+        end -= 1  # punctuation before an explanation, or an emoji
+    whole = view.content(first, end)
+    tails = []
+    for sign in (_VERB, _EQUALS):
+        verbs = [verb for verb in sign.finditer(view.plain, first, end) if not is_within(verb.start(), formulas)]
+        tails.append(ASIDE.sub("", view.content(verbs[-1].end(), end)) if verbs else "")
+        if verbs and sign is _VERB and _WORDS.match(view.plain, first, verbs[-1].start()):
+            yield tails[0]
+    yield ASIDE.sub("", whole)
+    yield whole
+    yield from tails
+    values = {view.content(start, stop) for start, stop in view.values if first <= start and stop <= end}
+    if len(values) == 1:
+        yield values.pop()
+
+
+def after_verb(statement: str) -> str:
+    """What follows the last verb of a statement in plain text that a number follows; all of it without one."""
+    verbs = [verb for verb in _VERB.finditer(statement) if re.search("[0-9]", statement[verb.end() :])]
+    return statement[verbs[-1].end() :] if verbs else statement
+
+
+def last_line(text: str) -> str:
+    """The last line that is not blank, stripped; empty if there is none."""
+    return text.rstrip().rpartition("\n")[2].strip()
+
+
+def _opened(text: str) -> int:
+    """The excess of opening over closing round and square brackets; a half-open interval has one of each."""
+    return sum(text.count(sign) for sign in "([") - sum(text.count(sign) for sign in ")]")
