@@ -41,6 +41,7 @@ def outcome(name: str, completion: str, reference: object) -> str:
         ("\\boxed{12}\n\n#### 42", "42"),
         ("\\boxed{12}\n\nThe answer is 12 apples.", "12"),
         (r"\boxed{12} Wait, let me check: 3 * 4 = 12. Yes, that is correct.", "12"),
+        (r"\boxed{12} Wait, let me recheck: 3 + 9. So the answer is 12.", "12"),
         ("```\n42\n```", "42"),
         ("Answer:\n```\n42\n```", "42"),
         (r"\mathbf{42}", "42"),

@@ -138,14 +138,19 @@ class _Search(Generic[Value]):
             and not self._kind.same(earlier, value)
         ):
             return Found(None, "different answers in a list") if mark.is_item else Found(value, mark.form, earlier)
+        end = mark.end
         for later in self._later(mark):
-            other = self._different(later.contents, value) if later.form == "phrase" else self._value(later)
-            if other is None or self._kind.same(value, other):
+            stated = self._value(later)
+            if stated is not None and self._kind.same(value, stated):
+                end = later.end  # what was taken back before is stated again
                 continue
-            if not is_taken_back(self._text[mark.end : later.start]):
+            other = self._different(later.contents, value) if later.form == "phrase" else stated
+            if other is None:
+                continue
+            if not is_taken_back(self._text[end : later.start]):
                 return Found(value, mark.form, other)
-            mark, value = later, other
-        if is_taken_back(self._text[mark.end :]):
+            mark, value, end = later, other, later.end
+        if is_taken_back(self._text[end:]):
             return Found(None, "an answer that is taken back")
         other = self._different(alternatives_after(self._text, mark), value)
         if other is None and mark.form == "phrase":
