@@ -178,8 +178,8 @@ class _Letters:
         if len({mentions[0].letter for mentions in labelled}) == 1:
             return [mention for mentions in labelled for mention in mentions]
         rest = "\n".join(line for line in lines if line not in options)
-        paragraphs = (View(paragraph).plain for paragraph in reversed(rest.split("\n\n")))
-        return next(filter(None, map(self._loose, paragraphs)), [])
+        sentences = (View(line).plain for line in reversed(rest.split("\n")))
+        return next(filter(None, map(self._loose, sentences)), [])
 
     def _labelled(self, label: re.Match[str]) -> list[_Mention]:
         letter, rest = (label[1] or label[2]).upper(), label[3]

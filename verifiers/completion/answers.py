@@ -27,6 +27,8 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 
+_SAYS_SOMETHING = re.compile(r"[^\W_]")
+_SHORTEST_PHRASE = len("answer: 5") - 1
 Value = TypeVar("Value")
 
 
@@ -106,9 +108,8 @@ class _Search(Generic[Value]):
 
     def _candidates(self) -> Iterator[Mark]:
         """The marks of ranks 0 to 2, best rank first, of each rank the last first."""
-        explicit = [mark for mark in reversed(self._explicit) if not is_void_here(self._text, mark)]
-        yield from (mark for mark in explicit if mark.form == self._asked)
-        yield from (mark for mark in explicit if mark.form != self._asked)
+        explicit = (mark for mark in reversed(self._explicit) if not is_void_here(self._text, mark))
+        yield from sorted(explicit, key=lambda mark: mark.form != self._asked) if self._asked else explicit
         if "phrase" in self._forms:
             yield from (mark for mark in phrases(self._text, more=self._kind.cues) if not mark.is_second)
             yield from (mark for mark in phrases(self._text, results=True) if not mark.is_second)
@@ -124,7 +125,7 @@ class _Search(Generic[Value]):
 
     def _inner(self, content: str, form: Form) -> Value | None:
         """The answer of a content, or of a phrase in it."""
-        if form in EXPLICIT and "phrase" in self._forms and len(content) > 8:
+        if form in EXPLICIT and "phrase" in self._forms and len(content) > _SHORTEST_PHRASE:
             for mark in phrases(content):
                 for inner in mark.contents:
                     if (value := self._kind.read(inner, form)) is not None:
@@ -139,6 +140,8 @@ class _Search(Generic[Value]):
         ):
             return Found(None, "different answers in a list") if mark.is_item else Found(value, mark.form, earlier)
         end = mark.end
+        if mark.form != "phrase" and not _SAYS_SOMETHING.search(self._text, end):
+            return Found(value, mark.form)
         for later in self._later(mark):
             stated = self._value(later)
             if stated is not None and self._kind.same(value, stated):

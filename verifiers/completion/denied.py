@@ -31,11 +31,17 @@ def is_void(before: str, statement: str, *, is_conditional: bool = False) -> boo
     return _NEGATED.match(statement) is not None
 
 
+_WORDS_BEFORE = words.words_of(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS)
+_WORDS_AFTER = words.words_of(words.REJECTIONS)
+
+
 def is_void_here(text: str, mark: Mark) -> bool:
     """Whether a mark of rank 1 is denied, asked or supposed by the sentence around it."""
     line = text.rfind("\n", 0, mark.start) + 1
     before = text[max(line, mark.start - BEFORE) : mark.start]
     after = text[mark.end : mark.end + BEFORE].partition("\n")[0]
+    if "?" not in after and not words.may_hold(before, _WORDS_BEFORE) and not words.may_hold(after, _WORDS_AFTER):
+        return False
     end = SENTENCE_END.search(after)
     said = after if end is None else after[: end.start()]
     asked = said.endswith("?") and not TAG_QUESTION.search(said[:-1])

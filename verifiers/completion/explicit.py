@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 
 from verifiers.completion import words
 from verifiers.completion.code import code_spans, is_within
-from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Mark
+from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Form, Mark
 from verifiers.completion.marking import View
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
@@ -39,9 +39,11 @@ def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
     """The marks of rank 1 outside of code, in order; those side by side are one, and so are nested ones."""
     found: list[Mark] = []
     code = code_spans(text) if "```" in text or "~~~" in text else []
-    for form, find in (("box", _boxed), ("hashes", _hashed), ("tag", _tagged), ("json", _fields)):
-        if form in forms:
+    for form, sign, find in _FINDERS:
+        if sign in text and form in forms:
             found += find(text)
+    if len(found) == 1 and not code:
+        return found
     if len(found) > 1:
         found.sort(key=lambda mark: (mark.start, -mark.end))
     outer: list[Mark] = []
@@ -83,7 +85,7 @@ def boxed_answer(solution: str) -> str | None:
 
 
 def _boxed(text: str) -> Iterator[Mark]:
-    for start, end, content in boxes(text) if "box" in text else ():
+    for start, end, content in boxes(text):
         inner = boxes(content)[-1:] if content and "box" in content else []
         innermost = (inner[0][2] if inner else None) or content or ""
         plain = _contents_of(innermost)[0] if _MARKED_INSIDE.search(innermost) else innermost
@@ -115,7 +117,7 @@ def _bare(text: str, start: int) -> tuple[str, int]:
 
 
 def _hashed(text: str) -> Iterator[Mark]:
-    for match in list(_HASHES.finditer(text))[-MOST_MARKS:] if "####" in text else ():
+    for match in list(_HASHES.finditer(text))[-MOST_MARKS:]:
         if _HEADING.match(text, match.start()):
             continue
         start = match.end()
@@ -127,7 +129,7 @@ def _hashed(text: str) -> Iterator[Mark]:
 
 
 def _tagged(text: str) -> Iterator[Mark]:
-    tags = list(_TAG.finditer(text)) if "nswer" in text or "NSWER" in text else []
+    tags = list(_TAG.finditer(text)) if "<" in text or "[" in text else []
     for tag, following in zip(tags, [*(tag.start() for tag in tags[1:]), len(text)][: len(tags)], strict=True):
         closing = _TAG_END.search(text, tag.end(), following)
         content = text[tag.end() : closing.start() if closing else following]
@@ -147,7 +149,7 @@ def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
 
 
 def _fields(text: str) -> Iterator[Mark]:
-    for match in _KEY.finditer(text) if '"' in text else ():
+    for match in _KEY.finditer(text):
         value = match["value"].strip()
         if value.startswith('"'):
             try:
@@ -180,3 +182,12 @@ def _joined(text: str, group: Sequence[Mark]) -> Mark:
         parts = dict.fromkeys(content for mark in group if (content := mark.contents[which]))
         contents.append(joiner.join(parts) if group[-1].contents[which] else "")
     return Mark(group[-1].form, group[0].start, group[-1].end, tuple(dict.fromkeys(contents)), parts=tuple(group))
+
+
+_FINDERS: tuple[tuple[Form, str, Callable[[str], Iterator[Mark]]], ...] = (
+    ("box", "box", _boxed),
+    ("hashes", "####", _hashed),
+    ("tag", "", _tagged),
+    ("json", '"', _fields),
+)
+"""Of each form a sign without which a text has none, and what finds its marks."""

@@ -33,6 +33,25 @@ class Cues:
         return f"(?:{'|'.join(map(_compiled, sorted(self.phrases, key=len, reverse=True)))})"
 
 
+_WORD = re.compile("[a-z]+")
+
+
+def may_hold(text: str, words: frozenset[str]) -> bool:
+    """Whether a text can hold a phrase of which one of these is a word: faster than looking for the phrases."""
+    small = text.lower().replace("’", "'")
+    return "n't" in small or not words.isdisjoint(_WORD.findall(small))
+
+
+def words_of(*tables: Cues) -> frozenset[str]:
+    """Words of which each phrase of the tables holds one, apart from those with a negation in one word."""
+    return frozenset(_WORD.findall(" ".join(_last_words(*tables))))
+
+
+def _last_words(*tables: Cues) -> list[str]:
+    """The last words that the phrases of tables can have, without an ending that may be missing."""
+    return sorted({anchor for table in tables for phrase in table.phrases for anchor in _anchors(phrase)})
+
+
 class CueFinder:
     """Finds cues from the end of a text.
 
@@ -46,7 +65,7 @@ class CueFinder:
 
     def __init__(self, pattern: str, *tables: Cues) -> None:
         self.pattern = re.compile(pattern, re.IGNORECASE)
-        self._anchors = sorted({anchor for table in tables for phrase in table.phrases for anchor in _anchors(phrase)})
+        self._anchors = _last_words(*tables)
 
     def backwards(self, text: str, start: int = 0) -> Iterator[re.Match[str]]:
         """The cues that begin at a place or behind it, the last first; they may overlap."""
