@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 
 
 class Kind(Protocol[Value]):
-    """What a verifier takes for an answer."""
+    """The answers that a verifier understands."""
 
     @property
     def cues(self) -> words.CueFinder | None:

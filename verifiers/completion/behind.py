@@ -1,4 +1,4 @@
-"""What stands behind an answer: corrections, and second answers."""
+"""Corrections and second answers behind an answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_taken_back(text: str) -> bool:
 
 
 def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
-    """What may be offered behind a mark, or within its statement, as a second answer, the likeliest first."""
+    """The readings of a second answer that a text offers behind a mark or within its statement, the likeliest first."""
     sentence = SENTENCE_END.search(text, mark.end, mark.end + BEFORE)
     match = _ALTERNATIVE.match(text, mark.end) or (sentence and _ALTERNATIVE.match(text, sentence.end()))
     match = match or (_WITHIN.search(text, mark.start, mark.end) if mark.form == "phrase" else None)

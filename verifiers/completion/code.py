@@ -1,4 +1,4 @@
-"""What of a response is code, or struck out, and so no answer."""
+"""Fenced code and struck-out text, which hold no answer."""
 
 from __future__ import annotations
 

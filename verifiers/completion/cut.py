@@ -36,7 +36,7 @@ _SKIPPED_CHANNEL = re.compile(r"\A(?:analysis|commentary)(?=[A-Z\s]).*assistantf
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a completion says after its thoughts."""
+    """The part of a completion after its thoughts."""
 
     text: str
     """The text; empty if there is none."""

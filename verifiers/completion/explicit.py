@@ -190,4 +190,4 @@ _FINDERS: tuple[tuple[Form, str, Callable[[str], Iterator[Mark]]], ...] = (
     ("tag", "", _tagged),
     ("json", '"', _fields),
 )
-"""Of each form a sign without which a text has none, and what finds its marks."""
+"""Each form with a sign that every text with such a mark contains, and the function that finds its marks."""

@@ -25,7 +25,7 @@ class Mark:
     start: int
     end: int
     contents: tuple[str, ...]
-    """What may be the answer, the likeliest first: of nested marks the innermost first. An empty mark holds one empty text."""
+    """The readings of the answer, the likeliest first. Nested marks give the innermost first; an empty mark, one empty text."""
     is_item: bool = False
     """Whether it is a phrase that begins an item of a list."""
     is_second: bool = False

@@ -1,7 +1,7 @@
 """A piece of a response without its marking: emphasis, quotation marks, formula delimiters, TeX's text commands, HTML, bullets.
 
-Markings come in pairs, so that their order and number change nothing. What is not paired is text, as `$` in `$5` and `*` in
-`3 * 4` are; two asterisks are never text, since a piece may begin or end inside of bold text.
+Markings come in pairs, so that their order and number change nothing. An unpaired sign is text, as are `$` in `$5` and `*` in
+`3 * 4`. Two asterisks are never text, since a piece may begin or end inside of bold text.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class _Reader:
         self._tokens = list(_TOKEN.finditer(source, first))
         self._pieces: list[_Piece] = []
         self._open: list[tuple[str, str, int]] = []
-        """What is open: its kind, its sign, and the number of its piece."""
+        """The open markings: kind, closing sign, and number of the piece."""
         self._formula = ""
         self._nested = 0
         self._closers = self._closing_places()
@@ -270,7 +270,7 @@ class _Reader:
         return closing != "$" or (places[following][1] and not self._source[token.end()].isspace())
 
     def _closing_places(self) -> dict[str, list[tuple[int, bool]]]:
-        """Of each closing sign the places, and whether a formula can end there."""
+        """The places of each closing sign, and whether a formula can end there."""
         places: dict[str, list[tuple[int, bool]]] = {closing: [] for closing in _CLOSER.values()}
         for token in self._tokens:
             if token["math"] in places:

@@ -1,4 +1,4 @@
-"""What a sentence states: where it ends, and which part of it is the answer."""
+"""Statements: where a sentence ends, and which part of it is the answer."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
 
 
 def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """What a statement says: all of it without an explanation, what follows its last verb, and its one marked value."""
+    """The readings of a statement: all of it without an explanation, the part behind its last verb, its one marked value."""
     end = next(
         (
             match.start()
@@ -104,7 +104,7 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
 
 
 def after_verb(statement: str) -> str:
-    """What follows the last verb of a statement in plain text that a number follows; all of it without one."""
+    """The part of a plain statement behind the last verb with a number after it; all of it if there is none."""
     verbs = [verb for verb in _VERB.finditer(statement) if re.search("[0-9]", statement[verb.end() :])]
     return statement[verbs[-1].end() :] if verbs else statement
 

@@ -16,7 +16,7 @@ class Cues:
     """Phrases of one meaning."""
 
     means: str
-    """What they say about an answer."""
+    """Their meaning for an answer."""
     listed: str
     """The phrases, with semicolons between them."""
     example: str
