@@ -98,6 +98,8 @@ FULL_TESTS = (
     "test_each_failure_of_a_script_has_its_class",
     "test_every_id_is_deterministic_under_a_seed_across_processes",
     "test_extraction_takes_linear_time",
+    "test_reading_takes_linear_time",
+    "test_the_cut_takes_linear_time",
     "test_memory_that_small_objects_fill_is_memory",
     "test_the_fingerprint_is_the_same_in_every_process",
     "test_the_wheel_holds_the_three_packages_and_runs_elsewhere",
