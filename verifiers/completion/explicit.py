@@ -85,7 +85,7 @@ def boxed_answer(solution: str) -> str | None:
 
 
 def _boxed(text: str) -> Iterator[Mark]:
-    for start, end, content in boxes(text):
+    for start, end, content in boxes(text)[-MOST_MARKS:]:
         inner = boxes(content)[-1:] if content and "box" in content else []
         innermost = (inner[0][2] if inner else None) or content or ""
         plain = _contents_of(innermost)[0] if _MARKED_INSIDE.search(innermost) else innermost
@@ -129,7 +129,7 @@ def _hashed(text: str) -> Iterator[Mark]:
 
 
 def _tagged(text: str) -> Iterator[Mark]:
-    tags = list(_TAG.finditer(text)) if "<" in text or "[" in text else []
+    tags = list(_TAG.finditer(text))[-MOST_MARKS:] if "<" in text or "[" in text else []
     for tag, following in zip(tags, [*(tag.start() for tag in tags[1:]), len(text)][: len(tags)], strict=True):
         closing = _TAG_END.search(text, tag.end(), following)
         content = text[tag.end() : closing.start() if closing else following]
@@ -149,7 +149,7 @@ def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
 
 
 def _fields(text: str) -> Iterator[Mark]:
-    for match in _KEY.finditer(text):
+    for match in list(_KEY.finditer(text))[-MOST_MARKS:]:
         value = match["value"].strip()
         if value.startswith('"'):
             try:

@@ -48,7 +48,7 @@ def words_of(*tables: Cues) -> frozenset[str]:
 
 
 def _last_words(*tables: Cues) -> list[str]:
-    """The last words that the phrases of tables can have, without an ending that may be missing."""
+    """Words of which each phrase of the tables holds one, without an ending that may be missing."""
     return sorted({anchor for table in tables for phrase in table.phrases for anchor in _anchors(phrase)})
 
 
@@ -74,7 +74,7 @@ class CueFinder:
             yield from reversed(list(self.pattern.finditer(text, start)))
             return
         places = {place + len(anchor) - 1 for anchor in self._anchors for place in _places(anchor, small, start)}
-        for place in sorted(places, reverse=True):
+        for place in sorted(places, reverse=True)[:_MOST_PLACES]:
             for cue in self.pattern.finditer(text, max(start, place - _LONGEST_CUE), place + _LONGEST_CUE):
                 if cue.start() <= place < cue.end():
                     yield cue
@@ -82,6 +82,7 @@ class CueFinder:
 
 
 _LONGEST_CUE = 40
+_MOST_PLACES = 512
 
 
 def _places(anchor: str, text: str, start: int) -> Iterator[int]:
@@ -91,9 +92,10 @@ def _places(anchor: str, text: str, start: int) -> Iterator[int]:
 
 
 def _anchors(phrase: str) -> list[str]:
-    """The last words that a phrase can have, without an ending that may be missing."""
-    last = phrase.rpartition("(")[2].rstrip(")").split("|") if phrase.endswith(")") else [phrase.split(" ")[-1]]
-    return [word.removesuffix("s?") for word in last]
+    """The last words that a phrase can have, or its longest if those are no choice, without an ending that may be missing."""
+    if phrase.endswith(")"):
+        return [word.removesuffix("s?") for word in phrase.rpartition("(")[2].rstrip(")").split("|")]
+    return [max(re.sub(r"\([^()]*\)\??", "", phrase).split(), key=len).removesuffix("s?")]
 
 
 def _compiled(phrase: str) -> str:
