@@ -27,6 +27,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 
+_REFUSAL_LENGTH = 500
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
 _SHORTEST_PHRASE = len("answer: 5") - 1
 Value = TypeVar("Value")
@@ -189,7 +190,7 @@ class _Search(Generic[Value]):
 
     def _unmarked(self) -> Found[Value]:
         text = without_code(self._text)
-        if _REFUSAL.match(text):
+        if _REFUSAL.match(text[:_REFUSAL_LENGTH]):
             return Found(None, "it declines to answer")
         unmarked: tuple[tuple[Form, Callable[[str], Mark | None]], ...] = (
             ("value", last_value), ("whole", whole), ("number", end_of)
