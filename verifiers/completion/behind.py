@@ -36,7 +36,11 @@ def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
     view = View(text[match.end() : match.end() + BEFORE])
     formulas = view.formulas()
     statements = statements_at(view.plain, 0, formulas)
-    return tuple(contents_of(view, *statements[-1], formulas)) if statements else ()
+    if not statements:
+        return ()
+    # The value stands first: "Alternatively, we can put $x = 2$" offers none.
+    offered = view.content(*statements[-1])
+    return tuple(text for text in contents_of(view, *statements[-1], formulas) if text and offered.startswith(text[:3]))
 
 
 _VALUE_ALONE = re.compile(r"\A[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")

@@ -35,6 +35,9 @@ _WORDS_BEFORE = words.words_of(words.DENIALS, words.NEGATIONS, words.SUPPOSITION
 _WORDS_AFTER = words.words_of(words.REJECTIONS)
 
 
+_END_OF_DISPLAY = re.compile(r"(?<=\.)(?=\\[\])]|\$)")
+
+
 def is_void_here(text: str, mark: Mark) -> bool:
     """Whether a mark of rank 1 is denied, asked or supposed by the sentence around it."""
     line = text.rfind("\n", 0, mark.start) + 1
@@ -42,6 +45,7 @@ def is_void_here(text: str, mark: Mark) -> bool:
     after = text[mark.end : mark.end + BEFORE].partition("\n")[0]
     if "?" not in after and not words.may_hold(before, _WORDS_BEFORE) and not words.may_hold(after, _WORDS_AFTER):
         return False
+    after = _END_OF_DISPLAY.split(after, maxsplit=1)[0]
     end = SENTENCE_END.search(after)
     said = after if end is None else after[: end.start()]
     asked = said.endswith("?") and not TAG_QUESTION.search(said[:-1])
@@ -49,8 +53,8 @@ def is_void_here(text: str, mark: Mark) -> bool:
         return True
     if not before.strip():
         return False
-    sentence = re.split(r"[.!?;](?=\s)", before)[-1]
-    clause = re.split(r",|\b(?:but|so|then|thus|hence|therefore)\b", sentence)[-1]
+    sentence = re.split(r"[.!?;](?=\s|\\\]|\$)", before)[-1]
+    clause = re.split(r",|\b(?:but|so|then|thus|hence|therefore)\b", sentence, flags=re.IGNORECASE)[-1]
     return bool(NEGATED_BEFORE.search(before) or SUPPOSED.match(clause) or DENIED.search(sentence))
 
 
