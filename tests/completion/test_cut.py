@@ -5,6 +5,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
+from verifiers import InvalidArgumentError
 from verifiers.completion.cut import cut, without_end_tokens
 from verifiers.completion.words import CLOSINGS, OPENINGS, THOUGHTS
 
@@ -72,6 +73,12 @@ def test_a_setting_names_other_tags() -> None:
 def test_end_tokens_go_at_the_end_alone(end: str) -> None:
     assert without_end_tokens(f"42{end}") == "42"
     assert without_end_tokens(f"4{end}2") == f"4{end}2"
+
+
+@pytest.mark.parametrize("completion", [5, None, b"42"])
+def test_a_completion_is_a_string(completion: object) -> None:
+    with pytest.raises(InvalidArgumentError, match="a completion must be a string, got"):
+        cut(completion)  # type: ignore[arg-type]
 
 
 def test_a_stop_string_ends_the_completion() -> None:

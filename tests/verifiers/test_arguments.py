@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -167,6 +168,7 @@ def test_a_misspelt_attribute_is_told_what_the_module_itself_defines(
 ) -> None:
     (tmp_path / "own_judges.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_judges", raising=False)  # another test's module of that name
     with pytest.raises(UnknownNameError) as raised:
         verifiers.import_attribute("own_judges:leniant", "verifier")
     assert str(raised.value).endswith("Did you mean 'lenient'? Known: Strict, lenient, problems, strict_numbers.")

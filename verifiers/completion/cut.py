@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from verifiers.completion.words import CLOSINGS, OPENINGS, THOUGHTS, tags
+from verifiers.errors import InvalidArgumentError
 
 _END = re.compile(
     r"(?:<\|[^<>|\n]{1,60}+\|>|<｜[^<>｜\n]{1,60}+｜>|</?s>|\[(?:EOS|PAD)\]"
@@ -53,7 +54,13 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
         completion: A model's text.
         stop: Strings; the completion ends before the first that occurs.
         thoughts: Names of the tags of thoughts; None reads thoughts as text.
+
+    Raises:
+        InvalidArgumentError: If the completion is no string.
     """
+    given: object = completion  # a verifier may be called with anything
+    if not isinstance(given, str):
+        raise InvalidArgumentError(f"a completion must be a string, got {given!r}")
     completion = completion.replace("\r\n", "\n")
     for string in stop:
         completion = completion.partition(string)[0]
