@@ -124,12 +124,22 @@ def agent_classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
         raise InvalidArgumentError(
             f"the agent {name!r} learns a table and trains no model: see agents.tabular_classes, and rlvr train {name}"
         )
+    path = check_agent_name(name)
+    cls = require_agent(import_attribute(path, "agent"), path)
+    return cls, config_class(cls)
+
+
+def check_agent_name(name: str) -> str:
+    """Check that an agent of another package, or of the user's own, is named; return its module:Class.
+
+    Raises:
+        UnknownNameError: If it is none, and none of this package either; the message suggests the nearest.
+    """
     points = {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
     path = points.get(name, name)
     if ":" not in path:
         raise unknown_name("agent", name, [*AGENTS, *VALUE_AGENTS, *TABULAR_AGENTS, *points])
-    cls = require_agent(import_attribute(path, "agent"), path)
-    return cls, config_class(cls)
+    return path
 
 
 def config_class(cls: type[Agent]) -> type[AgentConfig]:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from verifiers import DataError, InvalidArgumentError, Message, missing_dependency
-from verifiers.hub import ask_once
+from verifiers.hub import HubError, ask_once
 
 ChatTemplate = Callable[[tuple[Message, ...]], str]
 
@@ -300,18 +301,41 @@ def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
 
 
 def _load_hugging_face(name: str) -> HuggingFaceTokenizer:
+    check_hugging_face(name)
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise missing_dependency("transformers", "train", f"the tokenizer {name!r}") from error
     try:
-        ask_once(name, "model")
         return HuggingFaceTokenizer(AutoTokenizer.from_pretrained(name))
     except (OSError, ValueError) as error:
-        raise InvalidArgumentError(
-            f"no tokenizer could be loaded from {name!r}: expected 'byte', 'char', a folder with tokenizer.json, or a name "
-            f"on the Hugging Face hub ({str(error).splitlines()[0][:200]})"
-        ) from error
+        raise _not_loaded(name, str(error)) from error
+
+
+def check_hugging_face(name: str) -> None:
+    """Check that there is a tokenizer in a folder or of a name on the hub, which is asked once; nothing is loaded.
+
+    Raises:
+        InvalidArgumentError: If there is none.
+    """
+    try:
+        ask_once(name, "model")
+    except HubError as error:
+        raise _not_loaded(name, str(error)) from error
+    folder = Path(name)
+    if folder.is_dir() and not any(any(folder.glob(pattern)) for pattern in _FILES):
+        raise _not_loaded(name, "the folder holds no file of a tokenizer")
+
+
+_FILES = ("tokenizer*", "vocab*", "*.model", "*.tiktoken")
+"""Files of which the folder of every tokenizer that `transformers` reads has one."""
+
+
+def _not_loaded(name: str, cause: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"no tokenizer could be loaded from {name!r}: expected 'byte', 'char', a folder with tokenizer.json, or a name "
+        f"on the Hugging Face hub ({cause.splitlines()[0][:200]})"
+    )
 
 
 def token_table(tokenizer: Tokenizer, tokens: Sequence[int]) -> NDArray[np.bool_]:

@@ -53,9 +53,18 @@ def named_device(device: object = None) -> torch.device | None:
         device = os.environ.get(VARIABLE) or "auto"
     if device == "auto":
         return None
-    if not isinstance(device, str) or not re.fullmatch(rf"({'|'.join(_KNOWN[1:])})(:\d+)?", device):
-        raise unknown_name("device", device, _KNOWN)
+    check_device_name(device)
     return _checked(_torch().device(device))
+
+
+def check_device_name(device: object) -> None:
+    """Check that a device may exist somewhere, which needs no torch.
+
+    Raises:
+        UnknownNameError: If there is none of that name.
+    """
+    if not isinstance(device, str) or not re.fullmatch(rf"(auto|({'|'.join(_KNOWN[1:])})(:\d+)?)", device):
+        raise unknown_name("device", device, _KNOWN)
 
 
 def available_devices() -> tuple[str, ...]:
@@ -114,6 +123,7 @@ def using_device(device: str) -> Iterator[None]:
     if device == "auto":
         yield
         return
+    check_device_name(device)
     choose_device(device)
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = device

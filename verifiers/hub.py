@@ -26,11 +26,17 @@ def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"
         HubError: If the hub can't be reached, or has nothing of that name that may be read; the message is one line.
     """
     from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import HFValidationError
     from huggingface_hub.file_download import repo_folder_name
+    from huggingface_hub.utils import validate_repo_id
 
     name = os.fspath(name)
     if os.path.exists(name):
         return
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        raise HubError("there is no such folder here, and no name on the hub is spelled like that") from None
     try:
         if not (Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=name, repo_type=repo_type)).exists():
             HfApi().repo_info(name, repo_type=repo_type, timeout=_PATIENCE_S)

@@ -152,17 +152,44 @@ def _from_file(path: str, kwargs: dict[str, object]) -> Verifier:
         raise type(error)(f"{path}: {error}") from error
 
 
+def check_spec(spec: VerifierSpec, arguments: Mapping[str, object]) -> None:
+    """Check what can be told of a verifier without building it, which may load a model.
+
+    Raises:
+        RLVRError: As for `make`.
+    """
+    if isinstance(spec, str) and is_verifier_file(spec):
+        if arguments:
+            raise InvalidArgumentError(f"arguments {sorted(arguments)} were given for {spec}: write them into the file")
+        name, written = spec_of_file(spec)
+        check_spec(name, written)
+        return
+    target = _named_object(spec) if isinstance(spec, str) else spec
+    if isinstance(target, type) or getattr(target, _FACTORY, False):
+        _check_arguments(target, repr(spec), dict(arguments))
+    for value in arguments.values():
+        for part in value if isinstance(value, list) else [value]:
+            match part:  # a verifier made of verifiers names them so
+                case (str(name), dict(written)):
+                    check_spec(name, written)
+
+
 def _built(target: object, name: str, arguments: dict[str, object]) -> object:
     """A verifier made of a class or factory.
 
     Raises:
         UnknownArgumentError: If that does not take the arguments; also a `TypeError`.
     """
-    maker = cast("Callable[..., object]", target)
+    _check_arguments(target, name, arguments)
+    return cast("Callable[..., object]", target)(**arguments)
+
+
+def _check_arguments(target: object, name: str, arguments: dict[str, object]) -> None:
+    """Check that a class or factory takes the arguments."""
     try:
-        signature = inspect.signature(maker)
+        signature = inspect.signature(cast("Callable[..., object]", target))
     except ValueError:
-        return maker(**arguments)  # it does not say what it takes
+        return  # it does not say what it takes
     parameters = signature.parameters.values()
     if all(parameter.kind is not Parameter.VAR_KEYWORD for parameter in parameters):
         known = [parameter.name for parameter in parameters if parameter.kind in _NAMED]
@@ -173,7 +200,6 @@ def _built(target: object, name: str, arguments: dict[str, object]) -> object:
         signature.bind(**arguments)
     except TypeError as error:
         raise UnknownArgumentError(f"the verifier {name} does not take these arguments: {error}") from error
-    return maker(**arguments)
 
 
 def _named_object(name: str) -> object:

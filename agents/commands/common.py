@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from agents.console.terminal import TerminalConsole
 from agents.endpoint.client import EndpointConfig
 from agents.files.json_files import plain
+from agents.policies.vllm.engine import require_vllm
 from rlvr_envs import TaskEnv, TokenVectorEnv, environment_class, find_environment
 from verifiers import InvalidArgumentError, redacted, secret, unknown_argument
 from verifiers.devices import using_device
@@ -103,7 +104,7 @@ def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
             raise InvalidArgumentError(f"{whose} argument is name=value, such as digits=3, got {pair!r}")
         if name in arguments:
             raise InvalidArgumentError(f"{whose} argument {name!r} was given twice; give it once")
-        arguments[name] = secret(_literal(value))
+        arguments[name] = secret(literal(value))
     return arguments
 
 
@@ -112,13 +113,14 @@ def redacted_pairs(pairs: Sequence[str]) -> list[str]:
     shown: list[str] = []
     for pair in pairs:
         name, equals, text = pair.partition("=")
-        value = _literal(text)
+        value = literal(text)
         safe = redacted({name: value})[name]
         shown.append(pair if plain(safe) == plain(value) else f"{name}{equals}{safe}")
     return shown
 
 
-def _literal(text: str) -> Any:
+def literal(text: str) -> Any:
+    """The value of a Python literal; any other text stays text."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -167,6 +169,24 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
         if name not in names:
             raise unknown_argument("an endpoint", name, [name for name in names if name not in options])
     return EndpointConfig(**options, **arguments)
+
+
+def check_engine(engine: str, pairs: Sequence[str]) -> None:
+    """Check that an engine that samples for a model of ours is installed, and takes arguments.
+
+    Args:
+        engine: torch or vllm.
+        pairs: Its arguments, each as name=value.
+
+    Raises:
+        InvalidArgumentError: If it takes none.
+        MissingDependencyError: If it is not installed.
+    """
+    if engine == "torch" and pairs:
+        raise InvalidArgumentError(f"engine 'torch' takes no arguments, got {list(pairs)}: set engine to 'vllm'")
+    arguments = named_arguments(pairs, "an engine")
+    if engine == "vllm" and not (arguments.get("server") or arguments.get("python")):
+        require_vllm()
 
 
 def make_any_vec(

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
+from agents.commands.before_loading import check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
     check_at_least,
+    check_engine,
     check_is_saved,
     endpoint_config,
     env_arguments,
@@ -24,6 +26,7 @@ from agents.commands.common import (
     print_warning,
     redacted_pairs,
     shown_warnings,
+    verifier_arguments,
     verifier_spec,
     with_options,
 )
@@ -47,7 +50,7 @@ from agents.results.evaluation_record import MANIFEST, ORACLE_NOTE, SAMPLES, Eva
 from agents.rollouts.vector_adapter import num_problems
 from agents.search.results import Search
 from agents.types import Policy
-from rlvr_envs import environment_id
+from rlvr_envs import environment_class, environment_id
 from verifiers import InvalidArgumentError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -165,7 +168,7 @@ class Evaluate:
             shown_warnings(),
             sigterm_interrupts(),
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
-            self._sampler(name, arguments, saved) as (env, policy),
+            self._sampler(name, arguments, saved, record) as (env, policy),
         ):
             try:
                 result = self._evaluate(env, policy, record, search)
@@ -248,9 +251,10 @@ class Evaluate:
 
     @contextlib.contextmanager
     def _sampler(
-        self, name: str, arguments: dict[str, Any], saved: SavedAgent | None
+        self, name: str, arguments: dict[str, Any], saved: SavedAgent | None, record: EvaluationRecord
     ) -> Iterator[tuple[Any, Policy | Endpoint | TabularAgent]]:
         """The environment, and what answers its problems."""
+        record.check_settings({"seed": self.seed})
         if saved is not None and saved.is_table:
             plain_env = make_plain(name, self.split, arguments)
             yield plain_env, saved.load_table(plain_env)
@@ -260,16 +264,21 @@ class Evaluate:
             rows = vectorized([make] * self.num_envs)
             yield rows, saved.load_perceptron(rows, temperature=self.temperature, seed=self.seed)
             return
-        arguments = with_options({"split": self.split}, arguments)
         if self.base_url is not None:
+            arguments = with_options({"split": self.split}, arguments)
             given = {"base_url": self.base_url, "model": self.model, "concurrency": self.num_envs}
             config = endpoint_config(given, self.engine_args)
             yield make_vec(name, 1, arguments), Endpoint(config, temperature=self.temperature)
             return
+        environment_class(name)
+        check_engine(self.engine, self.engine_args)
+        check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
+        check_policy(self.model, name, arguments, {"split": self.split}, acts=self.engine == "torch")
         from agents.commands.policies import sampler_for
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy
 
+        arguments = with_options({"split": self.split}, arguments)
         policy, arguments["tokenizer"] = load_policy(
             self.model,
             PolicyConfig(temperature=self.temperature, seed=self.seed),

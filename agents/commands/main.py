@@ -35,7 +35,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from agents.commands.usage_errors import usage_error, with_option_names
+from agents.commands.setting_names import setting_names
+from agents.commands.usage_errors import unknown_options, usage_error, with_option_names
 from agents.console.printable import in_one_line
 from agents.console.terminal import TerminalConsole, print_warnings_safely
 from agents.distributed.launched import is_launched
@@ -57,6 +58,18 @@ TRACEBACK_VARIABLE = "RLVR_TRACEBACK"
 _HELP = ("-h", "--help")
 _PROCESSES = "agents.distributed.processes"
 """The module of runs with several processes, which is loaded only in such a run."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What of a command can be read and checked before torch loads: all but the settings of an agent or of a training."""
+
+    options: type[Any]
+    """The dataclass of its other options."""
+    settings: str
+    """The dataclass of the settings, as module:Class."""
+    check: Callable[[Any, Mapping[str, str]], None]
+    """Checks the options, given the settings that were typed, as text."""
 
 
 class _Command(Protocol):
@@ -83,6 +96,9 @@ class _CommandEntry:
     """Placeholder of a subcommand in the usage; None for a command without subcommands."""
     distributed: bool = False
     """Whether processes that torchrun started run the command together."""
+    preview: str | None = None
+    """What of a command can be checked before torch loads, as `Preview`; None where the command itself needs no torch to be
+    read, or is one of several."""
 
 
 _COMMANDS = {
@@ -106,12 +122,20 @@ _COMMANDS = {
         subcommands="AGENT",
         distributed=True,
     ),
-    "sft": _CommandEntry("agents.commands.sft:SFT", "fine-tune a model on gold completions, as a warm start"),
+    "sft": _CommandEntry(
+        "agents.commands.sft:SFT",
+        "fine-tune a model on gold completions, as a warm start",
+        preview="agents.commands.options:SFT",
+    ),
     "train-rm": _CommandEntry(
-        "agents.commands.train_rm:TrainRM", "fit a reward model to preferences, such as right and wrong completions"
+        "agents.commands.train_rm:TrainRM",
+        "fit a reward model to preferences, such as right and wrong completions",
+        preview="agents.commands.options:TRAIN_RM",
     ),
     "rlhf": _CommandEntry(
-        "agents.commands.rlhf:RLHF", "run warm start, preferences, reward model and PPO, next to PPO on the verifier"
+        "agents.commands.rlhf:RLHF",
+        "run warm start, preferences, reward model and PPO, next to PPO on the verifier",
+        preview="agents.commands.options:RLHF",
     ),
     "eval": _CommandEntry("agents.commands.evaluate:Evaluate", "evaluate a model on an environment's problems"),
     "play": _CommandEntry("agents.commands.play:Play", "step through one episode, by typing or with a model"),
@@ -204,6 +228,8 @@ def _run(arguments: list[str]) -> int:
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # ranks report errors of exchanges themselves
         device = value_of("--device", rest)
         _load(f"{_PROCESSES}:join", prog)(device)  # first of all, so that any error is reported once
+    if entry.preview is not None:
+        _check_before_loading(_load(entry.preview, prog), rest, prog)
     target = _load(entry.home, prog)
     if entry.subcommands is not None:
         usage = f"usage: {prog} {entry.subcommands} [options]"
@@ -217,17 +243,51 @@ def _run(arguments: list[str]) -> int:
             raise _RefusedError(f"{usage}: expected first one of {', '.join(target)}; got {rest[0]!r}")
         prog = f"{prog} {rest[0]}"
         try:
+            if entry.distributed and not is_launched():  # whose processes find the same, and have to report it once
+                _check_before_loading(target.preview(rest[0]), rest[1:], prog)
             target, rest = target.load(*rest), rest[1:]
         except UnknownNameError as error:
             raise _RefusedError(str(error)) from error
     command = parse_command(target, rest, prog)
     if entry.distributed and not is_launched() and (launcher := command.launcher()) is not None:
         return launcher(arguments)
-    try:
+    with _naming_options(target, rest):
         return command.run(TerminalConsole())
+
+
+@contextlib.contextmanager
+def _naming_options(options: type, arguments: Sequence[str]) -> Iterator[None]:
+    """Within the block, errors call the settings of a command by the names of its options."""
+    try:
+        yield
     except RLVRError as error:
-        message = with_option_names(str(error), target, rest)
+        message = with_option_names(str(error), options, arguments)
         raise (_RefusedError if isinstance(error, _REFUSING) else _FailedError)(message) from error
+
+
+def _check_before_loading(preview: Preview | None, arguments: Sequence[str], prog: str) -> None:
+    """Refuse what is wrong with a command line, as far as that can be told without torch.
+
+    Raises:
+        _RefusedError: If the command line is invalid.
+        _FailedError: If the command would fail.
+    """
+    if preview is None or {*_HELP} & {*arguments}:
+        return
+    others = [f"--{name.replace('_', '-')}" for name in setting_names(preview.settings)]
+    options, rest = _parse(preview.options, arguments, prog, others)
+    with _naming_options(preview.options, arguments):
+        preview.check(options, _typed(rest))
+
+
+def _typed(words: Sequence[str]) -> dict[str, str]:
+    """The settings on a part of a command line, each with the text that follows its name; that of a switch is empty."""
+    typed: dict[str, str] = {}
+    for name, value in itertools.pairwise([*words, ""]):
+        if name.startswith("--"):
+            flag, equals, text = name[2:].partition("=")
+            typed[flag.replace("-", "_")] = text if equals else "" if value.startswith("--") else value
+    return typed
 
 
 def value_of(option: str, arguments: Sequence[str]) -> str | None:
@@ -344,13 +404,25 @@ def parse_command(options: type[_Command], arguments: Sequence[str], prog: str) 
         _RefusedError: If an option is unknown, or its value is invalid.
         SystemExit: After `--help`.
     """
+    command: _Command
+    command, _ = _parse(options, arguments, prog)
+    return command
+
+
+def _parse(
+    options: type[Any], arguments: Sequence[str], prog: str, others: Sequence[str] | None = None
+) -> tuple[Any, list[str]]:
+    """Read options, and return the words that are read elsewhere: those of the `others`, such as --group-size."""
     _check_given_once(options, arguments)
     arguments = _without_commas(options, arguments)
     wide = contextlib.nullcontext() if {*_HELP} & {*arguments} else _wide_terminal()
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), wide:
-            return tyro.cli(options, args=arguments, prog=prog, config=_STYLE, registry=_REGISTRY)
+            given: dict[str, Any] = {"args": arguments, "prog": prog, "config": _STYLE, "registry": _REGISTRY}
+            if others is None:
+                return tyro.cli(options, **given), []
+            read, rest = tyro.cli(options, return_unknown_args=True, **given)
     except RLVRError as error:
         raise _RefusedError(with_option_names(str(error), options, arguments)) from error
     except SystemExit as stop:
@@ -360,12 +432,17 @@ def parse_command(options: type[_Command], arguments: Sequence[str], prog: str) 
         cause = next((raised for raised in _context(stop) if isinstance(raised, RLVRError)), stop)
         if isinstance(cause, RLVRError):
             raise _RefusedError(with_option_names(str(cause), options, arguments)) from cause
-        message = usage_error(options, arguments, said.getvalue())
-        message += f"{' See' if message.endswith('?') else '; see'} {prog} --help"
-        raise _RefusedError(message) from cause
+        raise _misused(usage_error(options, arguments, said.getvalue(), others or ()), prog) from cause
+    if (unknown := unknown_options(options, arguments, others)) is not None:
+        raise _misused(unknown, prog)
+    return read, rest
 
 
-def _check_given_once(options: type[_Command], arguments: Sequence[str]) -> None:
+def _misused(message: str, prog: str) -> _RefusedError:
+    return _RefusedError(f"{message}{' See' if message.endswith('?') else '; see'} {prog} --help")
+
+
+def _check_given_once(options: type[Any], arguments: Sequence[str]) -> None:
     """Reject a repeated option of several values, since only the last values would count."""
     hints = get_type_hints(options)
     several = [f"--{name.replace('_', '-')}" for name, hint in hints.items() if get_origin(hint) is tuple]
@@ -376,7 +453,7 @@ def _check_given_once(options: type[_Command], arguments: Sequence[str]) -> None
             raise _RefusedError(f"{name} is given twice: give it once, followed by all its values")
 
 
-def _without_commas(options: type[_Command], arguments: Sequence[str]) -> list[str]:
+def _without_commas(options: type[Any], arguments: Sequence[str]) -> list[str]:
     """The same command line with the whole numbers of an option that takes several as separate words: 1,4 as 1 4."""
     hints = get_type_hints(options).items()
     several = {f"--{name.replace('_', '-')}" for name, hint in hints if hint == tuple[int, ...]}

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces.utils import flatten
 from rich.console import Console
 
+from agents.commands.before_loading import check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
     check_at_least,
@@ -18,6 +19,7 @@ from agents.commands.common import (
     env_arguments,
     on_device,
     shown_warnings,
+    verifier_arguments,
     verifier_spec,
     with_options,
 )
@@ -28,6 +30,7 @@ from agents.files.json_files import plain
 from agents.playing.episode import PlayedEpisode, Player, play_episode
 from agents.playing.numbers import Chooser, person, play_numbers, top_values
 from agents.playing.person import TextPlayer, TokenPlayer
+from agents.policies.transformers.model_files import check_model, model_folder
 from agents.results.evaluation_record import Sample, sample_line
 from rlvr_envs import Interaction, PromptRenderer, TaskEnv, environment_class, environment_id, find_environment
 from verifiers import InvalidArgumentError
@@ -102,8 +105,15 @@ class Play:
             return 0
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
         judged_by = {} if spec is None else {"verifier": spec}
-        arguments = with_options({"split": self.split, **judged_by}, env_arguments(self.env_args))
+        given = with_options(judged_by, env_arguments(self.env_args))
+        arguments = with_options({"split": self.split}, given)
+        check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
         with shown_warnings():
+            if self.model is not None:
+                environment_class(self.env)
+                check_policy(self.model, self.env, given, {"split": self.split})
+            if self.opponent not in (None, _ME):
+                check_model(model_folder(self.opponent))
             policy = None if self.model is None else self._load_policy(arguments)
             env = environment_class(self.env)(**arguments)
             if self.opponent is not None:

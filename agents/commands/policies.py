@@ -11,7 +11,7 @@ import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
-from agents.commands.common import make_any_vec, named_arguments
+from agents.commands.common import check_engine, make_any_vec, named_arguments
 from agents.policies.devices import policy_device
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.loading import load_policy, tiny_model
@@ -74,9 +74,8 @@ def sampler_for(
     Raises:
         InvalidArgumentError: If the engine takes no arguments, or the environment does not expose its rules.
     """
+    check_engine(engine, pairs)
     if engine == "torch":
-        if pairs:
-            raise InvalidArgumentError(f"engine 'torch' takes no arguments, got {list(pairs)}: set engine to 'vllm'")
         return contextlib.nullcontext(policy)
     from agents.policies.vllm.policy import VLLMConfig, VLLMPolicy
 

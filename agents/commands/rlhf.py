@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rich.console import Console
 
-from agents.commands.common import DEVICE, env_arguments, on_device, shown_warnings, verifier_spec
+from agents.commands.common import env_arguments, on_device, shown_warnings, verifier_spec
+from agents.commands.options import RLHFOptions
 from agents.commands.policies import policy_for
 from agents.experiments.rlhf import RLHFConfig, Task, run_rlhf
 from agents.files.outputs import check_new_folder
@@ -18,24 +18,9 @@ from verifiers import InvalidArgumentError
 
 
 @dataclass(frozen=True)
-class RLHF:
+class RLHF(RLHFOptions):
     """Run warm start, preferences, reward model and PPO with a KL penalty, and PPO on the verifier beside it."""
 
-    env: str
-    """Environment, such as Addition or rlvr/GSM8K-v0."""
-    out: Path
-    """New folder for models, pairs and runs."""
-    model: str = "tiny"
-    """Folder or Hugging Face name of the model to start from; "tiny" creates a small transformer with random weights."""
-    env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as tokenizer=char or max_new_tokens=64."""
-    verifier: str | None = None
-    """Verifier whose scores decide which completion is preferred, such as judge, in place of the environment's own."""
-    verifier_args: tuple[str, ...] = ()
-    """Arguments of that verifier, each as name=value."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
     config: RLHFConfig = field(default_factory=RLHFConfig)
     """Settings of the pipeline."""
 

@@ -6,12 +6,12 @@ import dataclasses
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import DEVICE, env_arguments, on_device
+from agents.commands.common import env_arguments, on_device
+from agents.commands.options import SFTOptions
 from agents.commands.policies import policy_for, say_device
 from agents.console.counting import counted
 from agents.console.progress import progress
@@ -31,24 +31,9 @@ _NAME = "sft"
 
 
 @dataclass(frozen=True)
-class SFT:
+class SFT(SFTOptions):
     """Fine-tune a model on a data set's gold completions: a supervised warm start for reinforcement learning."""
 
-    env: str
-    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
-    out: Path
-    """Folder for the model, as `rlvr train --model` and `rlvr eval --model` read it."""
-    model: str = "tiny"
-    """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
-    split: str = "train"
-    """Split of the data set to learn from."""
-    env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as tokenizer=char or prompt=boxed_chat."""
-    resume: bool = False
-    """Continue the interrupted training in the folder --out. The other options must be the same."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
     config: SupervisedConfig = field(default_factory=SupervisedConfig)
     """Settings of supervised learning."""
 

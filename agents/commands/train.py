@@ -1,65 +1,46 @@
-"""`rlvr train`."""
+"""`rlvr train`: the agents and their options, which can be read and checked before torch loads."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import importlib.util
 import itertools
-import logging
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
-from agents.agent import Agent
+from agents.choices import Checkpointing, Gathering, Precision
+from agents.commands.before_loading import check_lora, check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
     check_at_least,
+    check_engine,
     env_arguments,
     folder_name,
+    literal,
     make_any_vec,
     redacted_pairs,
-    shown_warnings,
+    verifier_arguments,
     verifier_spec,
     with_options,
 )
-from agents.commands.main import value_of
-from agents.commands.policies import policy_for, sampler_for, say_device
+from agents.commands.main import Preview, value_of
 from agents.commands.problems import with_gold
-from agents.config import AgentConfig, no_effect
-from agents.console.counting import counted
-from agents.console.progress import progress
-from agents.console.terminal import TerminalConsole
-from agents.distributed.launched import is_restart
-from agents.distributed.ranks import Gathering, Ranks, Sharding, active_ranks
 from agents.files.json_files import differences, plain
-from agents.files.outputs import check_folder
-from agents.files.versions import package_versions
-from agents.interrupts import sigterm_interrupts
-from agents.policies.devices import perceptron_device
-from agents.policies.mlp import MLPPolicy
-from agents.policies.transformers.config import PolicyConfig, Precision
-from agents.policies.transformers.lora import add_lora
-from agents.policies.transformers.memory import Checkpointing
-from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes
-from agents.results.plots import TrainingCurve, bands, plot
+from agents.files.outputs import check_folder, check_unlocked
+from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, check_agent_name
 from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
-from agents.tabular import TabularAgent
-from agents.training.learning_rate import describe_choice
 from agents.training.loggers import check_loggers
-from agents.training.run import BEST_OVER, CONFIG, Run, read_config
-from rlvr_envs import TaskEnv, TokenVectorEnv, environment_id, find_environment
+from agents.training.run import check_free, read_config
+from rlvr_envs import TaskEnv, environment_id, find_environment
 from verifiers import CheckpointError, InvalidArgumentError, RLVRError
-from verifiers.devices import using_device
+from verifiers.devices import check_device_name, using_device
 
 if TYPE_CHECKING:
     from agents.commands.train_tabular import TabularOptions
@@ -83,10 +64,6 @@ _FREE_TO_CHANGE = {
 }
 """Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
 `num_envs`, `device`, `nproc` or `shard` changes rounding.)"""
-_POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
-"""Options that are settings of the policy."""
-_OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
-"""Options that have no effect on one process."""
 _FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "gold_verifier")
 """Options that a multilayer perceptron, and an environment without completions, do not have."""
 
@@ -234,6 +211,23 @@ class AgentCommands(Mapping[str, str]):
     def __len__(self) -> int:
         return len(_NAMED)
 
+    def preview(self, name: str) -> Preview | None:
+        """What of a command can be checked before torch loads; None for an agent of the user's own, or an unknown one.
+
+        Raises:
+            UnknownNameError: If there is no such agent; the message suggests the nearest.
+        """
+        if name not in _NAMED:
+            check_agent_name(name)
+            return None
+        entry = _NAMED[name]
+        settings = f"agents.algorithms.{entry.module}:{entry.config_name}"
+        if name in TABULAR_AGENTS:
+            from agents.commands.train_tabular import TabularOptions, check_tabular
+
+            return Preview(TabularOptions, settings, functools.partial(check_tabular, agent=name))
+        return Preview(TrainOptions, settings, functools.partial(check_training, agent=name))
+
     def load(self, name: str, *arguments: str) -> type[TrainOptions] | type[TabularOptions]:
         """Return the dataclass of the common options and the agent's own settings.
 
@@ -255,8 +249,10 @@ class AgentCommands(Mapping[str, str]):
 
         def run(self: Any, console: Console) -> int:
             """Train, and print the folder of the results."""
+            from agents.commands.training import train
+
             with using_device(self.device):
-                return _train(cls, self, self.config, console)
+                return train(cls, self, self.config, console)
 
         return dataclasses.make_dataclass(
             f"Train{cls.__name__}",
@@ -279,12 +275,12 @@ def _names_control(arguments: Sequence[str]) -> bool:
 
 def _shows_vectors(name: str, pairs: Iterable[str]) -> bool:
     try:
-        return _vector_env(name, 1, env_arguments(list(pairs))) is not None
+        return vector_env(name, 1, env_arguments(list(pairs))) is not None
     except RLVRError:  # the environment is built again where what is wrong with the command line is reported
         return False
 
 
-def _vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any, Any, Any] | None:
+def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any, Any, Any] | None:
     """Build an environment whose observations are vectors; None if they are something else, such as tokens."""
     environment: Any = find_environment(name)
     if isinstance(environment, type) and issubclass(environment, TaskEnv):
@@ -296,152 +292,79 @@ def _vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[An
 AGENT_COMMANDS = AgentCommands()
 
 
-def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
-    ranks = active_ranks()
-    if options.shard == "fsdp" and ranks.size == 1:
-        raise InvalidArgumentError("--shard fsdp divides weights among processes: add --nproc with at least 2")
-    unused = [name for name in _OF_SEVERAL_PROCESSES if getattr(options, name) != getattr(TrainOptions, name)]
-    if unused and ranks.size == 1:
-        name = unused[0]
-        otherwise = "one process trains alone: add --nproc of at least 2"
-        raise no_effect(name, getattr(options, name), otherwise)
-    if ranks.size > 1:
-        console = _start_rank(ranks, cls, options, console)
+def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent: str) -> None:
+    """Refuse what is wrong with a training run, as far as that can be told before torch loads.
+
+    Args:
+        options: The options that all agents share.
+        settings: Those of the agent's settings that were typed, as text.
+        agent: Name of the agent.
+
+    Raises:
+        RLVRError: If something is.
+    """
+    check_device_name(options.device)
     name = environment_id(options.env)
-    folder = options.run_folder or Path("runs") / f"{cls.name}-{folder_name(name)}"
-    ranks.on_main(lambda: check_folder(folder))
-    if is_restart() and ranks.from_main((folder / CONFIG).is_file()):
-        options = dataclasses.replace(options, resume=True)
-    policy, env = ranks.together(lambda: _policy_and_env(options, name, config))
-    resolved = config.for_model(policy.model)
-    rate = resolved.learner.learning_rate
-    choice = None if rate is None or resolved == config else describe_choice(rate, policy.model)
-    manifest = env.manifest if isinstance(env, TokenVectorEnv) else {"class": type(env).__name__}
-    record = {
-        "agent": cls.name,
-        **_plain(options),
-        "config": plain(dataclasses.asdict(resolved)),
-        "environment": manifest,
-    }
-    ranks.require_same("the environment", plain(manifest))
-    if options.resume:
-        ranks.on_main(lambda: check_same(folder, record))
-    with ranks.together(lambda: sampler_for(policy, env, options.engine, options.engine_args)) as sampler:
-        agent = cls(policy, resolved, sampler=sampler)
-        agent.require_env(env)
-        say_device(console, policy.device)
-        if choice is not None:
-            console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
-        return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)
+    check_run_folder(options, settings, agent, name)
+    check_for_perceptron(options, name)
+    arguments = run_arguments(options, name)
+    check_reward_model(options.reward_model, verifier_arguments(options.verifier_args))
+    if vector_env(name, 1, arguments) is not None:
+        return
+    check_engine(options.engine, options.engine_args)
+    check_lora(options.lora_rank)
+    # An agent that learns from a file plays nothing, and the engine vLLM has a context of its own.
+    acts = "pairs" not in settings and options.engine == "torch"
+    check_policy(options.model, name, arguments, {"split": options.split}, acts=acts)
 
 
-def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console) -> Console:
-    """Check that all ranks were started alike, and return the console of this one: only rank 0 prints."""
-    if options.nproc not in (1, ranks.size):
-        raise InvalidArgumentError(
-            f"--nproc {options.nproc} says nothing to {ranks.size} processes of torchrun: leave it out"
-        )
-    ranks.require_same("versions", package_versions())
-    ranks.require_same("options", {"agent": cls.name, **_plain(options)})
-    ranks.set_timeout(options.rank_timeout)
-    ranks.gathers = options.gather
-    ranks.sharding = Sharding(options.offload) if options.shard == "fsdp" else None
-    if ranks.is_main:
-        return console
-    logging.disable(logging.WARNING)
-    return TerminalConsole(quiet=True)
+def check_run_folder(
+    options: TrainOptions | TabularOptions, settings: Mapping[str, str], agent: str, environment: str
+) -> None:
+    """Check that a run can be started, or resumed, in its folder.
+
+    Raises:
+        RLVRError: If it can't.
+    """
+    folder = run_folder(options, agent, environment)
+    check_folder(folder)
+    check_unlocked(folder)
+    if not options.resume:
+        check_free(folder)
+        return
+    started = read_config(folder)
+    check_same(folder, {"agent": agent, **plain_options(options), "config": _with(started.get("config"), settings)})
 
 
-def train_in(
-    folder: Path,
-    agent: Agent | TabularAgent,
-    env: Any,
-    options: TrainOptions | TabularOptions,
-    record: Mapping[str, Any],
-    console: Console,
-    *,
-    log_rollouts: int = 0,
-) -> int:
-    """Start or resume the run in a folder."""
-    ranks = agent.ranks
-
-    def start() -> Run:
-        return Run(
-            folder,
-            record,
-            resume=options.resume,
-            loggers=options.loggers,
-            keep=options.keep,
-            log_rollouts=log_rollouts,
-        )
-
-    with shown_warnings(quiet=not ranks.is_main), sigterm_interrupts(), contextlib.ExitStack() as opened:
-        run = ranks.on_main(lambda: opened.enter_context(contextlib.closing(start())))
-        checkpoint = ranks.from_main(None if run is None else run.checkpoint)
-        if checkpoint is not None:
-            ranks.together(lambda: agent.load(checkpoint))
-        if options.resume:
-            console.print(f"continuing after step {agent.steps}", markup=False)
-        if agent.steps >= options.steps or agent.tokens >= (options.token_budget or math.inf):
-            console.print(
-                f"{folder} is already at step {agent.steps}, after {agent.tokens} tokens: choose a greater --steps or "
-                "--token-budget to continue",
-                markup=False,
-                soft_wrap=True,
-            )
-            return 0
-        try:
-            _learn(agent, env, options, run)
-        except KeyboardInterrupt:
-            console.print(
-                f"stopped after step {agent.steps}; continue with the same command and --resume", markup=False
-            )
-            raise
-        if run is not None:
-            _finish(run, agent, console)
-    return 0
+def run_folder(options: TrainOptions | TabularOptions, agent: str, environment: str) -> Path:
+    """The folder of a run."""
+    return options.run_folder or Path("runs") / f"{agent}-{folder_name(environment)}"
 
 
-def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
-    """Draw the curve of a run that is done, and say where its results are."""
-    if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
-        plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
-    steps = counted(agent.steps, "step")
-    console.print(f"{steps} done; the run is in {run.folder}", markup=False)
-    if (best := run.best_checkpoint()) is not None:
-        console.print(
-            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}", markup=False
-        )
+def _with(recorded: Any, settings: Mapping[str, str]) -> Any:
+    """The settings of a run as recorded, with those that were typed; None chooses what the run may have, and a list is left."""
+    if not isinstance(recorded, Mapping):
+        return recorded
+    changed: dict[str, Any] = {}
+    for name, value in recorded.items():
+        typed = literal(settings[name]) if settings.get(name) else None
+        if isinstance(value, bool) and not typed:
+            typed = True if name in settings else False if f"no_{name}" in settings else None
+        scalar = value is None or isinstance(value, bool | int | float | str)
+        changed[name] = plain(typed) if scalar and typed is not None else _with(value, settings)
+    return changed
 
 
-def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tuple[Any, VectorEnv[Any, Any, Any]]:
-    _check_for_perceptron(options, name)
+def run_arguments(options: TrainOptions, name: str) -> dict[str, Any]:
+    """The arguments of a run's environment, the verifier among them."""
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
     arguments = env_arguments(options.env_args)
     if options.gold_verifier is not None:
         spec = with_gold(spec, options.gold_verifier, name, options.split, arguments)
-    judged_by = {} if spec is None else {"verifier": spec}
-    arguments = with_options(judged_by, arguments)
-    if _vector_env(name, 1, arguments) is not None:
-        # A row without an episode would be stepped too.
-        plain_env = _vector_env(name, min(options.num_envs, config.problems_per_step * config.group_size), arguments)
-        assert plain_env is not None
-        return _perceptron(options, name, plain_env, config), plain_env
-    policy, env = policy_for(
-        options.model,
-        name,
-        num_envs=options.num_envs,
-        arguments=arguments,
-        task_arguments={"split": options.split},
-        config=PolicyConfig(**{name: getattr(options, name) for name in _POLICY}),
-    )
-    if options.lora_rank is not None:
-        adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank, seed=config.seed)
-        policy = policy.with_model(adapted)
-    return policy, env
+    return with_options({} if spec is None else {"verifier": spec}, arguments)
 
 
-def _check_for_perceptron(options: TrainOptions, name: str) -> None:
+def check_for_perceptron(options: TrainOptions, name: str) -> None:
     """Refuse what only a language model has, where observations are vectors, and what only a perceptron has elsewhere."""
     given = [option for option in _FOR_LANGUAGE if getattr(options, option) != getattr(TrainOptions, option)]
     if given and _shows_vectors(name, options.env_args):
@@ -461,43 +384,16 @@ def _check_for_perceptron(options: TrainOptions, name: str) -> None:
         )
 
 
-def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:
-    torch.set_num_threads(1)  # matrices this small only wait for a second thread
-    policy = MLPPolicy.for_env(
-        env,
-        hidden=options.hidden or ((256, 256) if config.learns_values else (64, 64)),
-        activation="relu" if config.learns_values else "tanh",
-        temperature=options.temperature,
-        seed=config.seed,
-    )
-    policy.model.to(perceptron_device())
-    return policy
-
-
-def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | TabularOptions, run: Run | None) -> None:
-    budget = options.token_budget
-    total = options.steps if budget is None else budget
-    with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
-        advance(agent.steps if budget is None else agent.tokens)
-
-        def show(step: int, metrics: Mapping[str, float]) -> None:
-            advance(step if budget is None else agent.tokens, f"reward {metrics['reward']:.3f}")
-
-        agent.learn(
-            env,
-            steps=options.steps,
-            tokens=budget,
-            run=run,
-            checkpoint_every=options.checkpoint_every,
-            callbacks=[show],
-        )
-
-
-def _plain(options: TrainOptions) -> dict[str, Any]:
+def plain_options(options: TrainOptions | TabularOptions) -> dict[str, Any]:
     """The options as they are read back from JSON, without secrets."""
-    pairs = {name: redacted_pairs(getattr(options, name)) for name in ("env_args", "verifier_args", "engine_args")}
-    settings: dict[str, Any] = plain({**dataclasses.asdict(options), **pairs})
-    return settings
+    settings = dataclasses.asdict(options)
+    pairs = {name: redacted_pairs(value) for name, value in settings.items() if name in _ARGUMENTS}
+    written: dict[str, Any] = plain({**settings, **pairs})
+    return written
+
+
+_ARGUMENTS = ("env_args", "verifier_args", "engine_args")
+"""Options whose values are name=value, in which there may be secrets."""
 
 
 def check_same(folder: Path, record: Mapping[str, Any]) -> None:

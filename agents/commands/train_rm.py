@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from agents.commands.common import DEVICE, check_at_least, on_device
+from agents.commands.common import on_device
+from agents.commands.options import TrainRMOptions
 from agents.commands.policies import say_device
 from agents.console.progress import progress
 from agents.files.json_files import write_json
@@ -25,37 +25,17 @@ from agents.preferences.reward_model import (
     train_reward_model,
 )
 from agents.training.learning_rate import describe_choice
-from verifiers import InvalidArgumentError
 
 REPORT = "preferences.json"
 """The file with the settings and the report, in the folder of the model."""
 
 
 @dataclass(frozen=True)
-class TrainRM:
+class TrainRM(TrainRMOptions):
     """Fit a reward model to pairs of completions, of which one is preferred, and test it on held-out pairs."""
 
-    pairs: Path
-    """Pairs to learn from: a .jsonl or .parquet file with the columns prompt, chosen and rejected, or a folder of rlvr eval,
-    whose completions of one problem are paired by their scores, such as right with wrong ones."""
-    out: Path
-    """Folder for the reward model, as --reward-model reads it."""
-    model: str = "tiny"
-    """Folder or Hugging Face name of the model to start from; "tiny" creates a small transformer with random weights."""
-    held_out: float = 0.1
-    """Share of the prompts whose pairs are not learned from but tested with."""
-    per_problem: int = 4
-    """Most pairs of one problem that are made from a folder of rlvr eval."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
     config: RewardModelConfig = field(default_factory=RewardModelConfig)
     """Settings of the training."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, per_problem=self.per_problem)
-        if not 0 < self.held_out < 1:
-            raise InvalidArgumentError(f"--held-out must be between 0 and 1, got {self.held_out}")
 
     @on_device
     def run(self, console: Console) -> int:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from agents.commands.common import check_at_least, env_arguments, folder_name, make_one, redacted_pairs
-from agents.commands.train import check_same, train_in
+from agents.commands.common import check_at_least, env_arguments, make_one
+from agents.commands.train import check_run_folder, check_same, plain_options, run_folder
 from agents.files.json_files import plain
 from agents.files.outputs import check_folder
 from agents.registry import TABULAR_AGENTS, tabular_classes
-from agents.tabular import TabularAgent, TabularConfig
 from agents.training.loggers import check_loggers
 from rlvr_envs import environment_id, state_environment
+
+if TYPE_CHECKING:
+    from agents.tabular import TabularAgent, TabularConfig
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,29 @@ def tabular_command(name: str) -> type[TabularOptions]:
     )
 
 
+def check_tabular(options: TabularOptions, settings: Mapping[str, str], *, agent: str) -> None:
+    """Refuse what is wrong with a training run, as far as that can be told before torch loads; see `check_training`.
+
+    Raises:
+        RLVRError: If something is.
+    """
+    name = environment_id(options.env)
+    check_run_folder(options, settings, agent, name)
+    make_one(name, state_environment(name), env_arguments(options.env_args)).close()
+
+
 def _train_table(cls: type[TabularAgent], options: TabularOptions, config: TabularConfig, console: Console) -> int:
+    from agents.commands.training import train_in
+
     config.check_effects()
     name = environment_id(options.env)
-    folder = options.run_folder or Path("runs") / f"{cls.name}-{folder_name(name)}"
+    folder = run_folder(options, cls.name, name)
     check_folder(folder)
     env = make_one(name, state_environment(name), env_arguments(options.env_args))
     agent = cls(env, config)
     record = {
         "agent": cls.name,
-        **plain({**dataclasses.asdict(options), "env_args": redacted_pairs(options.env_args)}),
+        **plain_options(options),
         "config": plain(dataclasses.asdict(config)),
         "environment": getattr(env.unwrapped, "manifest", {"class": type(env).__name__}),
     }

@@ -27,23 +27,34 @@ class _Option:
         return not self.name.startswith("--")
 
 
-def usage_error(command: type, arguments: Sequence[str], said: str) -> str:
+def unknown_options(command: type, arguments: Sequence[str], others: Sequence[str] = ()) -> str | None:
+    """What is wrong with the names of options that were typed; None if all are known.
+
+    Args:
+        command: The dataclass of the command's options.
+        arguments: What was typed after the command's name.
+        others: Names of options that are read elsewhere, such as --group-size.
+    """
+    known = [option.name for option in _options(command) if not option.positional] + [*others]
+    typed = [_name(argument) for argument in itertools.takewhile(lambda argument: argument != "--", arguments)]
+    unknown = [name for name in typed if name.startswith("--") and not _is_known(name, known)]
+    return _unknown(unknown, known) if unknown else None
+
+
+def usage_error(command: type, arguments: Sequence[str], said: str, others: Sequence[str] = ()) -> str:
     """What is wrong with the arguments of a command.
 
     Args:
         command: The dataclass of the command's options.
         arguments: What was typed after the command's name.
         said: Tyro's message, in a terminal so wide that no line is wrapped.
+        others: As for `unknown_options`.
     """
-    options = list(_options(command))
-    typed = [_name(argument) for argument in itertools.takewhile(lambda argument: argument != "--", arguments)]
-    known = [option.name for option in options if not option.positional]
-    unknown = [name for name in typed if name.startswith("--") and not _is_known(name, known)]
-    if unknown:
-        return _unknown(unknown, known)
+    if (unknown := unknown_options(command, arguments, others)) is not None:
+        return unknown
     text = _without_box(said)
     if re.match(r"missing (?:from|required)|required options", text, re.IGNORECASE):
-        required = [option.name for option in options if option.required]
+        required = [option.name for option in _options(command) if option.required]
         shown = [name for name in required if name in text.split()] or required
         return f"missing: {', '.join(shown)}"
     if match := re.match(r"Missing value for argument '(.*?)'", text):

@@ -17,20 +17,17 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from agents.choices import Gathering
 from agents.files.json_files import differences
 from agents.interrupts import interrupts_deferred
 from verifiers import RankError, RLVRError
 
 T = TypeVar("T")
-Gathering = Literal["auto", "trajectories", "rows"]
-"""What of each episode goes to all ranks: the whole trajectory, after which passes are divided evenly, or only the numbers of
-its row (rewards, lengths, verdict), after which each rank passes the episodes that it played. `auto` gathers rows if there are
-more than `MOST_GATHERING` ranks and the agent allows it."""
 MOST_GATHERING = 32
 """Largest number of ranks that gather trajectories unless they are told to."""
 _BUCKET_BYTES = 2**26

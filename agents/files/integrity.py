@@ -10,14 +10,15 @@ from typing import Any
 
 from verifiers import CheckpointError
 
-_CHECKSUMS = "checksums.json"
+CHECKSUMS = "checksums.json"
+"""Name of the file that every checkpoint of this project has."""
 
 
 def write_checksums(folder: Path) -> None:
     """Write the size in bytes and the SHA-256 of every file below a folder to `checksums.json`."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     record = {path.relative_to(folder).as_posix(): fingerprint(path) for path in files}
-    (folder / _CHECKSUMS).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    (folder / CHECKSUMS).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def check_checksums(folder: Path) -> None:
@@ -27,10 +28,10 @@ def check_checksums(folder: Path) -> None:
         CheckpointError: If a file is missing, truncated or changed; the message names the first.
     """
     try:
-        record: dict[str, Any] = json.loads((folder / _CHECKSUMS).read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads((folder / CHECKSUMS).read_text(encoding="utf-8"))
         damage = next(filter(None, (_damage(folder / name, written) for name, written in record.items())), None)
     except (OSError, ValueError, AttributeError) as error:
-        damage = f"{_CHECKSUMS} can't be read ({error})"
+        damage = f"{CHECKSUMS} can't be read ({error})"
     if damage is not None:
         raise CheckpointError(f"the checkpoint at {folder} is damaged: {damage}")
 

@@ -108,6 +108,16 @@ def locked(folder: Path) -> IO[str]:
     return file
 
 
+def check_unlocked(folder: Path) -> None:
+    """Check that no other process has locked a folder, which need not exist.
+
+    Raises:
+        InvalidArgumentError: If one has.
+    """
+    if (folder / LOCK).is_file():
+        locked(folder).close()
+
+
 @contextlib.contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder that is renamed to `folder` in the end, so that `folder` appears complete or not at all.

@@ -26,7 +26,8 @@ from agents.interrupts import interrupts_deferred
 from agents.losses import bradley_terry
 from agents.policies.devices import policy_device
 from agents.policies.transformers.byte_level import copy_embeddings, hugging_face_bytes
-from agents.policies.transformers.loading import load_model, load_tokenizer, model_folder, tiny_model, writing_to
+from agents.policies.transformers.loading import load_model, load_tokenizer, tiny_model, writing_to
+from agents.policies.transformers.model_files import check_model, model_folder
 from agents.preferences.pairs import PreferencePair
 from agents.preferences.report import PreferenceReport, preference_report
 from agents.rollouts.problem_order import problems_of_step
@@ -112,18 +113,20 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
         UnknownNameError: If there is no such device.
     """
     place = policy_device(device)
+    folder = name if name == "tiny" else model_folder(name)
+    if folder != "tiny":
+        check_model(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = _from_bytes(name, seed) or _from_pretrained(model_folder(name))
+        made = _from_bytes(folder, seed) or _from_pretrained(folder)
     made.model.to(place).float().eval()
     return made
 
 
-def _from_bytes(name: str | Path, seed: int) -> RewardModel | None:
+def _from_bytes(folder: str | Path, seed: int) -> RewardModel | None:
     """A model of the built-in tokenizers, which `transformers` does not have; None for another."""
-    if name == "tiny":
+    if folder == "tiny":
         return _with_head(tiny_model(257, seed=seed), None)
-    folder = model_folder(name)
     if not Path(folder).is_dir() or _has_one_logit(Path(folder)):
         return None
     own = load_tokenizer(folder)

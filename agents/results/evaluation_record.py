@@ -300,6 +300,19 @@ class EvaluationRecord:
         if others:
             raise InvalidArgumentError(f"{self.folder} contains {min(others)} but no evaluation: choose another folder")
 
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        """Check some settings of a record that is resumed before the others are known, which may take a model.
+
+        Raises:
+            InvalidArgumentError: If it has other settings; the message names one.
+            DataError: If the record is damaged.
+        """
+        path = self.folder / MANIFEST
+        if self._resume and path.exists():
+            wanted = plain({**self._settings, **settings})
+            before = read_manifest(path)["settings"]
+            _check_settings(self.folder, {name: before.get(name) for name in wanted}, wanted)
+
     def begin(self, settings: Mapping[str, Any]) -> dict[tuple[int, int], Sample]:
         """Write the manifest, and return the existing samples by problem and sample; called by `evaluate`.
 

@@ -39,6 +39,8 @@ BEST_OVER = 20
 """Number of steps up to a checkpoint whose mean reward is used to compare checkpoints."""
 CONFIG = "config.json"
 """Name of the file with a run's settings."""
+METRICS = "metrics.jsonl"
+"""Name of the file with a run's metrics."""
 _STEP = re.compile(r"step-(\d{6,})")
 
 
@@ -97,13 +99,13 @@ class Run:
             raise InvalidArgumentError(f"keep must be at least 1, or None for all checkpoints, got {keep}")
         self.folder = Path(folder)
         self.keep = keep
-        self._metrics = self.folder / "metrics.jsonl"
+        self._metrics = self.folder / METRICS
         before = read_config(self.folder) if resume else {}
         self.folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as opened:
             opened.enter_context(locked(self.folder))
             if not resume:
-                self._check_free()
+                check_free(self.folder)
             self._checkpoints.mkdir(exist_ok=True)
             self._clean_up()
             self.checkpoint = self._last_sound_checkpoint() if resume else None
@@ -203,21 +205,6 @@ class Run:
     def _checkpoints(self) -> Path:
         return self.folder / "checkpoints"
 
-    def _has_metrics(self) -> bool:
-        return self._metrics.exists() and self._metrics.stat().st_size > 0
-
-    def _check_free(self) -> None:
-        """Check that a new run would not overwrite anything in the folder."""
-        if step_checkpoints(self.folder) or self._has_metrics():
-            raise InvalidArgumentError(
-                f"{self.folder} holds a run already: resume it (--resume, resume=True), or choose another folder (--run-folder)"
-            )
-        with contextlib.suppress(CheckpointError, MissingDataError):  # there is none, or it can't be read
-            if "versions" not in read_config(self.folder):
-                raise InvalidArgumentError(
-                    f"{self.folder} holds a config.json that is not that of a run, but perhaps a model's: choose another folder"
-                )
-
     def _clean_up(self) -> None:
         """Remove the leftovers of interrupted saves and removals, whose names begin with a dot."""
         for path in self._checkpoints.glob(".step-*"):
@@ -266,6 +253,24 @@ class Run:
         partial.write_text("".join(lines[number - 1] + "\n" for number in kept), encoding="utf-8")
         os.replace(partial, self._metrics)
         return {row["step"]: row.get("reward") for row in kept.values()}
+
+
+def check_free(folder: Path) -> None:
+    """Check that a new run would not overwrite anything in a folder, which need not exist.
+
+    Raises:
+        InvalidArgumentError: If it would.
+    """
+    metrics = folder / METRICS
+    if step_checkpoints(folder) or (metrics.exists() and metrics.stat().st_size > 0):
+        raise InvalidArgumentError(
+            f"{folder} holds a run already: resume it (--resume, resume=True), or choose another folder (--run-folder)"
+        )
+    with contextlib.suppress(CheckpointError, MissingDataError):  # there is none, or it can't be read
+        if "versions" not in read_config(folder):
+            raise InvalidArgumentError(
+                f"{folder} holds a config.json that is not that of a run, but perhaps a model's: choose another folder"
+            )
 
 
 def read_config(folder: Path) -> dict[str, Any]:

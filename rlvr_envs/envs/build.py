@@ -113,19 +113,9 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         InvalidArgumentError: If an argument does not fit.
         MissingDataError: If the data set is neither local nor on the hub.
     """
-    for name in options:
-        if name not in SETTINGS and name not in task.data_options:
-            raise unknown_argument("the environment", name, [*SETTINGS, *task.data_options, "render_mode"])
-    settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
-    check_types(settings)
-    if isinstance(settings.interaction, str):
-        settings = dataclasses.replace(settings, interaction=_named_interaction(settings.interaction))
-        check_types(settings)
-    data_options = {name: value for name, value in options.items() if name in task.data_options}
-    dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
+    settings, dataset, prompt = read_options(task, options)
     spec = task.tokenizer if settings.tokenizer is None else settings.tokenizer
     tokenizer = get_tokenizer(spec, alphabet=getattr(dataset, "alphabet", None))
-    prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
     renderer = PromptRenderer(prompt, tokenizer)
     verifier_spec = task.verifier_of(dataset) if settings.verifier is None else settings.verifier
     verifier = _verifier(verifier_spec)
@@ -164,6 +154,25 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     streams = TokenStreams(dataset, rules, num_streams)
     _check_turns(streams, turns)
     return streams, manifest
+
+
+def read_options(task: TaskSpec, options: Mapping[str, Any]) -> tuple[Settings, Dataset, Prompt]:
+    """The settings, the data set and the prompt of the arguments of `gym.make`: what needs no tokenizer and no verifier.
+
+    Raises:
+        RLVRError: As for `build`.
+    """
+    for name in options:
+        if name not in SETTINGS and name not in task.data_options:
+            raise unknown_argument("the environment", name, [*SETTINGS, *task.data_options, "render_mode"])
+    settings = Settings(**{name: value for name, value in options.items() if name in SETTINGS})
+    check_types(settings)
+    if isinstance(settings.interaction, str):
+        settings = dataclasses.replace(settings, interaction=_named_interaction(settings.interaction))
+        check_types(settings)
+    data_options = {name: value for name, value in options.items() if name in task.data_options}
+    dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
+    return settings, dataset, get_prompt(task.prompt if settings.prompt is None else settings.prompt)
 
 
 def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
@@ -508,7 +517,7 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     if turns.opening is not None and turns.dialogue is not None:
         return _longest_opening(dataset, turns.dialogue, turns.opening)
     tokenizer = render.tokenizer
-    if (longest := _longest_problem(dataset)) is not None:
+    if (longest := longest_problem(dataset)) is not None:
         return _start_tokens(dataset, tokenizer) + len(render(longest).encode())
     # Only data sets that say what they hold are remembered; any other may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
@@ -520,7 +529,7 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     return known[key]
 
 
-def _longest_problem(dataset: Dataset) -> Problem | None:
+def longest_problem(dataset: Dataset) -> Problem | None:
     """The longest problem that a data set may make; None if it does not say."""
     bytes_of_prompt = getattr(dataset, "max_prompt_bytes", None)
     return None if bytes_of_prompt is None else Problem("", "0" * bytes_of_prompt, None)
@@ -536,7 +545,7 @@ def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
 
 def _longest_opening(dataset: Dataset, dialogue: Dialogue, opening: Callable[[Problem], tuple[Message, ...]]) -> int:
     """The same where a dialogue encodes the prompt."""
-    if (longest := _longest_problem(dataset)) is not None:
+    if (longest := longest_problem(dataset)) is not None:
         messages = opening(longest)
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
         # Tokens of the frame may be split where text follows or goes before.

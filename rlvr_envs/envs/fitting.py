@@ -53,6 +53,11 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
     raise InvalidArgumentError(f"the verifier {name!r} can't use the reference of {tried}: {reason}.{instead}")
 
 
+def reads_references(spec: object) -> bool:
+    """Whether a verifier, as it was named, can be tried on references at no cost."""
+    return _name_of(spec) in _TRIED
+
+
 def _name_of(spec: object) -> str:
     """The name of a verifier; nothing for one that has none."""
     name = spec[0] if isinstance(spec, tuple) else spec

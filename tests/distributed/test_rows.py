@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from agents import CriticConfig, Episode, Trajectory, make_batch
-from agents.distributed.ranks import Gathering, Ranks
+from agents.choices import Gathering
+from agents.distributed.ranks import Ranks
 from agents.distributed.rollouts import play_divided
 from agents.distributed.rows import row_of, trajectory_of
 from tests.agents.agent_cases import make_agent, some_batch, some_trajectory

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from agents.choices import Checkpointing, Precision
 from agents.policies.trainable import require_temperature
-from agents.policies.transformers.memory import Checkpointing
 from verifiers import InvalidArgumentError, check_types
-
-Precision = Literal["auto", "float32", "bfloat16"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from agents.policies.transformers.model_capabilities import (
     logit_transform,
     takes_positions,
 )
+from agents.policies.transformers.model_files import check_context
 from agents.policies.transformers.prefix_sharing import Costs
 from verifiers import InvalidArgumentError
 from verifiers.devices import device_module
@@ -111,12 +112,7 @@ class LanguageModel:
         Raises:
             InvalidArgumentError: If it does not.
         """
-        if self.context is not None and width > self.context:
-            raise InvalidArgumentError(
-                f"episodes have up to {width} tokens, including the prompt, but the model's context holds "
-                f"{self.context}: lower max_new_tokens or max_prompt_tokens (gold completions longer than "
-                "max_new_tokens count in full), or use another model"
-            )
+        check_context(width, self.context)
 
     def weights_version(self) -> int:
         """A number that grows whenever weights change: the sum of torch's version counters, which takes microseconds."""

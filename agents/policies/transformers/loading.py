@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import errno
 import hashlib
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -21,19 +20,23 @@ from agents.files.integrity import check_checksums
 from agents.files.json_files import write_json
 from agents.policies.devices import policy_device
 from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.model_files import (
+    TOKENIZER_FILE,
+    check_model,
+    check_tokenizer,
+    has_tokenizer,
+    model_folder,
+    saved_tokenizer,
+)
 from agents.policies.transformers.policy import CausalLMPolicy
-from agents.training.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
 from verifiers import CheckpointError, InvalidArgumentError
-from verifiers.hub import HubError, ask_once, without_loading_bars
+from verifiers.hub import without_loading_bars
 
-_TOKENIZER_FILE = "rlvr_tokenizer.json"
 _WEIGHTS = "weights.pt"
 """Weights file of a torch module that is not a `transformers` model."""
 ARCHITECTURE = "architecture.json"
 """File with the attribute `architecture` of such a module, from which it is built again, where it has one."""
-_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
-"""Files that identify a `transformers` tokenizer in a folder."""
 
 
 _SYSTEM_ERROR = re.compile(r"os error (\d+)")
@@ -93,8 +96,8 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
     Raises:
         InvalidArgumentError: If no model can be loaded under that name.
     """
+    check_model(name)
     try:
-        ask_once(name, "model")
         with without_loading_bars():
             loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
     except Exception as error:
@@ -117,8 +120,6 @@ def _cause(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     first = lines[0] if lines else ""
     shown = first if len(first) <= 200 else f"{first[:200]}…"
-    if isinstance(error, HubError):
-        return shown
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
 
@@ -136,7 +137,7 @@ def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
             torch.save(model.state_dict(), folder / _WEIGHTS)
         if hasattr(model, "architecture"):
             write_json(folder / ARCHITECTURE, model.architecture)
-    path = Path(folder) / _TOKENIZER_FILE
+    path = Path(folder) / TOKENIZER_FILE
     if isinstance(tokenizer, CharTokenizer):
         write_json(path, {"type": "char", "alphabet": tokenizer.alphabet})
     elif isinstance(tokenizer, ByteTokenizer):
@@ -189,45 +190,17 @@ def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
     return weights
 
 
-def model_folder(name: str | Path) -> str | Path:
-    """Resolve a name to a model: in a run's last checkpoint, in a checkpoint, or the name itself."""
-    path = latest_checkpoint(Path(name)) or Path(name)
-    return path / "model" if (path / "model" / "config.json").is_file() else name
-
-
 def load_tokenizer(name: str | Path) -> Tokenizer:
     """Load a model's tokenizer: saved by `save_model`, or found by `transformers`.
 
     Raises:
         InvalidArgumentError: If there is none, or its file is damaged.
     """
-    path = Path(name) / _TOKENIZER_FILE
-    if path.is_file():
-        return _saved_tokenizer(path)
-    if not _has_tokenizer(name):  # transformers would create an empty one
-        raise InvalidArgumentError(
-            f"the model {str(name)!r} has no tokenizer of its own: specify the one it was trained with, as in "
-            "load_policy(model, tokenizer=...) or --env-args tokenizer=FOLDER"
-        )
+    saved = saved_tokenizer(name)
+    if saved is not None:
+        return saved
+    check_tokenizer(name)
     return get_tokenizer(str(name))
-
-
-def _saved_tokenizer(path: Path) -> Tokenizer:
-    try:
-        match json.loads(path.read_bytes()):
-            case {"type": "char", "alphabet": str(alphabet)}:
-                return CharTokenizer(alphabet)
-            case {"type": "byte"}:
-                return ByteTokenizer()
-    except ValueError as error:
-        raise InvalidArgumentError(f"{path} is damaged: {error}; save the model again") from error
-    raise InvalidArgumentError(f'{path} is damaged: expected {{"type": "byte"}} or {{"type": "char", "alphabet": ...}}')
-
-
-def _has_tokenizer(name: str | Path) -> bool:
-    """Whether there is a tokenizer beside a model, as far as this can be told without the hub."""
-    folder = Path(name)
-    return not folder.is_dir() or any((folder / file).is_file() for file in (_TOKENIZER_FILE, *_TOKENIZER_FILES))
 
 
 def _tokenizer_of(folder: str | Path, wanted: object) -> Tokenizer:
@@ -238,7 +211,7 @@ def _tokenizer_of(folder: str | Path, wanted: object) -> Tokenizer:
     """
     if wanted is None:
         return load_tokenizer(folder)
-    own = load_tokenizer(folder) if _has_tokenizer(folder) else None
+    own = load_tokenizer(folder) if has_tokenizer(folder) else None
     if own is None:
         return get_tokenizer(wanted)
     # "char" means a character tokenizer with the model's alphabet, if the model has one.
@@ -279,10 +252,6 @@ def load_policy(
         )
     place = policy_device(device)
     folder = model_folder(name)
-    if Path(folder).is_file():
-        raise InvalidArgumentError(
-            f"{folder} is a file: expected the folder of a model, or a name on the Hugging Face hub"
-        )
     try:
         model = load_model(folder, dtype=dtype)
     except InvalidArgumentError:

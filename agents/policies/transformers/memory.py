@@ -6,16 +6,15 @@ import contextlib
 import functools
 import logging
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from agents.choices import Checkpointing
 from verifiers import InvalidArgumentError
 from verifiers.devices import ACCELERATORS, device_module
-
-Checkpointing = Literal["auto", "on", "off"]
 
 _LAYER_VALUES = 34
 """Activations of one layer per token and unit of width (Korthikanti et al. 2022, arXiv:2205.05198, equation 2, in two-byte

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from verifiers import missing_dependency
+
+
+def require_vllm() -> None:
+    """Check that an engine can be started with this interpreter.
+
+    Raises:
+        MissingDependencyError: If vLLM is not installed.
+    """
+    if importlib.util.find_spec("vllm") is None:
+        raise missing_dependency(
+            "vllm", "vllm", "engine 'vllm', without an interpreter that has it (--engine-args python=PATH),"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,14 @@ from agents.distributed.ranks import active_ranks
 from agents.policies.transformers.loading import save_model
 from agents.policies.transformers.lora import merged
 from agents.policies.transformers.policy import CausalLMPolicy
-from agents.policies.vllm.engine import Engine, Request, SampledCompletion, Sampling, generate
+from agents.policies.vllm.engine import (
+    Engine,
+    Request,
+    SampledCompletion,
+    Sampling,
+    generate,
+    require_vllm,
+)
 from agents.policies.vllm.engine_group import EngineGroup, Member
 from agents.policies.vllm.process_engine import ProcessEngine
 from agents.policies.vllm.rows import Rows
@@ -47,7 +54,6 @@ from verifiers import (
     EngineError,
     InvalidArgumentError,
     check_types,
-    missing_dependency,
     unknown_name,
 )
 
@@ -627,10 +633,8 @@ class VLLMPolicy:
         config = self.config
         if config.servers:
             return [ServerEngine(config.servers[number], api_key=config.api_key) for number in numbers]
-        if config.python is None and importlib.util.find_spec("vllm") is None:
-            raise missing_dependency(
-                "vllm", "vllm", "engine 'vllm', without an interpreter that has it (--engine-args python=PATH),"
-            )
+        if config.python is None:
+            require_vllm()
         with tempfile.TemporaryDirectory(prefix="rlvr-vllm-") as folder:
             save_model(Path(folder), merged(self.learner.model), None)
             if len(numbers) == 1:

@@ -1,0 +1,125 @@
+"""The options of commands whose settings need torch, which can be read and checked without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.commands.before_loading import UNTRAINED, check_policy
+from agents.commands.common import DEVICE, check_at_least, env_arguments, verifier_spec
+from agents.commands.main import Preview
+from agents.files.outputs import check_new_folder
+from agents.policies.transformers.model_files import check_model, model_folder
+from agents.preferences.pairs import read_pairs
+from verifiers import InvalidArgumentError
+from verifiers.devices import check_device_name
+from verifiers.registry import check_spec
+
+
+@dataclass(frozen=True)
+class SFTOptions:
+    """Options of `rlvr sft`."""
+
+    env: str
+    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
+    out: Path
+    """Folder for the model, as `rlvr train --model` and `rlvr eval --model` read it."""
+    model: str = "tiny"
+    """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
+    split: str = "train"
+    """Split of the data set to learn from."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as tokenizer=char or prompt=boxed_chat."""
+    resume: bool = False
+    """Continue the interrupted training in the folder --out. The other options must be the same."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
+
+    def check(self, settings: Mapping[str, str]) -> None:
+        """Refuse what is wrong, as far as that can be told before torch loads.
+
+        Raises:
+            RLVRError: If something is.
+        """
+        check_device_name(self.device)
+        if not self.resume:
+            check_new_folder(self.out)
+        check_policy(self.model, self.env, env_arguments(self.env_args), {"split": self.split}, acts=False)
+
+
+@dataclass(frozen=True)
+class TrainRMOptions:
+    """Options of `rlvr train-rm`."""
+
+    pairs: Path
+    """Pairs to learn from: a .jsonl or .parquet file with the columns prompt, chosen and rejected, or a folder of rlvr eval,
+    whose completions of one problem are paired by their scores, such as right with wrong ones."""
+    out: Path
+    """Folder for the reward model, as --reward-model reads it."""
+    model: str = "tiny"
+    """Folder or Hugging Face name of the model to start from; "tiny" creates a small transformer with random weights."""
+    held_out: float = 0.1
+    """Share of the prompts whose pairs are not learned from but tested with."""
+    per_problem: int = 4
+    """Most pairs of one problem that are made from a folder of rlvr eval."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, per_problem=self.per_problem)
+        if not 0 < self.held_out < 1:
+            raise InvalidArgumentError(f"--held-out must be between 0 and 1, got {self.held_out}")
+
+    def check(self, settings: Mapping[str, str]) -> None:
+        """Refuse what is wrong, as far as that can be told before torch loads.
+
+        Raises:
+            RLVRError: If something is.
+        """
+        check_device_name(self.device)
+        check_new_folder(self.out)
+        read_pairs(self.pairs, per_problem=self.per_problem)
+        if self.model != UNTRAINED:
+            check_model(model_folder(self.model))
+
+
+@dataclass(frozen=True)
+class RLHFOptions:
+    """Options of `rlvr rlhf`."""
+
+    env: str
+    """Environment, such as Addition or rlvr/GSM8K-v0."""
+    out: Path
+    """New folder for models, pairs and runs."""
+    model: str = "tiny"
+    """Folder or Hugging Face name of the model to start from; "tiny" creates a small transformer with random weights."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as tokenizer=char or max_new_tokens=64."""
+    verifier: str | None = None
+    """Verifier whose scores decide which completion is preferred, such as judge, in place of the environment's own."""
+    verifier_args: tuple[str, ...] = ()
+    """Arguments of that verifier, each as name=value."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
+
+    def check(self, settings: Mapping[str, str]) -> None:
+        """Refuse what is wrong, as far as that can be told before torch loads.
+
+        Raises:
+            RLVRError: If something is.
+        """
+        check_device_name(self.device)
+        check_new_folder(self.out)
+        preferences = verifier_spec(self.verifier, self.verifier_args, None)
+        if preferences is not None:
+            check_spec(*preferences)
+        check_policy(self.model, self.env, env_arguments(self.env_args), {"split": "train"})
+
+
+SFT = Preview(SFTOptions, "agents.experiments.supervised:SupervisedConfig", SFTOptions.check)
+TRAIN_RM = Preview(TrainRMOptions, "agents.preferences.reward_model:RewardModelConfig", TrainRMOptions.check)
+RLHF = Preview(RLHFOptions, "agents.experiments.rlhf:RLHFConfig", RLHFOptions.check)

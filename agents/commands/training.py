@@ -1,0 +1,230 @@
+"""The training runs of `rlvr train`; separate from its options, since this needs torch."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import logging
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from gymnasium.vector import VectorEnv
+from rich.console import Console
+
+from agents.agent import Agent
+from agents.commands.common import shown_warnings
+from agents.commands.policies import policy_for, sampler_for, say_device
+from agents.commands.train import (
+    TrainOptions,
+    check_for_perceptron,
+    check_same,
+    plain_options,
+    run_arguments,
+    run_folder,
+    vector_env,
+)
+from agents.config import AgentConfig, no_effect
+from agents.console.counting import counted
+from agents.console.progress import progress
+from agents.console.terminal import TerminalConsole
+from agents.distributed.launched import is_restart
+from agents.distributed.ranks import Ranks, Sharding, active_ranks
+from agents.files.json_files import plain
+from agents.files.outputs import check_folder
+from agents.files.versions import package_versions
+from agents.interrupts import sigterm_interrupts
+from agents.policies.devices import perceptron_device
+from agents.policies.mlp import MLPPolicy
+from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.lora import add_lora
+from agents.results.plots import TrainingCurve, bands, plot
+from agents.tabular import TabularAgent
+from agents.training.learning_rate import describe_choice
+from agents.training.run import BEST_OVER, CONFIG, Run
+from rlvr_envs import TokenVectorEnv, environment_id
+from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from agents.commands.train_tabular import TabularOptions
+
+_POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
+"""Options that are settings of the policy."""
+_OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
+"""Options that have no effect on one process."""
+
+
+def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
+    """Train an agent in this process, which may be one of several."""
+    ranks = active_ranks()
+    if options.shard == "fsdp" and ranks.size == 1:
+        raise InvalidArgumentError("--shard fsdp divides weights among processes: add --nproc with at least 2")
+    unused = [name for name in _OF_SEVERAL_PROCESSES if getattr(options, name) != getattr(TrainOptions, name)]
+    if unused and ranks.size == 1:
+        name = unused[0]
+        otherwise = "one process trains alone: add --nproc of at least 2"
+        raise no_effect(name, getattr(options, name), otherwise)
+    if ranks.size > 1:
+        console = _start_rank(ranks, cls, options, console)
+    name = environment_id(options.env)
+    folder = run_folder(options, cls.name, name)
+    ranks.on_main(lambda: check_folder(folder))
+    if is_restart() and ranks.from_main((folder / CONFIG).is_file()):
+        options = dataclasses.replace(options, resume=True)
+    policy, env = ranks.together(lambda: _policy_and_env(options, name, config))
+    resolved = config.for_model(policy.model)
+    rate = resolved.learner.learning_rate
+    choice = None if rate is None or resolved == config else describe_choice(rate, policy.model)
+    manifest = env.manifest if isinstance(env, TokenVectorEnv) else {"class": type(env).__name__}
+    record = {
+        "agent": cls.name,
+        **plain_options(options),
+        "config": plain(dataclasses.asdict(resolved)),
+        "environment": manifest,
+    }
+    ranks.require_same("the environment", plain(manifest))
+    if options.resume:
+        ranks.on_main(lambda: check_same(folder, record))
+    with ranks.together(lambda: sampler_for(policy, env, options.engine, options.engine_args)) as sampler:
+        agent = cls(policy, resolved, sampler=sampler)
+        agent.require_env(env)
+        say_device(console, policy.device)
+        if choice is not None:
+            console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
+        return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)
+
+
+def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console) -> Console:
+    """Check that all ranks were started alike, and return the console of this one: only rank 0 prints."""
+    if options.nproc not in (1, ranks.size):
+        raise InvalidArgumentError(
+            f"--nproc {options.nproc} says nothing to {ranks.size} processes of torchrun: leave it out"
+        )
+    ranks.require_same("versions", package_versions())
+    ranks.require_same("options", {"agent": cls.name, **plain_options(options)})
+    ranks.set_timeout(options.rank_timeout)
+    ranks.gathers = options.gather
+    ranks.sharding = Sharding(options.offload) if options.shard == "fsdp" else None
+    if ranks.is_main:
+        return console
+    logging.disable(logging.WARNING)
+    return TerminalConsole(quiet=True)
+
+
+def train_in(
+    folder: Path,
+    agent: Agent | TabularAgent,
+    env: Any,
+    options: TrainOptions | TabularOptions,
+    record: Mapping[str, Any],
+    console: Console,
+    *,
+    log_rollouts: int = 0,
+) -> int:
+    """Start or resume the run in a folder."""
+    ranks = agent.ranks
+
+    def start() -> Run:
+        return Run(
+            folder,
+            record,
+            resume=options.resume,
+            loggers=options.loggers,
+            keep=options.keep,
+            log_rollouts=log_rollouts,
+        )
+
+    with shown_warnings(quiet=not ranks.is_main), sigterm_interrupts(), contextlib.ExitStack() as opened:
+        run = ranks.on_main(lambda: opened.enter_context(contextlib.closing(start())))
+        checkpoint = ranks.from_main(None if run is None else run.checkpoint)
+        if checkpoint is not None:
+            ranks.together(lambda: agent.load(checkpoint))
+        if options.resume:
+            console.print(f"continuing after step {agent.steps}", markup=False)
+        if agent.steps >= options.steps or agent.tokens >= (options.token_budget or math.inf):
+            console.print(
+                f"{folder} is already at step {agent.steps}, after {agent.tokens} tokens: choose a greater --steps or "
+                "--token-budget to continue",
+                markup=False,
+                soft_wrap=True,
+            )
+            return 0
+        try:
+            _learn(agent, env, options, run)
+        except KeyboardInterrupt:
+            console.print(
+                f"stopped after step {agent.steps}; continue with the same command and --resume", markup=False
+            )
+            raise
+        if run is not None:
+            _finish(run, agent, console)
+    return 0
+
+
+def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
+    """Draw the curve of a run that is done, and say where its results are."""
+    if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
+        plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
+    steps = counted(agent.steps, "step")
+    console.print(f"{steps} done; the run is in {run.folder}", markup=False)
+    if (best := run.best_checkpoint()) is not None:
+        console.print(
+            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}", markup=False
+        )
+
+
+def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tuple[Any, VectorEnv[Any, Any, Any]]:
+    check_for_perceptron(options, name)
+    arguments = run_arguments(options, name)
+    if vector_env(name, 1, arguments) is not None:
+        # A row without an episode would be stepped too.
+        plain_env = vector_env(name, min(options.num_envs, config.problems_per_step * config.group_size), arguments)
+        assert plain_env is not None
+        return _perceptron(options, name, plain_env, config), plain_env
+    policy, env = policy_for(
+        options.model,
+        name,
+        num_envs=options.num_envs,
+        arguments=arguments,
+        task_arguments={"split": options.split},
+        config=PolicyConfig(**{name: getattr(options, name) for name in _POLICY}),
+    )
+    if options.lora_rank is not None:
+        adapted = add_lora(policy.model, rank=options.lora_rank, alpha=2 * options.lora_rank, seed=config.seed)
+        policy = policy.with_model(adapted)
+    return policy, env
+
+
+def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:
+    torch.set_num_threads(1)  # matrices this small only wait for a second thread
+    policy = MLPPolicy.for_env(
+        env,
+        hidden=options.hidden or ((256, 256) if config.learns_values else (64, 64)),
+        activation="relu" if config.learns_values else "tanh",
+        temperature=options.temperature,
+        seed=config.seed,
+    )
+    policy.model.to(perceptron_device())
+    return policy
+
+
+def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | TabularOptions, run: Run | None) -> None:
+    budget = options.token_budget
+    total = options.steps if budget is None else budget
+    with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
+        advance(agent.steps if budget is None else agent.tokens)
+
+        def show(step: int, metrics: Mapping[str, float]) -> None:
+            advance(step if budget is None else agent.tokens, f"reward {metrics['reward']:.3f}")
+
+        agent.learn(
+            env,
+            steps=options.steps,
+            tokens=budget,
+            run=run,
+            checkpoint_every=options.checkpoint_every,
+            callbacks=[show],
+        )

@@ -1,0 +1,156 @@
+"""Where the model of a name is, and whether there is one, told by the files alone: loading it needs torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agents.files.integrity import CHECKSUMS
+from agents.training.run import latest_checkpoint
+from rlvr_envs import ByteTokenizer, CharTokenizer, Tokenizer
+from verifiers import InvalidArgumentError
+from verifiers.hub import HubError, ask_once
+
+MODEL = "model"
+"""Name of the folder of the model, in a checkpoint."""
+TOKENIZER_FILE = "rlvr_tokenizer.json"
+"""File that says which of the built-in tokenizers is a model's."""
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
+"""Files that identify a `transformers` tokenizer in a folder."""
+_CONFIG = "config.json"
+_CONFIGS = (_CONFIG, "adapter_config.json")
+"""Files of which a folder that `transformers` loads has one."""
+_MOST_NAMED = 3
+
+
+def model_folder(name: str | Path) -> str | Path:
+    """Resolve a name to a model: in a run's last checkpoint, in a checkpoint, or the name itself."""
+    checkpoint = latest_checkpoint(Path(name))
+    if checkpoint is None and (Path(name) / CHECKSUMS).is_file():
+        checkpoint = Path(name)
+    return name if checkpoint is None or not (checkpoint / MODEL / _CONFIG).is_file() else checkpoint / MODEL
+
+
+def check_model(folder: str | Path, kind: str = "causal language model") -> None:
+    """Check that there is a model in a folder or of a name on the hub, which is asked once; nothing of it is loaded.
+
+    Args:
+        folder: The folder or the name.
+        kind: What is expected there, for the message.
+
+    Raises:
+        InvalidArgumentError: If there is none; the message says what is there instead.
+    """
+    path = Path(folder)
+    if path.is_file():
+        objection = _of_gguf(path) if path.suffix == ".gguf" else None
+        raise InvalidArgumentError(
+            f"{folder} is a file: {objection or 'expected the folder of a model, or a name on the Hugging Face hub'}"
+        )
+    cause = _missing_config(path) if path.is_dir() else _not_on_the_hub(str(folder))
+    if cause is not None:
+        raise InvalidArgumentError(
+            f"no {kind} could be loaded from {str(folder)!r}: expected a folder with {_CONFIG} and weights, or a name on the "
+            f"Hugging Face hub ({cause})"
+        )
+
+
+def check_context(width: int, context: int | None) -> None:
+    """Check that episodes fit into a model's context; None stands for one that is not known.
+
+    Raises:
+        InvalidArgumentError: If they do not.
+    """
+    if context is not None and width > context:
+        raise InvalidArgumentError(
+            f"episodes have up to {width} tokens, including the prompt, but the model's context holds "
+            f"{context}: lower max_new_tokens or max_prompt_tokens (gold completions longer than "
+            "max_new_tokens count in full), or use another model"
+        )
+
+
+def model_context(folder: str | Path) -> int | None:
+    """The number of tokens that a model reads at once, as its config.json says; None where that can't be told."""
+    config = _read_config(Path(folder))
+    text = config.get("text_config")
+    most = (text if isinstance(text, dict) else config).get("max_position_embeddings")
+    return most if isinstance(most, int) else None
+
+
+def saved_tokenizer(folder: str | Path) -> Tokenizer | None:
+    """The built-in tokenizer of a model that `save_model` wrote; None for a model with another one.
+
+    Raises:
+        InvalidArgumentError: If its file is damaged.
+    """
+    path = Path(folder) / TOKENIZER_FILE
+    if not path.is_file():
+        return None
+    try:
+        match json.loads(path.read_bytes()):
+            case {"type": "char", "alphabet": str(alphabet)}:
+                return CharTokenizer(alphabet)
+            case {"type": "byte"}:
+                return ByteTokenizer()
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path} is damaged: {error}; save the model again") from error
+    raise InvalidArgumentError(f'{path} is damaged: expected {{"type": "byte"}} or {{"type": "char", "alphabet": ...}}')
+
+
+def has_tokenizer(folder: str | Path) -> bool:
+    """Whether there is a tokenizer beside a model, as far as this can be told without the hub."""
+    path = Path(folder)
+    return not path.is_dir() or any((path / file).is_file() for file in (TOKENIZER_FILE, *_TOKENIZER_FILES))
+
+
+def check_tokenizer(folder: str | Path) -> None:
+    """Check that there is a tokenizer beside a model; without one, `transformers` would make an empty one.
+
+    Raises:
+        InvalidArgumentError: If there is none.
+    """
+    if not has_tokenizer(folder):
+        raise InvalidArgumentError(
+            f"the model {str(folder)!r} has no tokenizer of its own: specify the one it was trained with, as in "
+            "load_policy(model, tokenizer=...) or --env-args tokenizer=FOLDER"
+        )
+
+
+def _not_on_the_hub(name: str) -> str | None:
+    try:
+        ask_once(name, "model")
+    except HubError as error:
+        return str(error)
+    return None
+
+
+def _missing_config(folder: Path) -> str | None:
+    """Why a folder is none of a model; None if it may be one."""
+    if any((folder / file).is_file() for file in _CONFIGS):
+        run = "run_id" in _read_config(folder)
+        return "its config.json is that of a run, which has saved no checkpoint of a language model" if run else None
+    inside = sorted(path.parent for path in folder.glob(f"*/{_CONFIG}"))
+    if inside:
+        named = " or ".join(map(str, inside[:_MOST_NAMED]))
+        return f"it holds no {_CONFIG}; did you mean {named}?"
+    files = sorted(folder.glob("*.gguf"))
+    return _of_gguf(files[0]) if files else f"it holds no {_CONFIG}"
+
+
+def _of_gguf(file: Path) -> str:
+    """How to convert a file of weights that is read nowhere here."""
+    return (
+        f"{file.name} holds weights as GGUF, which has to be converted once. In Python, with the package gguf: "
+        f"AutoModelForCausalLM.from_pretrained({str(file.parent)!r}, gguf_file={file.name!r}).save_pretrained('FOLDER'), and "
+        "the same with AutoTokenizer; then name FOLDER"
+    )
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    """What config.json holds; nothing where it is missing or damaged, which loading reports."""
+    try:
+        config = json.loads((folder / _CONFIG).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}
