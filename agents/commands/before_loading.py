@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import verifiers
 from agents.commands.common import make_one, make_vec, with_options
@@ -30,6 +30,18 @@ from verifiers.registry import check_spec
 
 UNTRAINED = "tiny"
 """Names the small model with random weights that `rlvr train` and `rlvr sft` make."""
+
+
+class Checked(NamedTuple):
+    """What is known of an environment before anything loads."""
+
+    tokens: int
+    """The number of tokens that an episode may have, the prompt included; with a tokenizer that `transformers` has to load,
+    fewer than that."""
+    problems: int | None
+    """The number of problems; None where that is not known."""
+
+
 _BUILT_IN = (None, "byte", "char")
 _FAST = "tokenizer.json"
 """File of a tokenizer that is read without transformers."""
@@ -42,7 +54,7 @@ def check_policy(
     task_arguments: Mapping[str, Any],
     *,
     acts: bool = True,
-) -> None:
+) -> Checked:
     """Check a language model, its environment, and that the two fit.
 
     Args:
@@ -67,9 +79,10 @@ def check_policy(
             check_tokenizer(folder)
             tokenizer = str(folder)
     others = {key: value for key, value in arguments.items() if key != "tokenizer"}
-    width = check_environment(environment, others, {**task_arguments, "tokenizer": tokenizer})
+    checked = check_environment(environment, others, {**task_arguments, "tokenizer": tokenizer})
     if acts:
-        check_context(width, context)
+        check_context(checked.tokens, context)
+    return checked
 
 
 def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
@@ -96,7 +109,7 @@ def check_lora(rank: int | None) -> None:
         raise missing_dependency("peft", "lora", "LoRA")
 
 
-def check_environment(name: str, arguments: Mapping[str, Any], task_arguments: Mapping[str, Any]) -> int:
+def check_environment(name: str, arguments: Mapping[str, Any], task_arguments: Mapping[str, Any]) -> Checked:
     """Check an environment with its data set and its verifier.
 
     Args:
@@ -104,17 +117,13 @@ def check_environment(name: str, arguments: Mapping[str, Any], task_arguments: M
         arguments: Its arguments.
         task_arguments: Further arguments, of a `TaskEnv` alone, the tokenizer among them.
 
-    Returns:
-        The number of tokens that an episode may have, the prompt included; with a tokenizer that `transformers` has to load,
-        fewer than that.
-
     Raises:
         RLVRError: As building the environment would.
     """
     found: Any = find_environment(name)
     if not (isinstance(found, type) and issubclass(found, TaskEnv)):
         make_one(name, found, arguments).close()
-        return 0
+        return Checked(0, None)
     others = with_options(task_arguments, arguments)
     tokenizer, verifier = others.pop("tokenizer"), others.get("verifier")
     if verifier is not None:
@@ -123,16 +132,16 @@ def check_environment(name: str, arguments: Mapping[str, Any], task_arguments: M
             del others["verifier"]
     if isinstance(tokenizer, str) and tokenizer not in _BUILT_IN:
         check_hugging_face(tokenizer)
-        return _fewest_tokens(name, others, Path(tokenizer) / _FAST)
+        return _without_tokenizer(name, others, Path(tokenizer) / _FAST)
     env = make_vec(name, 1, others if tokenizer is None else {**others, "tokenizer": tokenizer})
     try:
-        return env.streams.rules.buffer_tokens
+        return Checked(env.streams.rules.buffer_tokens, env.num_problems)
     finally:
         env.close()
 
 
-def _fewest_tokens(name: str, arguments: Mapping[str, Any], tokenizer: Path) -> int:
-    """A number of tokens that episodes may surely have, where the chat template of a tokenizer is not known.
+def _without_tokenizer(name: str, arguments: Mapping[str, Any], tokenizer: Path) -> Checked:
+    """Check an environment as far as that needs no tokenizer: `transformers` has to load it for its chat template.
 
     Args:
         name: The environment.
@@ -151,7 +160,9 @@ def _fewest_tokens(name: str, arguments: Mapping[str, Any], tokenizer: Path) -> 
     if longest is None:
         longest = _fewest_prompt_tokens(dataset, prompt, tokenizer)
     total = longest + budget + (settings.max_inserted_tokens or 0)
-    return total if settings.max_context_tokens is None else min(total, settings.max_context_tokens)
+    if settings.max_context_tokens is not None:
+        total = min(total, settings.max_context_tokens)
+    return Checked(total, len(dataset))
 
 
 def _fewest_prompt_tokens(dataset: Dataset, prompt: Prompt, tokenizer: Path) -> int:

@@ -9,13 +9,14 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import DEVICE, check_at_least, on_device
+from agents.commands.common import DEVICE, check_at_least, check_engine, on_device
 from agents.commands.evaluate import EngineName, Evaluate, short_name
-from agents.commands.main import parse_command
+from agents.commands.main import check_before_loading, parse_command
 from agents.commands.problems import load_problems
-from agents.commands.saved_agents import make_plain
+from agents.commands.saved_agents import SavedAgent, make_plain
 from agents.files.json_files import write_json
 from agents.files.outputs import check_folder, check_new_folder, free_folder
+from agents.policies.transformers.model_files import check_model, model_folder
 from agents.results.leaderboard import Leaderboard, LeaderboardCell
 from agents.results.reading import RecordedRun
 from agents.suites import Suite, SuiteEnvironment, SuiteTraining, read_suite
@@ -72,10 +73,12 @@ class Bench:
                 f"the suite {self.suite!r} trains the agents itself, so they are not on a server: leave --engine out"
             )
         out = self.out or free_folder(Path("runs/bench"), suite.name)
+        check_folder(out) if self.resume else check_new_folder(out)
         entrants = _entrants(self.model, suite.train, out)
         evaluations = list(self._evaluations(suite, entrants, out))
-        trainings = [] if suite.train is None else list(_trainings(suite.train, out))
-        check_folder(out) if self.resume else check_new_folder(out)
+        lines = [] if suite.train is None else list(_training_lines(suite.train, out))
+        self._check_models(lines)
+        trainings = [_training(agent, line) for agent, line in lines]
         for training in trainings:
             training.run(console)
         runs: dict[tuple[str, str], list[RecordedRun]] = {}
@@ -90,6 +93,19 @@ class Bench:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
         console.print(f"written to {out / LEADERBOARD}.md and .json", markup=False, soft_wrap=True)
         return 0
+
+    def _check_models(self, lines: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Check the trainings and the models that are not trained here, before torch loads."""
+        from agents.commands.train import AGENT_COMMANDS
+
+        for agent, line in lines:
+            check_before_loading(AGENT_COMMANDS.preview(agent), line, f"rlvr train {agent}")
+        if self.engine == "openai":
+            return
+        check_engine(self.engine, self.engine_args)
+        for model in self.model:
+            if SavedAgent.find(model) is None:
+                check_model(model_folder(model))
 
     def _evaluations(
         self, suite: Suite, entrants: Sequence[_Entrant], out: Path
@@ -183,16 +199,13 @@ def _run_folder(out: Path, agent: str, seed: int) -> Path:
     return out / "training" / f"{short_name(agent)}-seed-{seed}"
 
 
-def _trainings(train: SuiteTraining, out: Path) -> Iterator[Any]:
-    """The training commands, as `rlvr train` reads them.
+def _training_lines(train: SuiteTraining, out: Path) -> Iterator[tuple[str, list[str]]]:
+    """The agents to train, each with what would be typed after its name for `rlvr train`.
 
     Raises:
         InvalidArgumentError: If an option is one of those that the suite decides itself.
     """
-    from agents.commands.train import AGENT_COMMANDS
-
     for agent in train.agents:
-        command: Any = AGENT_COMMANDS.load(agent, f"--env={train.env}")
         for seed in train.seeds:
             folder = _run_folder(out, agent, seed)
             own = {
@@ -209,8 +222,14 @@ def _trainings(train: SuiteTraining, out: Path) -> Iterator[Any]:
                 raise InvalidArgumentError(
                     f"{min(taken)!r} can't be among the options of [train]: rlvr bench sets it itself"
                 )
-            arguments = [word for name, value in (own | dict(train.options)).items() for word in _words(name, value)]
-            yield parse_command(command, arguments, f"rlvr train {agent}")
+            yield agent, [word for name, value in (own | dict(train.options)).items() for word in _words(name, value)]
+
+
+def _training(agent: str, line: Sequence[str]) -> Any:
+    """The command of a training, as `rlvr train` reads it."""
+    from agents.commands.train import AGENT_COMMANDS
+
+    return parse_command(AGENT_COMMANDS.load(agent, *line), line, f"rlvr train {agent}")
 
 
 def _words(name: str, value: object) -> list[str]:

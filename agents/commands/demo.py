@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from agents.commands.common import DEVICE, on_device
-from agents.experiments.demo import DemoConfig, run_demo
+from agents.files.outputs import check_folder
 
 
 @dataclass(frozen=True)
@@ -26,5 +26,8 @@ class Demo:
     @on_device
     def run(self, console: Console) -> int:
         """Run the demonstration and print the results."""
+        check_folder(self.folder)
+        from agents.experiments.demo import DemoConfig, run_demo
+
         run_demo(DemoConfig(folder=self.folder, steps=self.steps), console)
         return 0

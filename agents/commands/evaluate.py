@@ -273,7 +273,8 @@ class Evaluate:
         environment_class(name)
         check_engine(self.engine, self.engine_args)
         check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
-        check_policy(self.model, name, arguments, {"split": self.split}, acts=self.engine == "torch")
+        checked = check_policy(self.model, name, arguments, {"split": self.split}, acts=self.engine == "torch")
+        number_of_problems(checked.problems, self.problems, self.samples)
         from agents.commands.policies import sampler_for
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy

@@ -229,7 +229,7 @@ def _run(arguments: list[str]) -> int:
         device = value_of("--device", rest)
         _load(f"{_PROCESSES}:join", prog)(device)  # first of all, so that any error is reported once
     if entry.preview is not None:
-        _check_before_loading(_load(entry.preview, prog), rest, prog)
+        check_before_loading(_load(entry.preview, prog), rest, prog)
     target = _load(entry.home, prog)
     if entry.subcommands is not None:
         usage = f"usage: {prog} {entry.subcommands} [options]"
@@ -244,7 +244,7 @@ def _run(arguments: list[str]) -> int:
         prog = f"{prog} {rest[0]}"
         try:
             if entry.distributed and not is_launched():  # whose processes find the same, and have to report it once
-                _check_before_loading(target.preview(rest[0]), rest[1:], prog)
+                check_before_loading(target.preview(rest[0]), rest[1:], prog)
             target, rest = target.load(*rest), rest[1:]
         except UnknownNameError as error:
             raise _RefusedError(str(error)) from error
@@ -265,7 +265,7 @@ def _naming_options(options: type, arguments: Sequence[str]) -> Iterator[None]:
         raise (_RefusedError if isinstance(error, _REFUSING) else _FailedError)(message) from error
 
 
-def _check_before_loading(preview: Preview | None, arguments: Sequence[str], prog: str) -> None:
+def check_before_loading(preview: Preview | None, arguments: Sequence[str], prog: str) -> None:
     """Refuse what is wrong with a command line, as far as that can be told without torch.
 
     Raises:

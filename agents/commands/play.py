@@ -112,8 +112,6 @@ class Play:
             if self.model is not None:
                 environment_class(self.env)
                 check_policy(self.model, self.env, given, {"split": self.split})
-            if self.opponent not in (None, _ME):
-                check_model(model_folder(self.opponent))
             policy = None if self.model is None else self._load_policy(arguments)
             env = environment_class(self.env)(**arguments)
             if self.opponent is not None:
@@ -190,6 +188,7 @@ class Play:
         if opponent == _ME:
             return typed_side(interaction, console)
         require_two_sides(interaction)
+        check_model(model_folder(opponent))
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy
         from agents.self_play import PolicyOpponent
