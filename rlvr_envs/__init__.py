@@ -11,7 +11,15 @@ require_own("agents")
 import verifiers  # noqa: E402
 from rlvr_envs import exact, tasks, worlds  # noqa: E402 - after the check above
 from rlvr_envs.data import Row, read_rows  # noqa: E402
-from rlvr_envs.envs import PromptRenderer, Settings, StateEnv, TaskEnv, TaskSpec  # noqa: E402
+from rlvr_envs.envs import (  # noqa: E402
+    CheckedTask,
+    PromptRenderer,
+    Settings,
+    StateEnv,
+    TaskEnv,
+    TaskSpec,
+    check_task,
+)
 from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
 from rlvr_envs.registration import (  # noqa: E402
     ENVIRONMENTS,
@@ -62,6 +70,7 @@ __all__ = [
     "CharTokenizer",
     "ChatPrompt",
     "CheckedInteraction",
+    "CheckedTask",
     "Dataset",
     "EndCondition",
     "Ended",
@@ -90,6 +99,7 @@ __all__ = [
     "Tokenizer",
     "ToolCall",
     "Turn",
+    "check_task",
     "decode",
     "environment_class",
     "environment_id",

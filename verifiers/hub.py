@@ -28,7 +28,7 @@ def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.file_download import repo_folder_name
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils._validators import validate_repo_id
 
     name = os.fspath(name)
     if os.path.exists(name):

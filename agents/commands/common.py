@@ -245,11 +245,20 @@ def with_options(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> di
     return {**options, **arguments}
 
 
-def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVectorEnv:
-    """Build the native vector environment of a name, without copies of the observation buffers."""
+def check_reserved(arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments of an environment that commands set themselves.
+
+    Raises:
+        InvalidArgumentError: If there is one.
+    """
     taken = arguments.keys() & {"num_envs", "copy"}
     if taken:
         raise InvalidArgumentError(f"{sorted(taken)} can't be environment arguments: num_envs is an option of its own")
+
+
+def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVectorEnv:
+    """Build the native vector environment of a name, without copies of the observation buffers."""
+    check_reserved(arguments)
     return environment_class(name).make_vec(num_envs, copy=False, **arguments)
 
 

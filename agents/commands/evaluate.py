@@ -274,7 +274,8 @@ class Evaluate:
         check_engine(self.engine, self.engine_args)
         check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
         checked = check_policy(self.model, name, arguments, {"split": self.split}, acts=self.engine == "torch")
-        number_of_problems(checked.problems, self.problems, self.samples)
+        if checked is not None:
+            number_of_problems(checked.problems, self.problems, self.samples)
         from agents.commands.policies import sampler_for
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy

@@ -397,7 +397,7 @@ def _plain_value(
     )
 
 
-def parse_command(options: type[_Command], arguments: Sequence[str], prog: str) -> _Command:
+def parse_command(options: type[Any], arguments: Sequence[str], prog: str) -> _Command:
     """Read the options of a command.
 
     Raises:

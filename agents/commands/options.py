@@ -12,9 +12,8 @@ from agents.commands.main import Preview
 from agents.files.outputs import check_new_folder
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.preferences.pairs import read_pairs
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, check_spec
 from verifiers.devices import check_device_name
-from verifiers.registry import check_spec
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from agents.commands.common import (
     with_options,
 )
 from agents.commands.main import Preview, value_of
-from agents.commands.problems import with_gold
+from agents.commands.problems import OWN_VERIFIER, with_gold
 from agents.files.json_files import differences, plain
 from agents.files.outputs import check_folder, check_unlocked
 from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, check_agent_name
@@ -39,7 +39,7 @@ from agents.rollouts.vector_adapter import with_token_info
 from agents.training.loggers import check_loggers
 from agents.training.run import check_free, read_config
 from rlvr_envs import TaskEnv, environment_id, find_environment
-from verifiers import CheckpointError, InvalidArgumentError, RLVRError
+from verifiers import CheckpointError, InvalidArgumentError, RLVRError, check_spec
 from verifiers.devices import check_device_name, using_device
 
 if TYPE_CHECKING:
@@ -308,6 +308,8 @@ def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent:
     check_run_folder(options, settings, agent, name)
     check_for_perceptron(options, name)
     arguments = run_arguments(options, name)
+    if options.gold_verifier not in (None, OWN_VERIFIER):
+        check_spec(options.gold_verifier, {})
     check_reward_model(options.reward_model, verifier_arguments(options.verifier_args))
     if vector_env(name, 1, arguments) is not None:
         return

@@ -4,11 +4,13 @@ The registered ids are in `rlvr_envs.tasks`.
 """
 
 from rlvr_envs.envs.build import PromptRenderer, Settings
+from rlvr_envs.envs.checking import CheckedTask, check_task
 from rlvr_envs.envs.spec import TaskSpec, benchmark_task, procedural_task, process_task, world_task
 from rlvr_envs.envs.state_env import StateDataset, StateEnv
 from rlvr_envs.envs.task_env import TaskEnv
 
 __all__ = [
+    "CheckedTask",
     "PromptRenderer",
     "Settings",
     "StateDataset",
@@ -16,6 +18,7 @@ __all__ = [
     "TaskEnv",
     "TaskSpec",
     "benchmark_task",
+    "check_task",
     "procedural_task",
     "process_task",
     "world_task",

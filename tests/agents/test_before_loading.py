@@ -101,6 +101,7 @@ REFUSALS = (
         )
         if not (command.startswith(("eval", "play")) and "tokenizer" in arguments)
     ),
+    Refusal("train grpo --env Sort --verifier exact --gold-verifier maht", "Did you mean 'math'?"),
     Refusal("sft --env Sort --out NEW --env-args siez=4", "size"),
     Refusal("rlhf --env Sort --out NEW --env-args siez=4", "size"),
     Refusal("rlhf --env Sort --out NEW --verifier exakt", "Did you mean 'exact'?"),

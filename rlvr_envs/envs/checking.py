@@ -1,0 +1,94 @@
+"""What is wrong with the arguments of an environment, told without `transformers` and verifiers that may load a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import verifiers
+from rlvr_envs.envs.build import PromptRenderer, build, longest_problem, read_options
+from rlvr_envs.envs.fitting import reads_references
+from rlvr_envs.envs.spec import TaskSpec
+from rlvr_envs.prompts import Prompt
+from rlvr_envs.tokenizers import ByteTokenizer, check_hugging_face
+from rlvr_envs.types import Dataset
+
+_BUILT_IN = ("byte", "char")
+_FAST = "tokenizer.json"
+"""File of a tokenizer that can be read without `transformers`."""
+
+
+class CheckedTask(NamedTuple):
+    """What is known of an environment before it is built."""
+
+    tokens: int
+    """The number of tokens that an episode may have, the prompt included; where `transformers` has to load the tokenizer, no
+    more than that."""
+    problems: int
+    """The number of problems."""
+
+
+def check_task(task: TaskSpec, options: Mapping[str, Any]) -> CheckedTask:
+    """Check the arguments of an environment, its data set and its verifier.
+
+    Raises:
+        RLVRError: As for `build`.
+    """
+    others = dict(options)
+    verifier = others.get("verifier")
+    if verifier is not None:
+        verifiers.check_spec(*(verifier if isinstance(verifier, tuple) else (verifier, {})))
+        if not reads_references(verifier):
+            del others["verifier"]
+    tokenizer = others.get("tokenizer")
+    if isinstance(tokenizer, str) and tokenizer not in _BUILT_IN:
+        check_hugging_face(tokenizer)
+        return _without_tokenizer(task, others, Path(tokenizer) / _FAST)
+    streams, _ = build(task, 1, others)
+    try:
+        return CheckedTask(streams.rules.buffer_tokens, len(streams.dataset))
+    finally:
+        streams.close()
+
+
+def _without_tokenizer(task: TaskSpec, options: Mapping[str, Any], tokenizer: Path) -> CheckedTask:
+    """Check what needs no tokenizer, and count as far as can be counted without its chat template.
+
+    Args:
+        task: The task.
+        options: The arguments.
+        tokenizer: File of the tokenizer; it need not exist.
+    """
+    settings, dataset, prompt = read_options(task, options)
+    if settings.verifier is None:
+        verifier, arguments = task.verifier_of(dataset)
+        verifiers.make(verifier, **arguments)
+    budget = task.max_new_tokens if task.rules is None else 0
+    if settings.max_new_tokens is not None:
+        budget = settings.max_new_tokens
+    longest = settings.max_prompt_tokens
+    if longest is None:
+        longest = _fewest_prompt_tokens(dataset, prompt, tokenizer)
+    total = longest + budget + (settings.max_inserted_tokens or 0)
+    if settings.max_context_tokens is not None:
+        total = min(total, settings.max_context_tokens)
+    return CheckedTask(total, len(dataset))
+
+
+def _fewest_prompt_tokens(dataset: Dataset, prompt: Prompt, tokenizer: Path) -> int:
+    """The tokens of what the longest prompt's messages say, without those of a chat template."""
+    renderer = PromptRenderer(prompt, ByteTokenizer())
+    longest = longest_problem(dataset)
+    if longest is not None:
+        return sum(len(message.content.encode()) for message in renderer.messages(longest))
+    if not tokenizer.is_file():
+        return 0
+    from tokenizers import Tokenizer
+
+    said = max(
+        ([message.content for message in renderer.messages(dataset[index])] for index in range(len(dataset))),
+        key=lambda contents: sum(map(len, contents)),
+    )
+    encode = Tokenizer.from_file(str(tokenizer)).encode
+    return sum(len(encode(text, add_special_tokens=False).ids) for text in said)
