@@ -124,7 +124,8 @@ def using_device(device: str) -> Iterator[None]:
         yield
         return
     check_device_name(device)
-    choose_device(device)
+    if device != "cpu":  # which is always there, and need not be looked for with torch
+        choose_device(device)
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = device
     try:

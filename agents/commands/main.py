@@ -245,7 +245,8 @@ def _run(arguments: list[str]) -> int:
         try:
             if entry.distributed and not is_launched():  # whose processes find the same, and have to report it once
                 check_before_loading(target.preview(rest[0]), rest[1:], prog)
-            target, rest = target.load(*rest), rest[1:]
+            with _needing_torch(prog):
+                target, rest = target.load(*rest), rest[1:]
         except UnknownNameError as error:
             raise _RefusedError(str(error)) from error
     command = parse_command(target, rest, prog)
@@ -298,8 +299,15 @@ def value_of(option: str, arguments: Sequence[str]) -> str | None:
 
 def _load(home: str, prog: str) -> Any:
     module_name, _, attribute = home.partition(":")
-    try:
+    with _needing_torch(prog):
         return getattr(importlib.import_module(module_name), attribute)
+
+
+@contextlib.contextmanager
+def _needing_torch(prog: str) -> Iterator[None]:
+    """Within the block, say how torch is installed where it is missing."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name in ("torch", "transformers", "jaxtyping"):
             raise missing_dependency(error.name, "train", prog) from error

@@ -37,10 +37,11 @@ def check_task(task: TaskSpec, options: Mapping[str, Any]) -> CheckedTask:
     """
     others = dict(options)
     verifier = others.get("verifier")
-    if verifier is not None:
-        verifiers.check_spec(*(verifier if isinstance(verifier, tuple) else (verifier, {})))
-        if not reads_references(verifier):
-            del others["verifier"]
+    match (verifier, {}) if isinstance(verifier, str) else verifier:
+        case (str(name), dict(arguments)):
+            verifiers.check_spec(name, arguments)
+            if not reads_references(verifier):
+                del others["verifier"]
     tokenizer = others.get("tokenizer")
     if isinstance(tokenizer, str) and tokenizer not in _BUILT_IN:
         check_hugging_face(tokenizer)

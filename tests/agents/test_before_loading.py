@@ -93,6 +93,7 @@ REFUSALS = (
             ("--env-args prompt=no_such_prompt", "no_such_prompt"),
             ("--env-args tokenizer=no/such/folder", "no/such/folder"),
             ("--split tset", "Did you mean 'test'?"),
+            ("--env-args verifier=7", "verifier"),
             ("--verifier exakt", "Did you mean 'exact'?"),
             ("--verifier missing.toml", "missing.toml"),
             ("--verifier exact --verifier-args strip=1", "strip"),
@@ -128,6 +129,7 @@ REFUSALS = (
             ("text.txt", "is a file"),
         )
     ),
+    Refusal("eval --env Sort --model /no/such/model --device cpu", "there is no such folder here"),
     Refusal("train grpo --env Sort --model unpaired", "has no tokenizer of its own"),
     Refusal("train grpo --env Sort --model model --env-args max_new_tokens=60", "the model's context holds 64"),
     Refusal("eval --env Sort --model model --env-args max_new_tokens=60", "the model's context holds 64"),

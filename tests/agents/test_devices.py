@@ -483,8 +483,9 @@ def test_a_run_on_the_device_is_recorded_and_goes_on_on_the_cpu(
 
 
 def test_a_device_that_is_not_here_ends_a_command_at_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    sft = ["sft", "--env=Sort", f"--out={tmp_path / 'model'}", "--model=no/such/model"]
+    sft = ["sft", "--env=Sort", f"--out={tmp_path / 'model'}"]
     assert exit_code([*sft, "--device=cuda"]) == REFUSED
     assert "error: --device cuda: " in capsys.readouterr().err
     assert exit_code([*sft, "--device", "gpu"]) == REFUSED
     assert "unknown device 'gpu'" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
