@@ -252,7 +252,7 @@ def _run(arguments: list[str]) -> int:
     command = parse_command(target, rest, prog)
     if entry.distributed and not is_launched() and (launcher := command.launcher()) is not None:
         return launcher(arguments)
-    with _naming_options(target, rest):
+    with _naming_options(target, rest), _needing_torch(prog):
         return command.run(TerminalConsole())
 
 

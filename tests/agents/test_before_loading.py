@@ -25,6 +25,7 @@ from rlvr_envs import ByteTokenizer
 from tests import tiny_models
 from verifiers import InvalidArgumentError
 
+ROOT = Path(__file__).parents[2]
 CHILD = """
 import contextlib, io, json, sys
 from agents.commands.main import main
@@ -209,7 +210,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]
                 capture_output=True,
                 text=True,
                 check=True,
-                env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
             )
             after = listing(folder)
         given = dict(zip((refusal.line for refusal in REFUSALS), json.loads(done.stdout), strict=True))
@@ -269,3 +270,36 @@ def test_a_run_without_a_checkpoint_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"run_id": "run-1"}', encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match="that of a run, which has saved no checkpoint of a language model"):
         check_model(tmp_path)
+
+
+WITHOUT_TORCH = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+sys.meta_path.insert(0, Missing())
+from agents.commands.main import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    "line", ["train grpo --env Sort", "train q-learning --env Maze", "sft --env Sort --out NEW", "demo"]
+)
+def test_a_missing_torch_is_named_with_the_command_that_installs_it(line: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, *line.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert (
+        "needs the package 'torch', which is not installed. Install it with: pip install 'rlvr-envs[train]'"
+        in done.stderr
+    )
+    assert listing(tmp_path) == []
