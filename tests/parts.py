@@ -18,6 +18,7 @@ CORE, FULL = "core", "full"
 FULL_FILES = (
     "adversarial/*",
     "agents/test_adapter.py",
+    "agents/test_before_loading.py",
     "agents/test_bench.py",
     "agents/test_benchmarks.py",
     "agents/test_carried.py",

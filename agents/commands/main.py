@@ -25,6 +25,7 @@ import sys
 import sysconfig
 import traceback
 import types
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -277,7 +278,8 @@ def check_before_loading(preview: Preview | None, arguments: Sequence[str], prog
         return
     others = [f"--{name.replace('_', '-')}" for name in setting_names(preview.settings)]
     options, rest = _parse(preview.options, arguments, prog, others)
-    with _naming_options(preview.options, arguments):
+    with _naming_options(preview.options, arguments), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the command itself gives the same
         preview.check(options, _typed(rest))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -344,17 +345,27 @@ def run_folder(options: TrainOptions | TabularOptions, agent: str, environment: 
 
 
 def _with(recorded: Any, settings: Mapping[str, str]) -> Any:
-    """The settings of a run as recorded, with those that were typed; None chooses what the run may have, and a list is left."""
+    """The settings of a run as recorded, with those that were typed; lists are left as they are."""
     if not isinstance(recorded, Mapping):
         return recorded
     changed: dict[str, Any] = {}
     for name, value in recorded.items():
-        typed = literal(settings[name]) if settings.get(name) else None
-        if isinstance(value, bool) and not typed:
-            typed = True if name in settings else False if f"no_{name}" in settings else None
+        text = settings.get(name, "False" if isinstance(value, bool) and f"no_{name}" in settings else "None")
         scalar = value is None or isinstance(value, bool | int | float | str)
-        changed[name] = plain(typed) if scalar and typed is not None else _with(value, settings)
+        changed[name] = _typed_over(value, text) if scalar else _with(value, settings)
     return changed
+
+
+def _typed_over(recorded: Any, text: str) -> Any:
+    """The value of a setting that was typed, or the recorded one where that is the same; None chooses what the run has."""
+    if text == "" and isinstance(recorded, bool):
+        text = "True"
+    value = literal(text)
+    readings = [text, value]
+    with contextlib.suppress(ValueError):
+        readings.append(float(text))
+    same = text in ("", "None") or any(plain(reading) == recorded for reading in readings)
+    return recorded if same else plain(value)
 
 
 def run_arguments(options: TrainOptions, name: str) -> dict[str, Any]:

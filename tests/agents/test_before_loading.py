@@ -17,7 +17,7 @@ import pytest
 from agents import AGENTS, TABULAR_AGENTS, save_model, tiny_model
 from agents.commands.main import _COMMANDS, REFUSED, Preview, _load, main
 from agents.commands.setting_names import setting_names
-from agents.commands.train import AGENT_COMMANDS
+from agents.commands.train import AGENT_COMMANDS, _with
 from agents.files.outputs import locked
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.registry import VALUE_AGENTS
@@ -270,6 +270,37 @@ def test_a_run_without_a_checkpoint_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"run_id": "run-1"}', encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match="that of a run, which has saved no checkpoint of a language model"):
         check_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("typed", "same"),
+    [
+        ({}, True),
+        ({"rate": "1e-4"}, True),
+        ({"rate": "None"}, True),
+        ({"rate": "2e-4"}, False),
+        ({"steps": "8"}, True),
+        ({"steps": "9"}, False),
+        ({"cap": "inf"}, True),
+        ({"cap": "2"}, False),
+        ({"file": "7"}, True),
+        ({"file": "8"}, False),
+        ({"skip": ""}, True),
+        ({"no_skip": ""}, False),
+        ({"limit": "None"}, True),
+        ({"limit": "3"}, False),
+        ({"names": "b"}, True),  # several values are left to the command itself
+    ],
+)
+def test_settings_are_compared_with_those_of_the_run_by_what_they_mean(typed: dict[str, str], same: bool) -> None:
+    recorded = {
+        "learner": {"rate": 1e-4, "cap": "Infinity", "skip": True},
+        "steps": 8,
+        "file": "7",
+        "limit": None,
+        "names": ["a"],
+    }
+    assert (_with(recorded, typed) == recorded) is same
 
 
 WITHOUT_TORCH = """
