@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from agents import AGENTS, TABULAR_AGENTS, save_model, tiny_model
-from agents.commands.main import _COMMANDS, REFUSED, Preview, _load, main
+from agents.commands.main import _COMMANDS, CANNOT, REFUSED, Preview, _load, main
 from agents.commands.setting_names import setting_names
 from agents.commands.train import AGENT_COMMANDS, _with
 from agents.files.outputs import locked
@@ -83,6 +84,12 @@ REFUSALS = (
     Refusal("train grpo --env Sort --engine-args a=1", "takes no arguments"),
     Refusal("eval --env Sort --model model --engine-args a=1", "takes no arguments"),
     Refusal("eval --env Sort --model model --problems 1000000000", "1000000000"),
+    # Packages that are not installed.
+    *(
+        Refusal(f"{command} --env Sort --model model --engine vllm", "needs the package 'vllm'", CANNOT)
+        for command in ("train grpo", "eval")
+        if importlib.util.find_spec("vllm") is None
+    ),
     # Arguments of environments, and verifiers.
     *(
         Refusal(f"{command} {arguments}", text)
