@@ -22,10 +22,11 @@ from rlvr_envs.dialogue import (
     get_dialogue,
     split_marks,
 )
-from rlvr_envs.envs.fitting import check_references
+from rlvr_envs.envs.fitting import check_pair, check_references, preferring
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
+from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
-from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, get_prompt, render_chat
+from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, asked_form, get_prompt, render_chat
 from rlvr_envs.streams import Rules, TokenStreams, Verification, empty_prompt
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
@@ -67,7 +68,10 @@ class Settings:
     stop: str | int | Sequence[str | int] | None = None
     """One or several stop strings or tokens in addition to the end token; by default those of the prompt."""
     prompt: str | Prompt | None = None
-    """Name of a preset, a template with `{problem}`, or a `Prompt`."""
+    """Name of a preset, a template with `{problem}`, a `Prompt` or its `module:attribute`, or `"auto"`: a chat prompt for a
+    tokenizer with a chat template, else the prompt of the id."""
+    system: str | None = None
+    """System message of a chat prompt; by default that of the prompt, or none."""
     verifier: VerifierArgument | None = None
     """Verifier, as for `verifiers.make`, or a pair of a name and its arguments."""
     verification: Verification = "sync"
@@ -125,13 +129,16 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
     spec = task.tokenizer if settings.tokenizer is None else settings.tokenizer
     tokenizer = get_tokenizer(spec, alphabet=getattr(dataset, "alphabet", None))
-    prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
-    renderer = PromptRenderer(prompt, tokenizer)
-    verifier_spec = task.verifier_of(dataset) if settings.verifier is None else settings.verifier
-    verifier = _verifier(verifier_spec)
+    prompt = choose_prompt(task, dataset, settings, has_template=tokenizer.chat_template is not None)
+    renderer = PromptRenderer(prompt, tokenizer, question_in(dataset, prompt))
+    default_verifier = task.verifier_of(dataset, prompt)
+    verifier_spec = default_verifier if settings.verifier is None else settings.verifier
+    verifier = preferring(_verifier(verifier_spec), asked_form(prompt))
     if settings.verifier is not None:
-        check_references(settings.verifier, verifier, task.verifier_of(dataset)[0], dataset)
-    own = _task_rules(task, settings, dataset, tokenizer)
+        check_references(settings.verifier, verifier, default_verifier[0], dataset)
+    if settings.verifier is not None or settings.prompt is not None:
+        check_pair(verifier_spec, verifier, prompt, dataset)
+    own = _task_rules(task, settings, dataset, tokenizer, prompt)
     room = own.pop("max_inserted_tokens", 0)
     enough = room(own["max_new_tokens"]) if callable(room) else room
     turns = _turn_rules(settings, own.pop("interaction", None), enough, tokenizer, renderer)
@@ -176,13 +183,43 @@ def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
         check_drops(streams.rules, turns.interaction.after_tokens, turns.interaction.keep)
 
 
-def _task_rules(task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer) -> dict[str, Any]:
+def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_template: bool) -> Prompt:
+    """The prompt of an environment.
+
+    Args:
+        task: What the id stands for.
+        dataset: Its problems.
+        settings: The arguments of the environment.
+        has_template: Whether the tokenizer has a chat template.
+
+    Raises:
+        InvalidArgumentError: If there is a system message, and the prompt is no chat.
+    """
+    if settings.prompt == "auto":
+        prompt = task.prompt_for(dataset, chat=has_template)
+    else:
+        prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
+    if settings.system is None:
+        return prompt
+    if not isinstance(prompt, ChatPrompt):
+        raise InvalidArgumentError(
+            f"system= is the first message of a chat, but the prompt {prompt.name!r} is text: choose a chat prompt, such as "
+            "prompt='chat'"
+        )
+    return dataclasses.replace(prompt, system=settings.system)
+
+
+def _task_rules(
+    task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt
+) -> dict[str, Any]:
     """The rules for which an id may have defaults of its own, each replaced by the setting that is given."""
     own = {} if task.rules is None else task.rules(dataset, tokenizer)
     names = ("max_new_tokens", "legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
     check_budget(dataset, "max_new_tokens", given.get("max_new_tokens"))
     defaults = {"max_new_tokens": task.max_new_tokens, **own}
+    if isinstance(prompt, ChatPrompt):
+        defaults["max_new_tokens"] = max(defaults["max_new_tokens"], task.chat_tokens)
     if settings.tools is not None:
         defaults["max_new_tokens"] = max(defaults["max_new_tokens"], TOOL_TOKENS)
     return {**defaults, **given}
@@ -335,10 +372,15 @@ class PromptRenderer:
 
     prompt: Prompt
     tokenizer: Tokenizer
+    question: Callable[[Problem], Problem] | None = None
+    """Puts the question of a problem in the words of a chat; None where it is one already. See `question_in`."""
 
     def __call__(self, problem: Problem) -> str:
         """Render the text that a policy continues."""
-        return self.prompt.render(problem, self.tokenizer.chat_template)
+        return self.prompt.render(self._asked(problem), self.tokenizer.chat_template)
+
+    def _asked(self, problem: Problem) -> Problem:
+        return problem if self.question is None else self.question(problem)
 
     def parts(self, problem: Problem) -> list[str]:
         """The same text in parts, which are encoded one by one.
@@ -371,6 +413,7 @@ class PromptRenderer:
         self, problem: Problem, chats: list[tuple[Message, ...]], change: Callable[[str], str] | None = None
     ) -> str:
         """Render the text, with what messages say changed, and append the chats that it is made of."""
+        problem = self._asked(problem)
         template = self.tokenizer.chat_template
         if template is None and not isinstance(self.prompt, ChatPrompt | TextPrompt):
             return self.prompt.render(problem, None)
@@ -395,7 +438,7 @@ class PromptRenderer:
             chats.append(messages)
             return ""
 
-        text = self.prompt.render(problem, keep)
+        text = self.prompt.render(self._asked(problem), keep)
         messages = chats[0] if chats else (Message("user", text),)
         for message in messages:
             utf8(message.content, f"the prompt of problem {problem.id!r}")
@@ -441,7 +484,7 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
     return {
         "dataset": _identity(dataset),
         "problems": len(dataset),
-        "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint},
+        "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint, "answer": asked_form(prompt)},
         "tokenizer": rules.tokenizer.fingerprint,
         "verifier": _verifier_identity(verifier),
         "reader": READER,
@@ -506,24 +549,18 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     and what the tokenizer puts before a text.
     """
     if turns.opening is not None and turns.dialogue is not None:
-        return _longest_opening(dataset, turns.dialogue, turns.opening)
+        return _longest_opening(dataset, turns.dialogue, turns.opening, longest_problem(dataset, render.question))
     tokenizer = render.tokenizer
-    if (longest := _longest_problem(dataset)) is not None:
+    if (longest := longest_problem(dataset, render.question)) is not None:
         return _start_tokens(dataset, tokenizer) + len(render(longest).encode())
     # Only data sets that say what they hold are remembered; any other may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
-    key = (tokenizer.fingerprint, render.prompt.fingerprint)
+    key = (tokenizer.fingerprint, render.prompt.fingerprint + ("" if render.question is None else " in words"))
     if key not in known:
         known[key] = _most_tokens(tokenizer, [render.parts(dataset[index]) for index in range(len(dataset))])
     if known[key] < 1:
         raise empty_prompt(dataset[0])
     return known[key]
-
-
-def _longest_problem(dataset: Dataset) -> Problem | None:
-    """The longest problem that a data set may make; None if it does not say."""
-    bytes_of_prompt = getattr(dataset, "max_prompt_bytes", None)
-    return None if bytes_of_prompt is None else Problem("", "0" * bytes_of_prompt, None)
 
 
 def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
@@ -534,9 +571,14 @@ def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
     return len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
 
 
-def _longest_opening(dataset: Dataset, dialogue: Dialogue, opening: Callable[[Problem], tuple[Message, ...]]) -> int:
+def _longest_opening(
+    dataset: Dataset,
+    dialogue: Dialogue,
+    opening: Callable[[Problem], tuple[Message, ...]],
+    longest: Problem | None,
+) -> int:
     """The same where a dialogue encodes the prompt."""
-    if (longest := _longest_problem(dataset)) is not None:
+    if longest is not None:
         messages = opening(longest)
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
         # Tokens of the frame may be split where text follows or goes before.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rlvr_envs.contexts import without_summaries
-from rlvr_envs.games.game import Move, verdict_of
+from rlvr_envs.games.game import Move, move_in, verdict_of
 from rlvr_envs.games.in_a_row import InARow, greedy_move, optimal_move, random_move
 from rlvr_envs.types import Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, Verdict, dialogue_of
@@ -143,7 +143,7 @@ class TwoSidedInteraction:
         mine, *rest = after.moves
         seat = Seat(start._replace(opening=(*start.opening, mine)), tuple(rest))
         text = self.opponent(seat)
-        move = _legal_move(start.board, seat.played, text)
+        move = _legal_move(start.board, seat.played, move_in(text))
         reply = Message("user", told(_NO_MOVE if move is None else str(move)))
         return Reply((reply,), ends=_follow(start, [*said, reply]).over)
 
@@ -177,7 +177,8 @@ def _follow(start: Start, said: Sequence[Message]) -> _Followed:
     moves: list[int] = []
     for message in said:
         own = message.role == "assistant"
-        move = _legal_move(start.board, (*start.opening, *moves), message.content)
+        text = move_in(message.content) if own else message.content
+        move = _legal_move(start.board, (*start.opening, *moves), text)
         if move is None:
             return _Followed(_NO_MOVE, over=True, score=float(not own), moves=tuple(moves))
         moves.append(move)

@@ -6,6 +6,7 @@ Those that suit many data sets are here; that of a benchmark is in its file in `
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from rlvr_envs.prompts.prompt import PLACEHOLDER, ChatPrompt, Prompt, TextPrompt
@@ -31,10 +32,12 @@ _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
         name="boxed_chat",
         template="{problem}\n\nReason step by step, then give your final answer in \\boxed{}.",
         source="Zero-shot chat with the answer format of MATH, usual for instruction-tuned models.",
+        answer_format="\\boxed{{answer}}",
     ),
     ChatPrompt(
         name="choice_chat",
-        template='{problem}\n\nReason step by step, then end with "The answer is X.", X being the letter of your choice.',
+        template="{problem}\n\nReason step by step, then give the letter of your choice in \\boxed{}.",
+        answer_format="\\boxed{{answer}}",
         source="Zero-shot chat for multiple choice, usual for instruction-tuned models.",
     ),
     ChatPrompt(
@@ -42,20 +45,34 @@ _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
         template="{problem}\n\nReason step by step, then give your final answer between <answer> and </answer>, in exactly the "
         "form that is asked for.",
         source="Zero-shot chat with the answer in tags, as reasoning-gym reads it.",
+        answer_format="<answer>{answer}</answer>",
     ),
     ChatPrompt(
         name="code_chat",
         template="Solve this programming task in Python. Reply with one fenced block that begins with ```python and "
         "holds the whole program, including any imports and functions given below.\n\n{problem}",
         source="Zero-shot chat that asks for one fenced program, usual for instruction-tuned models.",
+        answer_format="```python\n{answer}\n```",
     ),
     ChatPrompt(
         name="sql_chat",
         template="{problem}\n\nAnswer with one SQL query in SQLite's dialect, in a fenced block that begins with ```sql.",
         source="Zero-shot chat that asks for one fenced query.",
+        answer_format="```sql\n{answer}\n```",
     ),
 )
 
+CHAT_PROMPTS: Mapping[str, str] = MappingProxyType(
+    {
+        "math": "boxed_chat",
+        "numeric": "boxed_chat",
+        "choice": "choice_chat",
+        "reasoning_gym": "tagged_chat",
+        "unit_tests": "code_chat",
+        "sql": "sql_chat",
+    }
+)
+"""The prompt with which a chat is asked, by the verifier that reads its answer; for any other verifier it is `"chat"`."""
 _named = {prompt.name: prompt for prompt in _GENERAL}
 PRESETS = MappingProxyType(_named)
 """The named prompts."""

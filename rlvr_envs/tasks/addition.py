@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from verifiers import Problem
 
 Summands = tuple[int, int]
 
@@ -27,6 +28,7 @@ class Addition(ProceduralDataset[Summands]):
 
     name: ClassVar[str] = "addition"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {"whole": True})
+    chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {})
 
     digits: int = 2
 
@@ -51,6 +53,10 @@ class Addition(ProceduralDataset[Summands]):
 
     def _key(self, content: Summands) -> object:
         return sorted(content)
+
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem in words."""
+        return f"What is {str(problem.prompt).removesuffix('=')}?"
 
     def _task(self, content: Summands) -> GeneratedProblem:
         first, second = content
