@@ -26,6 +26,11 @@ class SeatOfGame(Protocol):
         ...
 
     @property
+    def question(self) -> str:
+        """What this side was asked, in the words of a chat."""
+        ...
+
+    @property
     def dialogue(self) -> tuple[Message, ...]:
         """What this side said since, as messages of the assistant, and what it was told then, as those of a user."""
         ...
@@ -99,7 +104,8 @@ class PolicyOpponent:
 
     def prompt_tokens(self, seat: SeatOfGame) -> NDArray[np.int32]:
         """What the policy is shown, as tokens i32[l]."""
-        parts = [self._opening(Problem("", seat.prompt, None))]
+        asked = seat.question if isinstance(self._renderer.prompt, ChatPrompt) else seat.prompt
+        parts = [self._opening(Problem("", asked, None))]
         end = self._tokenizer.eos_token
         for message in seat.dialogue:
             if message.role == "assistant":

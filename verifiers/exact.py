@@ -108,8 +108,7 @@ class _Texts:
 
     def read(self, content: str, form: Form) -> str | None:
         """The text without marking."""
-        view = View(content, inline=True)
-        answer = self.verifier._normalised(view.content(0, len(view.plain)).strip("$"))
+        answer = self.verifier._normalised(View(content, inline=True).plain)
         bare = answer.rstrip(".")
         return (bare if bare == self.reference else answer) or None
 

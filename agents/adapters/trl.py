@@ -189,6 +189,7 @@ def export(
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     script = path / "train.py"
-    tokens = environment_class(env).task.max_new_tokens
+    spec = environment_class(env).task
+    tokens = max(spec.max_new_tokens, spec.chat_tokens)
     script.write_text(_SCRIPT.format(file=script.name, max_new_tokens=tokens, **settings), encoding="utf-8")
     return script

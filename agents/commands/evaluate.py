@@ -23,6 +23,7 @@ from agents.commands.common import (
     on_device,
     print_warning,
     redacted_pairs,
+    say_prompt,
     shown_warnings,
     verifier_spec,
     with_options,
@@ -167,6 +168,7 @@ class Evaluate:
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
             self._sampler(name, arguments, saved) as (env, policy),
         ):
+            say_prompt(console, env, as_messages=isinstance(policy, Endpoint) and policy.config.route == "chat")
             try:
                 result = self._evaluate(env, policy, record, search)
             except InvalidArgumentError as error:
@@ -264,7 +266,8 @@ class Evaluate:
         if self.base_url is not None:
             given = {"base_url": self.base_url, "model": self.model, "concurrency": self.num_envs}
             config = endpoint_config(given, self.engine_args)
-            yield make_vec(name, 1, arguments), Endpoint(config, temperature=self.temperature)
+            asked = {"prompt": "auto_chat" if config.route == "chat" else "auto", **arguments}
+            yield make_vec(name, 1, asked), Endpoint(config, temperature=self.temperature)
             return
         from agents.commands.policies import sampler_for
         from agents.policies.transformers.config import PolicyConfig

@@ -22,7 +22,7 @@ from rlvr_envs.dialogue import (
     get_dialogue,
     split_marks,
 )
-from rlvr_envs.envs.fitting import check_pair, check_references, preferring
+from rlvr_envs.envs.fitting import check_pair, check_references, check_spelling, preferring
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
 from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
@@ -68,8 +68,8 @@ class Settings:
     stop: str | int | Sequence[str | int] | None = None
     """One or several stop strings or tokens in addition to the end token; by default those of the prompt."""
     prompt: str | Prompt | None = None
-    """Name of a preset, a template with `{problem}`, a `Prompt` or its `module:attribute`, or `"auto"`: a chat prompt for a
-    tokenizer with a chat template, else the prompt of the id."""
+    """Name of a preset, a template with `{problem}`, or a `Prompt` or its `module:attribute`. `"auto"` is a chat prompt for a
+    tokenizer with a chat template, else the prompt of the id; `"auto_chat"` is that chat prompt for any tokenizer."""
     system: str | None = None
     """System message of a chat prompt; by default that of the prompt, or none."""
     verifier: VerifierArgument | None = None
@@ -165,6 +165,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     )
     if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
         rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
+    check_spelling(rules, prompt)
     manifest = _manifest(dataset, rules, prompt, verifier_spec) | _turns_manifest(rules, turns, settings)
     if (convention := convention_of(verifier)) is not None:
         manifest["verifier_call"] = convention
@@ -195,8 +196,8 @@ def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_t
     Raises:
         InvalidArgumentError: If there is a system message, and the prompt is no chat.
     """
-    if settings.prompt == "auto":
-        prompt = task.prompt_for(dataset, chat=has_template)
+    if settings.prompt in ("auto", "auto_chat"):
+        prompt = task.prompt_for(dataset, chat=has_template or settings.prompt == "auto_chat")
     else:
         prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
     if settings.system is None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from rlvr_envs.prompts import Prompt, written_answer
-from rlvr_envs.types import Dataset
+from rlvr_envs.streams import Rules
+from rlvr_envs.types import Dataset, FixedActions
 from verifiers import (
     InvalidArgumentError,
     Outcome,
@@ -98,11 +101,29 @@ def check_pair(spec: object, verifier: Verifier, prompt: Prompt, dataset: Datase
         )
 
 
+def check_spelling(rules: Rules, prompt: Prompt) -> None:
+    """Refuse a prompt that asks for marks around the answer which the legal tokens can't spell.
+
+    Raises:
+        InvalidArgumentError: If a byte of the marks is in no legal token, where the same tokens are always legal.
+    """
+    if not isinstance(rules.legal_actions, FixedActions):
+        return
+    marks = written_answer(prompt, "")
+    legal = np.flatnonzero(rules.legal_actions.mask)
+    spelled = {byte for token in legal.tolist() for byte in rules.tokenizer.token_bytes(token)}
+    if not spelled.issuperset(marks.encode()):
+        raise InvalidArgumentError(
+            f"the prompt {prompt.name!r} asks for {marks!r} around the answer, but the legal tokens of this environment can't "
+            "spell it: choose another prompt=, such as 'chat'"
+        )
+
+
 def _objection_to_answer(verifier: Verifier, prompt: Prompt, gold: str, problem: Problem) -> str | None:
     """Why a gold answer is not correct when it is written as a prompt asks; None if it is."""
     completion = written_answer(prompt, gold)
     verdict = verify_batch(verifier, [completion], [problem])[0]
-    if verdict.outcome is Outcome.CORRECT:
+    if verdict.outcome in (Outcome.CORRECT, Outcome.VERIFIER_ERROR):  # an error says nothing of the form
         return None
     reason = verdict.detail.get("reason")
     return f"{completion!r}, is {verdict.outcome.value}{f' ({reason})' if reason else ''}"

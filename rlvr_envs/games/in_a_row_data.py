@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rlvr_envs.games.in_a_row import MAX_SOLVED_CELLS, InARow
-from rlvr_envs.games.two_sided import OPPONENTS, Start, TwoSidedInteraction, prompt_of, told
+from rlvr_envs.games.two_sided import OPPONENTS, Start, TwoSidedInteraction, prompt_of, question_of, told
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
 from verifiers import InvalidArgumentError, Problem, unknown_name
 
@@ -86,19 +86,8 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
 
     def in_words(self, problem: Problem) -> str:
         """The rules of the game, and where it begins."""
-        board = self.board
-        played = str(problem.prompt).partition("played ")[2].removesuffix(", you:")
-        where = (
-            f"A move is the number of a column, from 1 to {board.moves}, in which your mark drops to the lowest free cell"
-            if board.drops
-            else f"A move is the number of a free cell, from 1 to {board.moves}, counted row by row"
-        )
-        return (
-            f"Play {board.name} against me on a board of {board.columns} columns and {board.rows} rows. {where}. Whoever first "
-            f"has {board.connect} marks in a row, column or diagonal wins. We move in turn, and a move that is not possible "
-            "loses. Each of your turns is one move: write its number alone, and I answer with mine. "
-            f"Moves so far: {played}. What is your move?"
-        )
+        opening: Any = problem.reference
+        return question_of(*opening[:2])
 
     def _task(self, content: tuple[tuple[int, ...], int]) -> GeneratedProblem:
         opening, seed = content

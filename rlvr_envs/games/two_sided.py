@@ -45,6 +45,11 @@ class Seat:
         return prompt_of(self.start.board, self.start.opening)
 
     @property
+    def question(self) -> str:
+        """What this side was asked, in the words of a chat."""
+        return question_of(self.start.board, self.start.opening)
+
+    @property
     def played(self) -> tuple[int, ...]:
         """All moves of the game."""
         return (*self.start.opening, *self.moves)
@@ -96,6 +101,21 @@ OPPONENTS: Mapping[str, ScriptedOpponent] = MappingProxyType(
 def prompt_of(board: InARow, opening: Sequence[int]) -> str:
     """What a side is asked before its first move."""
     return f"{board.name} 1-{board.moves}, played {' '.join(map(str, opening)) or 'none'}, you:"
+
+
+def question_of(board: InARow, opening: Sequence[int]) -> str:
+    """The rules of the game in words, and the moves before a side's first."""
+    where = (
+        f"A move is the number of a column, from 1 to {board.moves}, in which your mark drops to the lowest free cell"
+        if board.drops
+        else f"A move is the number of a free cell, from 1 to {board.moves}, counted row by row"
+    )
+    return (
+        f"Play {board.name} against me on a board of {board.columns} columns and {board.rows} rows. {where}. Whoever first has "
+        f"{board.connect} marks in a row, column or diagonal wins. We move in turn, and a move that is not possible loses. "
+        "Each of your turns is one move: write its number alone, and I answer with mine. Moves so far: "
+        f"{' '.join(map(str, opening)) or 'none'}. What is your move?"
+    )
 
 
 def told(text: str) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import cast
 
 from rlvr_envs.prompts.prompt import PLACEHOLDER, ChatPrompt, Prompt, TextPrompt
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
 _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
     TextPrompt(
@@ -88,7 +89,8 @@ def get_prompt(spec: str | Prompt) -> Prompt:
     """Find or make a prompt.
 
     Args:
-        spec: A preset's name; a template with `{problem}` in it; or a prompt, returned as it is.
+        spec: A preset's name; a template with `{problem}` in it; the `module:attribute` of a prompt, such as
+            `my_prompts.py:CHAT`; or a prompt, returned as it is.
 
     Raises:
         UnknownNameError: If no preset has that name; the message offers the nearest.
@@ -102,6 +104,8 @@ def get_prompt(spec: str | Prompt) -> Prompt:
         )
     if spec in PRESETS:
         return PRESETS[spec]
+    if is_attribute_path(spec):
+        return _imported(spec)
     if not _is_unicode(spec):
         raise InvalidArgumentError(
             f"a prompt must be Unicode text, but this one has half of a surrogate pair: {spec!a}"
@@ -109,6 +113,16 @@ def get_prompt(spec: str | Prompt) -> Prompt:
     if re.fullmatch(r"[\w.-]+", spec):
         raise unknown_name("prompt", spec, PRESETS)
     return TextPrompt(spec)
+
+
+def _imported(path: str) -> Prompt:
+    prompt = import_attribute(path, "prompt")
+    if not _is_prompt(prompt):
+        raise InvalidArgumentError(
+            f"the prompt {path!r} is {type(prompt).__name__} {prompt!r}; expected a rlvr_envs.ChatPrompt, a TextPrompt or an "
+            "object with their attributes"
+        )
+    return cast("Prompt", prompt)
 
 
 def _is_unicode(text: str) -> bool:

@@ -99,7 +99,7 @@ class Polynomial(ProceduralDataset[Product]):
         """The question of a problem in words."""
         form, _, polynomial = str(problem.prompt).removesuffix(":").partition(" ")
         if form == "expand":
-            return f"Expand {polynomial} and collect like terms."
+            return f"Expand {polynomial} into a sum of terms."
         return f"Factor {polynomial} into linear factors."
 
     def _task(self, content: Product) -> GeneratedProblem:
