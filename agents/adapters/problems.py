@@ -76,7 +76,7 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
             "play: choose an environment of one turn"
         )
     prompt = task.prompt_for(problems, chat=chat)
-    name, verifier_arguments = task.verifier_of(problems, prompt)
+    name, verifier_arguments = task.verifier_of(problems, chat=isinstance(prompt, ChatPrompt))
     made = verifiers.make(name, **verifier_arguments)
     return LoadedTask(problems, made, prompt, (name, verifier_arguments), split)
 

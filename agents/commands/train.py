@@ -421,7 +421,7 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
     arguments = env_arguments(options.env_args)
     if options.gold_verifier is not None:
-        spec = with_gold(spec, options.gold_verifier, name, options.split, arguments)
+        spec = with_gold(spec, options.gold_verifier)
     judged_by = {} if spec is None else {"verifier": spec}
     arguments = with_options(judged_by, arguments)
     if _vector_env(name, 1, arguments) is not None:

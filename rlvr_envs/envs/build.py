@@ -131,8 +131,10 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     tokenizer = get_tokenizer(spec, alphabet=getattr(dataset, "alphabet", None))
     prompt = choose_prompt(task, dataset, settings, has_template=tokenizer.chat_template is not None)
     renderer = PromptRenderer(prompt, tokenizer, question_in(dataset, prompt))
-    default_verifier = task.verifier_of(dataset, prompt)
-    verifier_spec = default_verifier if settings.verifier is None else settings.verifier
+    default_verifier = task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
+    verifier_spec = _with_own_gold(
+        default_verifier if settings.verifier is None else settings.verifier, default_verifier
+    )
     verifier = preferring(_verifier(verifier_spec), asked_form(prompt))
     if settings.verifier is not None:
         check_references(settings.verifier, verifier, default_verifier[0], dataset)
@@ -450,6 +452,17 @@ class PromptRenderer:
         return (Message("user", self(problem)),)
 
 
+OWN_VERIFIER = "environment"
+"""Name of the environment's own verifier, as the gold of `with_gold`."""
+
+
+def _with_own_gold(spec: VerifierArgument, default: tuple[str, Mapping[str, object]]) -> VerifierArgument:
+    """The verifier `with_gold` whose gold is the environment's own, under the prompt that is used; any other as it is."""
+    if not isinstance(spec, tuple) or spec[0] != "with_gold" or dict(spec[1]).get("gold") != OWN_VERIFIER:
+        return spec
+    return "with_gold", {**spec[1], "gold": default}
+
+
 def _verifier(spec: VerifierArgument) -> Verifier:
     if isinstance(spec, tuple):
         if len(spec) != 2:
@@ -485,7 +498,12 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
     return {
         "dataset": _identity(dataset),
         "problems": len(dataset),
-        "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint, "answer": asked_form(prompt)},
+        "prompt": {
+            "name": prompt.name,
+            "fingerprint": prompt.fingerprint,
+            "chat": isinstance(prompt, ChatPrompt),
+            "answer": asked_form(prompt),
+        },
         "tokenizer": rules.tokenizer.fingerprint,
         "verifier": _verifier_identity(verifier),
         "reader": READER,

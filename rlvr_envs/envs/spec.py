@@ -54,17 +54,15 @@ class TaskSpec:
         """Names of the splits."""
         return tuple(self.sizes)
 
-    def verifier_of(self, dataset: Dataset, prompt: Prompt | None = None) -> tuple[str, Mapping[str, object]]:
+    def verifier_of(self, dataset: Dataset, *, chat: bool = False) -> tuple[str, Mapping[str, object]]:
         """Name and arguments of the default verifier of a data set: what its problems need, else that of the task.
 
         Args:
             dataset: The problems.
-            prompt: How they are put; under a `ChatPrompt` the verifier reads a chat's answer.
+            chat: Whether they are asked by a `ChatPrompt`.
         """
         own = dataset.verifier if isinstance(dataset, ProblemDataset) else None
-        if own is None and self.chat_verifier is not None and isinstance(prompt, ChatPrompt):
-            return self.chat_verifier
-        return own or self.verifier
+        return own or (self.chat_verifier if chat else None) or self.verifier
 
     def prompt_for(self, dataset: Dataset, *, chat: bool) -> Prompt:
         """The prompt that `"auto"` stands for: that of a chat for a model with a chat template, else the default."""

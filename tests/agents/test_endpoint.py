@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -90,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def usual(body: Body, path: str = "/v1/chat/completions") -> bytes:
     prompt = body["prompt"] if path == "/v1/completions" else body["messages"][-1]["content"]
-    total = sum(map(int, prompt.removesuffix("=").split("+")))
+    total = sum(map(int, re.findall(r"\d+", prompt)))
     return chat(str(total + body["seed"] % 2)) if path != "/v1/completions" else completion(str(total))
 
 

@@ -57,7 +57,7 @@ MADE = pytest.mark.parametrize("cls", [cls for cls in CLASSES if cls.task.source
 def test_the_gold_in_the_form_that_the_default_prompts_ask_for_is_correct(cls: type[TaskEnv], chat: bool) -> None:
     dataset = load(cls)
     prompt = cls.task.prompt_for(dataset, chat=chat)
-    spec = cls.task.verifier_of(dataset, prompt)
+    spec = cls.task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
     verifier = preferring(verifiers.make(spec[0], **spec[1]), asked_form(prompt))
     check_pair(spec, verifier, prompt, dataset)
 
@@ -72,7 +72,7 @@ def test_the_gold_of_a_made_task_is_correct_in_every_form_that_a_chat_is_asked_f
             gymnasium.make(f"rlvr/{short_name(cls)}-v0", prompt=name, tokenizer="byte")
         return
     dataset, prompt = load(cls), get_prompt(name)
-    spec = cls.task.verifier_of(dataset, prompt)
+    spec = cls.task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
     verifier = preferring(verifiers.make(spec[0], **spec[1]), asked_form(prompt))
     for index in range(min(len(dataset), PROBLEMS)):
         problem = dataset[index]
