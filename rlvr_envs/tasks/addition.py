@@ -77,7 +77,7 @@ class AdditionEnv(TaskEnv):
     The sum's expression, up to the equals sign.
 
     ## Reward
-    1 when the completion is the literal sum and nothing else, else 0.
+    1 when the completion is the literal sum and nothing else, else 0. Under a chat prompt, the answer that it gives counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `digits` (2). Defaults:

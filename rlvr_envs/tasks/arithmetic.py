@@ -168,7 +168,7 @@ class ArithmeticEnv(TaskEnv):
     The expression, up to the equals sign.
 
     ## Reward
-    1 when the completion is the literal value and nothing else, else 0.
+    1 when the completion is the literal value and nothing else, else 0. Under a chat prompt, the answer that it gives counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `depth` (2) of the nesting

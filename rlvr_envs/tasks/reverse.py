@@ -76,7 +76,7 @@ class ReverseEnv(TaskEnv):
     The word.
 
     ## Reward
-    1 when the completion is the reversed word, else 0.
+    1 when the completion is the reversed word, else 0. Under a chat prompt, the answer that it gives counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5). Defaults:

@@ -83,7 +83,7 @@ class SortEnv(TaskEnv):
     The numbers.
 
     ## Reward
-    1 when the completion is the sorted list, else 0.
+    1 when the completion is the sorted list, else 0. Under a chat prompt, the answer that it gives counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4) and
