@@ -27,6 +27,7 @@ from agents.commands.common import (
     folder_name,
     make_any_vec,
     redacted_pairs,
+    say_stops,
     shown_warnings,
     verifier_spec,
     with_options,
@@ -330,6 +331,7 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
         agent = cls(policy, resolved, sampler=sampler)
         agent.require_env(env)
         say_device(console, policy.device)
+        say_stops(console, env)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)
