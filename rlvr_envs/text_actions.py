@@ -18,10 +18,10 @@ from verifiers import InvalidArgumentError
 class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Takes whole texts as actions, for policies that produce text, as in GEM or TextArena.
 
-    An action is what the policy says in one turn. Its tokens are taken one after the other, followed by the token that ends a turn, unless
-    the turn ends earlier: by a stop string in the text, or by the budget, which cuts a longer text off and truncates.
-    `info["consumed"]` counts the tokens that were taken. Where the end token is not legal, as in grid worlds, a text
-    that does not end the episode is continued by the next one.
+    An action is what the policy says in one turn. Its tokens are taken one after the other, followed by the token that ends
+    a turn (`Rules.turn_end`), unless the turn ends earlier: by a stop string in the text, or by the budget, which cuts a
+    longer text off and truncates. `info["consumed"]` counts the tokens that were taken. Where the end token is not legal, as
+    in grid worlds, a text that does not end the episode is continued by the next one.
 
     An observation is the prompt and everything after it as text, without special tokens. A step waits for a deferred verdict,
     so that the step that ends an episode always has its reward.
