@@ -188,15 +188,6 @@ class HuggingFaceTokenizer:
         # Tokenizers in the style of Llama 2 put a space before every text; text that continues another must have none.
         self._adds_space = self._bytes_of(tokenizer.encode("a", add_special_tokens=False)).startswith(b" ")
 
-    def _stop_tokens(self, closing: int | None) -> dict[int, str]:
-        generation = generation_stops(str(self.inner.name_or_path), self.vocab_size, self.special_tokens)
-        named = [(self.eos_token, "tokenizer"), *((token, "generation config") for token in generation)]
-        named += [] if closing is None else [(closing, "chat template")]
-        sources: dict[int, list[str]] = {}
-        for token, source in named:
-            sources.setdefault(token, []).append(source)
-        return {token: ", ".join(names) for token, names in sources.items()}
-
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
         """Encode text i32[l]; `start` puts the tokenizer's opening tokens (BOS) first unless the text spells them out.
 
@@ -217,6 +208,15 @@ class HuggingFaceTokenizer:
             return self._added[token]
         piece = self.inner.convert_ids_to_tokens(token)
         return b"" if piece is None else self._to_bytes(piece)
+
+    def _stop_tokens(self, closing: int | None) -> dict[int, str]:
+        generation = generation_stops(str(self.inner.name_or_path), self.vocab_size, self.special_tokens)
+        named = [(self.eos_token, "tokenizer"), *((token, "generation config") for token in generation)]
+        named += [] if closing is None else [(closing, "chat template")]
+        sources: dict[int, list[str]] = {}
+        for token, source in named:
+            sources.setdefault(token, []).append(source)
+        return {token: ", ".join(names) for token, names in sources.items()}
 
     def _added_bytes(self, normalizer: Any) -> dict[int, bytes]:
         """The bytes of added tokens: the text that they were added as, not one in which characters stand for bytes.

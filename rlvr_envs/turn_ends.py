@@ -14,7 +14,7 @@ from verifiers import InvalidArgumentError
 
 ASSISTANT = "Zq7assistant7qZ"
 """Placeholder for what an assistant says."""
-USER: Mapping[str, Any] = {"role": "user", "content": "x"}
+USER = {"role": "user", "content": "x"}
 
 _GENERATION_CONFIG = "generation_config.json"
 

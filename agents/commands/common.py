@@ -74,8 +74,7 @@ def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[A
 def say_stops(console: Console, env: object) -> None:
     """Print what ends a turn in an environment with tokens, where it is more than the tokenizer's end token."""
     tokenizer = getattr(getattr(env, "unwrapped", env), "tokenizer", None)
-    stops = {} if tokenizer is None else stop_tokens(tokenizer)
-    if len(stops) > 1:
+    if tokenizer is not None and len(stops := stop_tokens(tokenizer)) > 1:
         marks = {token: spell(tokenizer, [token]) for token in stops}
         shown = [f"{mark if mark.isprintable() else repr(mark)} ({stops[token]})" for token, mark in marks.items()]
         console.print(f"turns end with {' or '.join(reversed(shown))}", markup=False, soft_wrap=True)

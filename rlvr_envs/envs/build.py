@@ -459,8 +459,7 @@ def _answer_characters(dataset: Dataset, rules: Rules) -> FixedActions:
 
 def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: VerifierArgument) -> dict[str, Any]:
     stops = list(stop_tokens(rules.tokenizer))
-    more = {"stop_tokens": stops} if len(stops) > 1 else {}
-    return more | {
+    return {
         "dataset": _identity(dataset),
         "problems": len(dataset),
         "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint},
@@ -468,6 +467,7 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
         "verifier": _verifier_identity(verifier),
         "reader": READER,
         "stop": list(rules.stop),
+        **({"stop_tokens": stops} if len(stops) > 1 else {}),
         "max_prompt_tokens": rules.max_prompt_tokens,
         "max_new_tokens": rules.max_new_tokens,
         "restrict_actions": rules.legal_actions is not None,

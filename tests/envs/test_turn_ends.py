@@ -200,7 +200,8 @@ def test_a_prompt_that_is_text_ends_there_too_and_gold_texts_end_with_the_end_to
 
 
 def test_a_manifest_is_as_before_where_the_end_token_is_the_only_one() -> None:
-    assert "stop_tokens" not in gymnasium.make_vec("rlvr/Addition-v0", num_envs=1).manifest
+    env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1)
+    assert "stop_tokens" not in env.manifest
 
 
 def test_gold_completions_end_with_the_token_that_closes_the_turn() -> None:
