@@ -160,7 +160,7 @@ def environment(
     count = number_of_problems(task, env, limit)
     rows = [{"prompt": task.messages(index), "problem": index} for index in range(count)]
     name = env.removeprefix("rlvr/").partition("-v")[0]
-    reward = reward_function(task.verifier, problems=task.problems, stop=task.prompt.stop, name=name)
+    reward = reward_function(task.verifier, problems=task.problems, name=name)
     return datasets.Dataset.from_list(rows), reward
 
 

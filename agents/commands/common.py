@@ -19,7 +19,16 @@ from rich.console import Console
 from agents.console.terminal import TerminalConsole
 from agents.endpoint.client import EndpointConfig
 from agents.files.json_files import plain
-from rlvr_envs import ChatPrompt, PromptRenderer, TaskEnv, TokenVectorEnv, environment_class, find_environment
+from rlvr_envs import (
+    ChatPrompt,
+    PromptRenderer,
+    TaskEnv,
+    TokenVectorEnv,
+    environment_class,
+    find_environment,
+    stop_tokens,
+)
+from rlvr_envs.dialogue import spell
 from verifiers import InvalidArgumentError, redacted, secret, unknown_argument
 from verifiers.devices import using_device
 
@@ -68,6 +77,15 @@ def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[A
             return run(command, *args, **options)
 
     return run_there
+
+
+def say_stops(console: Console, env: object) -> None:
+    """Print what ends a turn in an environment with tokens, where it is more than the tokenizer's end token."""
+    tokenizer = getattr(getattr(env, "unwrapped", env), "tokenizer", None)
+    if tokenizer is not None and len(stops := stop_tokens(tokenizer)) > 1:
+        marks = {token: spell(tokenizer, [token]) for token in stops}
+        shown = [f"{mark if mark.isprintable() else repr(mark)} ({stops[token]})" for token, mark in marks.items()]
+        console.print(f"turns end with {' or '.join(reversed(shown))}", markup=False, soft_wrap=True)
 
 
 VerifierChoice = tuple[str, dict[str, Any]]

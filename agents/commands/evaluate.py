@@ -24,6 +24,7 @@ from agents.commands.common import (
     print_warning,
     redacted_pairs,
     say_prompt,
+    say_stops,
     shown_warnings,
     verifier_spec,
     with_options,
@@ -169,6 +170,8 @@ class Evaluate:
             self._sampler(name, arguments, saved) as (env, policy),
         ):
             say_prompt(console, env, as_messages=isinstance(policy, Endpoint) and policy.config.route == "chat")
+            if self.engine != "openai" and saved is None:
+                say_stops(console, env)
             try:
                 result = self._evaluate(env, policy, record, search)
             except InvalidArgumentError as error:
@@ -266,8 +269,9 @@ class Evaluate:
         if self.base_url is not None:
             given = {"base_url": self.base_url, "model": self.model, "concurrency": self.num_envs}
             config = endpoint_config(given, self.engine_args)
-            asked = {"prompt": "auto_chat" if config.route == "chat" else "auto", **arguments}
-            yield make_vec(name, 1, asked), Endpoint(config, temperature=self.temperature)
+            if config.route == "chat":  # the server has a chat template, which also ends answers
+                arguments = {"prompt": "auto_chat", "stop": (), **arguments}
+            yield make_vec(name, 1, arguments), Endpoint(config, temperature=self.temperature)
             return
         from agents.commands.policies import sampler_for
         from agents.policies.transformers.config import PolicyConfig

@@ -28,6 +28,7 @@ from agents.commands.common import (
     make_any_vec,
     redacted_pairs,
     say_prompt,
+    say_stops,
     shown_warnings,
     verifier_spec,
     with_options,
@@ -332,6 +333,7 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
         agent.require_env(env)
         say_device(console, policy.device)
         say_prompt(console, env)
+        say_stops(console, env)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)

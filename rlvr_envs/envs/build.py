@@ -28,7 +28,7 @@ from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
 from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, asked_form, get_prompt, render_chat
 from rlvr_envs.streams import Rules, TokenStreams, Verification, empty_prompt
-from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, utf8
+from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, stop_tokens, turn_end, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.worlds.process_data import check_budget
@@ -66,7 +66,8 @@ class Settings:
     max_prompt_tokens: int | None = None
     """Maximum number of tokens of a prompt; by default just enough for every problem of the data set."""
     stop: str | int | Sequence[str | int] | None = None
-    """One or several stop strings or tokens in addition to the end token; by default those of the prompt."""
+    """One or several stop strings or tokens in addition to the end tokens; by default those of the prompt, which has none where
+    the tokenizer's chat template renders it."""
     prompt: str | Prompt | None = None
     """Name of a preset, a template with `{problem}`, or a `Prompt` or its `module:attribute`. `"auto"` is a chat prompt for a
     tokenizer with a chat template, else the prompt of the id; `"auto_chat"` is that chat prompt for any tokenizer."""
@@ -144,7 +145,9 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     room = own.pop("max_inserted_tokens", 0)
     enough = room(own["max_new_tokens"]) if callable(room) else room
     turns = _turn_rules(settings, own.pop("interaction", None), enough, tokenizer, renderer)
-    stops = prompt.stop if settings.stop is None else _stops(settings.stop)
+    chat = _is_chat(dataset, renderer, turns)
+    stops = _stops(settings.stop) if settings.stop is not None else () if chat else prompt.stop
+    in_template = chat or not isinstance(turns.dialogue, PlainDialogue | None)
     rules = Rules(
         tokenizer=tokenizer,
         render_prompt=renderer,
@@ -155,6 +158,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         ),
         verifier=verifier,
         stop=(*stops, *turns.dialogue.stop) if turns.dialogue else stops,
+        end_token=turn_end(tokenizer) if in_template else None,
         interaction=turns.interaction,
         max_inserted_tokens=turns.max_inserted_tokens,
         max_turns=settings.max_turns,
@@ -174,6 +178,16 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     streams = TokenStreams(dataset, rules, num_streams)
     _check_turns(streams, turns)
     return streams, manifest
+
+
+def _is_chat(dataset: Dataset, renderer: PromptRenderer, turns: _Turns) -> bool:
+    """Whether the tokenizer's chat template renders the prompts, judged by the first problem.
+
+    The stop strings of a prompt are made for plain text: in an answer that ends with a token, they may be meant.
+    """
+    if renderer.tokenizer.chat_template is None or not len(dataset):
+        return False
+    return turns.opening is not None or renderer.is_chat(dataset[0])
 
 
 def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
@@ -339,7 +353,7 @@ def _kept_short(
     interaction = Summarize(answers, summarize, opening=opening)
     if tools:  # some chat templates have no user speak after a tool, and say so here
         said = (ToolMessage("tool", "x", tools[0].name), Message("user", interaction.request))
-        dialogue.bridge(said, renderer.tokenizer.eos_token)
+        dialogue.bridge(said, turn_end(renderer.tokenizer))
     return interaction
 
 
@@ -347,7 +361,7 @@ def _request_tokens(interaction: Any, dialogue: Dialogue, tools: Sequence[Tool])
     """The number of tokens of the shortest answer that asks for a summary, which begins with a result if only tools answer."""
     request = SummaryRequest("user", interaction.request)
     said = (*(ToolMessage("tool", "", tool.name) for tool in tools[:1]), request)
-    return len(dialogue.bridge(said, dialogue.tokenizer.eos_token))
+    return len(dialogue.bridge(said, turn_end(dialogue.tokenizer)))
 
 
 def _check_below_context(name: str, settings: Settings) -> None:
@@ -411,6 +425,12 @@ class PromptRenderer:
         while any(cut in content for content in (text, *said)):
             cut += _CUT
         return self._rendered(problem, chats, lambda content: cut.join(split_marks(content, spelled))).split(cut)
+
+    def is_chat(self, problem: Problem) -> bool:
+        """Whether the prompt is a chat, which the tokenizer's chat template renders if it has one."""
+        chats: list[tuple[Message, ...]] = []
+        self._rendered(problem, chats)
+        return bool(chats)
 
     def _rendered(
         self, problem: Problem, chats: list[tuple[Message, ...]], change: Callable[[str], str] | None = None
@@ -495,6 +515,7 @@ def _answer_characters(dataset: Dataset, rules: Rules) -> FixedActions:
 
 
 def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: VerifierArgument) -> dict[str, Any]:
+    stops = list(stop_tokens(rules.tokenizer))
     return {
         "dataset": _identity(dataset),
         "problems": len(dataset),
@@ -508,6 +529,7 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
         "verifier": _verifier_identity(verifier),
         "reader": READER,
         "stop": list(rules.stop),
+        **({"stop_tokens": stops} if len(stops) > 1 else {}),
         "max_prompt_tokens": rules.max_prompt_tokens,
         "max_new_tokens": rules.max_new_tokens,
         "restrict_actions": rules.legal_actions is not None,

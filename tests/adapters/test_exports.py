@@ -104,7 +104,7 @@ def test_primeintellect_files(tmp_path: Path) -> None:
     assert verifier == environment_class("Addition").task.chat_verifier
     source = (tmp_path / "sums" / "sums" / "__init__.py").read_text("utf-8")
     compile(source, "sums", "exec")
-    assert "\nSTOP = []\n" in source
+    assert "stop" not in source.lower()  # the model answers a chat, in its template
     rows = [
         json.loads(line) for line in (tmp_path / "sums" / "sums" / "problems.jsonl").read_text("utf-8").splitlines()
     ]
