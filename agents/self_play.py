@@ -18,16 +18,14 @@ from verifiers import InvalidArgumentError, Message, Problem
 
 
 class SeatOfGame(Protocol):
-    """A game as the side sees it that is to move: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`."""
+    """A game as the side sees it that is to move: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`.
+
+    One with an attribute `question` says by it what this side was asked in the words of a chat.
+    """
 
     @property
     def prompt(self) -> str:
         """What this side was asked."""
-        ...
-
-    @property
-    def question(self) -> str:
-        """What this side was asked, in the words of a chat."""
         ...
 
     @property
@@ -104,7 +102,8 @@ class PolicyOpponent:
 
     def prompt_tokens(self, seat: SeatOfGame) -> NDArray[np.int32]:
         """What the policy is shown, as tokens i32[l]."""
-        asked = seat.question if isinstance(self._renderer.prompt, ChatPrompt) else seat.prompt
+        is_chat = isinstance(self._renderer.prompt, ChatPrompt)
+        asked = getattr(seat, "question", seat.prompt) if is_chat else seat.prompt
         parts = [self._opening(Problem("", asked, None))]
         end = turn_end(self._tokenizer)
         for message in seat.dialogue:

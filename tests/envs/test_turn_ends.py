@@ -204,11 +204,16 @@ def test_a_manifest_is_as_before_where_the_end_token_is_the_only_one() -> None:
     assert "stop_tokens" not in env.manifest
 
 
+def asked(env: Any) -> str:
+    """The first problem in the words of a chat."""
+    return str(env.streams.dataset.in_words(env.streams.dataset[0]))
+
+
 def test_gold_completions_end_with_the_token_that_closes_the_turn() -> None:
     env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1, tokenizer=chatml(), prompt="chat")
     shown = demonstration(env.streams, 0)
     chat = [
-        {"role": "user", "content": env.streams.dataset[0].prompt},
+        {"role": "user", "content": asked(env)},
         {"role": "assistant", "content": shown.completion},
     ]
     inner = env.streams.rules.tokenizer.inner
@@ -233,7 +238,7 @@ def three_turns(turns: tuple[Turn, ...], problem: Problem) -> Reply | None:
 
 def chat_of_three_turns(env: Any, said: str) -> str:
     """What the template writes for the whole conversation."""
-    chat = [{"role": "user", "content": env.streams.dataset[0].prompt}]
+    chat = [{"role": "user", "content": asked(env)}]
     for turn in (1, 2, 3):
         chat.append({"role": "assistant", "content": said})
         chat += [{"role": "user", "content": f"Go on, {turn}"}] if turn < 3 else []
