@@ -46,7 +46,7 @@ from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.policies.devices import perceptron_device
 from agents.policies.mlp import MLPPolicy
-from agents.policies.transformers.config import PolicyConfig, Precision
+from agents.policies.transformers.config import PolicyConfig, Precision, SaveDtype
 from agents.policies.transformers.lora import add_lora
 from agents.policies.transformers.memory import Checkpointing
 from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes
@@ -70,6 +70,7 @@ _FREE_TO_CHANGE = {
     "resume",
     "checkpoint_every",
     "keep",
+    "save_dtype",
     "log_rollouts",
     "loggers",
     "run_folder",
@@ -83,7 +84,7 @@ _FREE_TO_CHANGE = {
 }
 """Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
 `num_envs`, `device`, `nproc` or `shard` changes rounding.)"""
-_POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
+_POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast", "save_dtype")
 """Options that are settings of the policy."""
 _OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
 """Options that have no effect on one process."""
@@ -139,6 +140,9 @@ class TrainOptions:
     """Number of steps between checkpoints."""
     keep: int | None = 2
     """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    save_dtype: SaveDtype = "source"
+    """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. What this
+    drops is kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in float32."""
     log_rollouts: int = 4
     """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
