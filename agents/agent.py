@@ -324,7 +324,7 @@ class Agent(abc.ABC):
                 metrics |= arrived.metrics()
             now = time.perf_counter()
             self.tokens += sampled.tokens
-            metrics |= {"rollout_s": sampled.seconds, "update_s": now - begun}
+            metrics |= {"step_s": now - started, "rollout_s": sampled.seconds, "update_s": now - begun}
             if sampled.verify_seconds is not None:
                 metrics["verify_s"] = sampled.verify_seconds
             metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": sampled.tokens / (now - started)}

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from agents.commands.common import DEVICE, env_arguments, on_device
 from agents.commands.policies import policy_for, say_device
+from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.experiments.supervised import SupervisedConfig, supervised_learner, train_supervised
@@ -22,6 +23,7 @@ from agents.policies.transformers.config import PolicyConfig, SaveDtype
 from agents.policies.transformers.loading import save_model
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.training.checkpoint import load_checkpoint, save_checkpoint
+from agents.training.disk import checkpoint_size
 from agents.training.learner import Learner
 from agents.training.learning_rate import describe_choice
 from rlvr_envs import Tokenizer, TokenVectorEnv
@@ -77,6 +79,7 @@ class SFT:
         say_device(console, policy.device)
         console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
         learner = supervised_learner(policy, config)
+        say_disk(console, checkpoint_size(policy, learner), 1, self.out.parent)
         settings = self._settings(config)
         if self.resume:
             self._restore(learner, settings)
@@ -96,6 +99,7 @@ class SFT:
                 self._finish(policy, env.streams.rules.tokenizer)
                 said = f"{counted(done, 'step')}, last loss {last:.3f} nats per token; the model is in {self.out}"
                 console.print(said, markup=False, soft_wrap=True)
+                say_saved(console, self.out, evaluation_command(self.out, env, self.env, env_args=self.env_args))
             elif done > before:  # after an interrupt, too, so that progress is not lost
                 with interrupts_deferred():
                     state = {"agent": _NAME, "parts": {}, "settings": settings, "learner": learner.state_dict()}

@@ -34,8 +34,10 @@ from agents.commands.common import (
 from agents.commands.main import value_of
 from agents.commands.policies import policy_for, sampler_for, say_device
 from agents.commands.problems import with_gold
+from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.config import AgentConfig, no_effect
 from agents.console.counting import counted
+from agents.console.pace import Pace
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
@@ -54,9 +56,10 @@ from agents.results.plots import TrainingCurve, bands, plot
 from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
 from agents.tabular import TabularAgent
+from agents.training.disk import agent_size
 from agents.training.learning_rate import describe_choice
 from agents.training.loggers import check_loggers
-from agents.training.run import BEST_OVER, CONFIG, Run, read_config
+from agents.training.run import BEST_OVER, CONFIG, Run, latest_checkpoint, read_config
 from rlvr_envs import TaskEnv, TokenVectorEnv, environment_id, find_environment
 from verifiers import CheckpointError, InvalidArgumentError, RLVRError
 from verifiers.devices import using_device
@@ -88,6 +91,8 @@ _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_ca
 """Options that are settings of the policy."""
 _OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
 """Options that have no effect on one process."""
+_JUDGES = ("env_args", "verifier", "verifier_args", "reward_model")
+"""Options of the environment and its verifier, which an evaluation takes too."""
 _FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "gold_verifier")
 """Options that a multilayer perceptron, and an environment without completions, do not have."""
 
@@ -394,6 +399,9 @@ def train_in(
                 soft_wrap=True,
             )
             return 0
+        if isinstance(agent, Agent) and (size := agent_size(agent)) is not None:
+            written = math.ceil((options.steps - agent.steps) / options.checkpoint_every)
+            say_disk(console, size, written if options.keep is None else min(written, options.keep + 1), folder)
         try:
             _learn(agent, env, options, run)
         except KeyboardInterrupt:
@@ -403,6 +411,14 @@ def train_in(
             raise
         if run is not None:
             _finish(run, agent, console)
+            command = evaluation_command(
+                run.folder,
+                env,
+                options.env,
+                **{name: getattr(options, name) for name in _JUDGES if hasattr(options, name)},
+            )
+            last = latest_checkpoint(run.folder)
+            say_saved(console, None if last is None else last / "model", command, of=run.folder)
     return 0
 
 
@@ -482,10 +498,17 @@ def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | Tabula
     budget = options.token_budget
     total = options.steps if budget is None else budget
     with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
-        advance(agent.steps if budget is None else agent.tokens)
+        begun = agent.steps if budget is None else agent.tokens
+        pace = Pace(begun, total)
+        errors = TerminalConsole(stderr=True, quiet=not agent.ranks.is_main)
+        advance(begun)
 
         def show(step: int, metrics: Mapping[str, float]) -> None:
-            advance(step if budget is None else agent.tokens, f"reward {metrics['reward']:.3f}")
+            done = step if budget is None else agent.tokens
+            advance(done, f"reward {metrics['reward']:.3f}")
+            said = pace.after(done, metrics["step_s"]) if "step_s" in metrics else None
+            if said is not None:
+                errors.print(said, markup=False, soft_wrap=True)
 
         agent.learn(
             env,

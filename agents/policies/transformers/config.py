@@ -53,8 +53,8 @@ class PolicyConfig:
     token."""
     save_dtype: SaveDtype = "source"
     """Type of the saved weights; `"source"` is that of the model that was loaded, and the weights' own for one made in memory.
-    A checkpoint also has the bits that this drops, so that training resumes exactly. Adapters keep the type that they are trained
-    in."""
+    A checkpoint also has the bits that this drops, so that training resumes exactly. Adapters keep the type in which they are
+    trained."""
     fast: bool = True
     """Whether to use optimisations. False disables them all, for comparison: no cache, no sharing of prompts, gradients by
     autograd alone, all logits at once. Results only differ by rounding."""

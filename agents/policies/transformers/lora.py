@@ -170,7 +170,9 @@ def with_saved_adapter(base: Any, folder: Path) -> Any:
         with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
             expected = (file.metadata() or {}).get(_CHECKSUM)
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
-        raise InvalidArgumentError(f"the adapter at {folder} can't be loaded: {type(error).__name__}: {error}") from error
+        raise InvalidArgumentError(
+            f"the adapter at {folder} can't be loaded: {type(error).__name__}: {error}"
+        ) from error
     if expected is not None and expected != checksum(_base_weights(adapted)):
         raise InvalidArgumentError(
             f"the adapter at {folder} was trained on other weights than those at {base.name_or_path!r}: name the model that it "
