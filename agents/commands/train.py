@@ -427,10 +427,12 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
     if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = counted(agent.steps, "step")
-    console.print(f"{steps} done; the run is in {run.folder}", markup=False)
+    console.print(f"{steps} done; the run is in {run.folder}", markup=False, soft_wrap=True)
     if (best := run.best_checkpoint()) is not None:
         console.print(
-            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}", markup=False
+            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}",
+            markup=False,
+            soft_wrap=True,
         )
 
 

@@ -39,8 +39,8 @@ def save_checkpoint(
 ) -> None:
     """Write the model, in the form that `load_policy` reads, and a state of tensors and plain data.
 
-    Weights are saved once: `model/` has them in `dtype`, and the state has the bits that this drops. See `save_model` for a model
-    with an adapter; where that is merged, the state has the adapter.
+    Weights are saved once: `model/` has them in `dtype`, and the state has the bits that this drops. See `save_model` for a
+    model with an adapter; where that is merged, the state has the adapter.
 
     The folder is replaced as a whole; see `agents.files.checkpoint_folder`.
 

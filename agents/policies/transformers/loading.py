@@ -131,7 +131,7 @@ def _with_adapter(folder: Path, dtype: str, base_model: str | Path | None) -> An
     except InvalidArgumentError as error:
         raise InvalidArgumentError(
             f"the model {str(base)!r}, to which the adapter at {folder} belongs, could not be loaded: put it there again, name "
-            f"where it is now as base_model_name_or_path in {folder / ADAPTER_CONFIG}, or merge the two into a model of its own "
+            f"where it is now as base_model_name_or_path in {folder / ADAPTER_CONFIG}, or merge the two into one model "
             f"with rlvr export --merge {folder} --base-model FOLDER --folder OUT ({error})"
         ) from error
     model = with_saved_adapter(model, folder)

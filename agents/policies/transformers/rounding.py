@@ -2,8 +2,8 @@
 
 A model is trained in float32, since small updates vanish in half precision, and saved in the type of the model that it started
 from. What rounding drops is kept beside it: read as whole numbers, a weight and its rounded value differ by a number of 16 bits
-where half precision can hold the weight at all. Both together take the four bytes of the weight, which `restored` returns bit for
-bit.
+where half precision can hold the weight at all. Both together take the four bytes of the weight, which `restored` returns
+exactly.
 """
 
 from __future__ import annotations
