@@ -46,8 +46,8 @@ class Export:
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
     merge: str | None = None
-    """In place of a target and --env: a run, a checkpoint or a folder with an adapter. Its model is written as one that needs
-    no other, with the adapter merged into its base."""
+    """Run, checkpoint or folder with an adapter whose model is written, in place of a target and --env, as one that needs no
+    other: the adapter is merged into its base."""
     base_model: str | None = None
     """Folder or Hugging Face name of the base of the adapter in --merge, if it is not where the adapter says."""
     save_dtype: SaveDtype = "source"

@@ -97,11 +97,8 @@ class TrainRM:
             )
         console.print(_reliability(report))
         console.print(f"{report}; the reward model is in {self.out}", markup=False, soft_wrap=True)
-        console.print(
-            f"{describe_model(self.out)}; train on it: rlvr train ppo --env ENVIRONMENT --reward-model {shlex.quote(str(self.out))}",
-            markup=False,
-            soft_wrap=True,
-        )
+        use = shlex.join(["rlvr", "train", "ppo", "--env", "ENVIRONMENT", "--reward-model", str(self.out)])
+        console.print(f"{describe_model(self.out)}; train on it: {use}", markup=False, soft_wrap=True)
         return 0
 
 

@@ -15,13 +15,15 @@ from typing import Any
 
 import torch
 
+from agents.files.json_files import read_json, write_json
 from agents.policies.transformers.source import checksum, source_of
 from verifiers import InvalidArgumentError, missing_dependency
 
 ADAPTER_CONFIG = "adapter_config.json"
 """File with the settings of a saved adapter and the name of its base."""
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-_CHECKSUM = "base_checksum"
+_BASE = "rlvr_base.json"
+"""File with a checksum of the base, which adapters by `peft` do not have."""
 _PREFIX = "base_model.model."
 """How `peft` begins the names of a model's weights."""
 
@@ -130,7 +132,7 @@ def base_of(model: Any) -> str | None:
 
 
 def save_adapter(folder: Path, model: Any, base: str) -> None:
-    """Write an adapter as `peft` and `transformers` read it; the file of its weights also has the checksum of its base.
+    """Write an adapter as `peft` and `transformers` read it, and a checksum of its base.
 
     Args:
         folder: Folder to write to.
@@ -143,7 +145,8 @@ def save_adapter(folder: Path, model: Any, base: str) -> None:
     settings.base_model_name_or_path, settings.inference_mode = base, True
     settings.save_pretrained(folder)
     weights = {name: weight.detach().cpu().contiguous() for name, weight in (adapter_weights(model) or {}).items()}
-    save_file(weights, folder / ADAPTER_WEIGHTS, {"format": "pt", _CHECKSUM: checksum(_base_weights(model))})
+    save_file(weights, folder / ADAPTER_WEIGHTS, {"format": "pt"})  # more entries would be written in a random order
+    write_json(folder / _BASE, {"checksum": checksum(_base_weights(model))})
 
 
 def with_saved_adapter(base: Any, folder: Path) -> Any:
@@ -161,14 +164,13 @@ def with_saved_adapter(base: Any, folder: Path) -> Any:
         from peft import PeftModel
     except ImportError as error:
         raise missing_dependency("peft", "lora", "LoRA") from error
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
 
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
             adapted = PeftModel.from_pretrained(base, folder)
-        with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
-            expected = (file.metadata() or {}).get(_CHECKSUM)
+        expected = read_json(folder / _BASE)["checksum"] if (folder / _BASE).is_file() else None
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
         raise InvalidArgumentError(
             f"the adapter at {folder} can't be loaded: {type(error).__name__}: {error}"
