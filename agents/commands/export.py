@@ -63,18 +63,10 @@ class Export:
                     "rlvr export --merge RUN --folder FOLDER"
                 )
             dtype = None if self.save_dtype == "source" else self.save_dtype
-            self._refuse("--merge", base_model=self.base_model, save_dtype=dtype)
+            _refuse("without --merge", base_model=self.base_model, save_dtype=dtype)
         else:
-            self._refuse(
-                "a target", target=self.target, env=self.env, split=self.split, limit=self.limit, args=self.args or None
-            )
-
-    def _refuse(self, owner: str, **given: object) -> None:
-        """Refuse options that have no effect without another."""
-        names = [name for name, value in given.items() if value is not None]
-        if names:
-            what = "the target" if names[0] == "target" else f"--{names[0].replace('_', '-')}"
-            raise InvalidArgumentError(f"{what} has no effect here, since it belongs to {owner}: leave it out")
+            given = {"env": self.env, "split": self.split, "limit": self.limit, "args": self.args or None}
+            _refuse(f"with --merge {self.merge!r}, which writes a model", target=self.target, **given)
 
     def run(self, console: Console) -> int:
         """Write the files, and print what to do with them."""
@@ -111,6 +103,14 @@ class Export:
     def selected(self) -> dict[str, Any]:
         """Which problems are written."""
         return {"split": self.split, "limit": self.limit}
+
+
+def _refuse(where: str, **given: object) -> None:
+    """Refuse options that are given and have no effect."""
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        what = "the target" if names[0] == "target" else f"--{names[0].replace('_', '-')}"
+        raise InvalidArgumentError(f"{what} has no effect {where}: leave it out")
 
 
 def _to_verl(options: Export, arguments: Mapping[str, Any]) -> list[str]:

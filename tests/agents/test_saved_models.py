@@ -305,11 +305,11 @@ def test_the_pace_is_said_once_after_the_first_steps() -> None:
         (("verl",), "a target and --env are needed"),
         (
             ("verl", "--env", "Sort", "--base-model", "x"),
-            "--base-model has no effect here, since it belongs to --merge",
+            "--base-model has no effect without --merge: leave",
         ),
-        (("verl", "--env", "Sort", "--save-dtype", "float16"), "--save-dtype has no effect here"),
-        (("verl", "--merge", "x"), "the target has no effect here"),
-        (("--merge", "x", "--limit", "3"), "--limit has no effect here, since it belongs to a target"),
+        (("verl", "--env", "Sort", "--save-dtype", "float16"), "--save-dtype has no effect without --merge"),
+        (("verl", "--merge", "x"), "the target has no effect with --merge 'x', which"),
+        (("--merge", "x", "--limit", "3"), "--limit has no effect with --merge 'x'"),
         (("--merge", "no/such/run"), "no/such/run"),
     ],
 )
