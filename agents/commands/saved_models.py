@@ -26,13 +26,14 @@ def say_disk(console: Console, size: CheckpointSize, kept: int, folder: Path) ->
     Args:
         console: Where to print.
         size: The size of one.
-        kept: The largest number of checkpoints that are kept.
+        kept: The largest number of checkpoints that are kept; 0 if only an interrupt leaves one, and the model is saved alone.
         folder: Where they will be, which need not exist.
     """
     several = "" if kept <= 1 else f", and up to {counted(kept, 'checkpoint')} {in_words(kept * size.total)}"
+    what = "a checkpoint" if kept else f"the model takes about {in_words(size.model)}, and what an interrupt leaves"
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = in_words(shutil.disk_usage(there).free)
-    console.print(f"a checkpoint takes about {size}{several}; {free} of disk are free", markup=False, soft_wrap=True)
+    console.print(f"{what} takes about {size}{several}; {free} of disk are free", markup=False, soft_wrap=True)
 
 
 def say_saved(console: Console, model: Path | None, command: str, *, of: Path | None = None) -> None:

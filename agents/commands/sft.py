@@ -79,7 +79,7 @@ class SFT:
         say_device(console, policy.device)
         console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
         learner = supervised_learner(policy, config)
-        say_disk(console, checkpoint_size(policy, learner), 1, self.out.parent)
+        say_disk(console, checkpoint_size(policy, learner), 0, self.out.parent)
         settings = self._settings(config)
         if self.resume:
             self._restore(learner, settings)
