@@ -36,8 +36,10 @@ from agents.commands.common import (
 from agents.commands.main import value_of
 from agents.commands.policies import policy_for, sampler_for, say_device
 from agents.commands.problems import with_gold
+from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.config import AgentConfig, no_effect
 from agents.console.counting import counted
+from agents.console.pace import Pace
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
@@ -48,7 +50,7 @@ from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.policies.devices import perceptron_device
 from agents.policies.mlp import MLPPolicy
-from agents.policies.transformers.config import PolicyConfig, Precision
+from agents.policies.transformers.config import PolicyConfig, Precision, SaveDtype
 from agents.policies.transformers.lora import add_lora
 from agents.policies.transformers.memory import Checkpointing
 from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes
@@ -56,9 +58,10 @@ from agents.results.plots import TrainingCurve, bands, plot
 from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
 from agents.tabular import TabularAgent
+from agents.training.disk import agent_size
 from agents.training.learning_rate import describe_choice
 from agents.training.loggers import check_loggers
-from agents.training.run import BEST_OVER, CONFIG, Run, read_config
+from agents.training.run import BEST_OVER, CONFIG, Run, latest_checkpoint, read_config
 from rlvr_envs import TaskEnv, TokenVectorEnv, environment_id, find_environment
 from verifiers import CheckpointError, InvalidArgumentError, RLVRError
 from verifiers.devices import using_device
@@ -72,6 +75,7 @@ _FREE_TO_CHANGE = {
     "resume",
     "checkpoint_every",
     "keep",
+    "save_dtype",
     "log_rollouts",
     "loggers",
     "run_folder",
@@ -85,10 +89,12 @@ _FREE_TO_CHANGE = {
 }
 """Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
 `num_envs`, `device`, `nproc` or `shard` changes rounding.)"""
-_POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
+_POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast", "save_dtype")
 """Options that are settings of the policy."""
 _OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
 """Options that have no effect on one process."""
+_JUDGES = ("env_args", "verifier", "verifier_args", "reward_model")
+"""Options of the environment and its verifier, which an evaluation takes too."""
 _FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "gold_verifier")
 """Options that a multilayer perceptron, and an environment without completions, do not have."""
 
@@ -141,6 +147,9 @@ class TrainOptions:
     """Number of steps between checkpoints."""
     keep: int | None = 2
     """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    save_dtype: SaveDtype = "source"
+    """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. What this
+    drops is kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in float32."""
     log_rollouts: int = 4
     """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
@@ -394,6 +403,9 @@ def train_in(
                 soft_wrap=True,
             )
             return 0
+        if isinstance(agent, Agent) and (size := agent_size(agent)) is not None:
+            written = math.ceil((options.steps - agent.steps) / options.checkpoint_every)
+            say_disk(console, size, written if options.keep is None else min(written, options.keep + 1), folder)
         try:
             _learn(agent, env, options, run)
         except KeyboardInterrupt:
@@ -403,6 +415,14 @@ def train_in(
             raise
         if run is not None:
             _finish(run, agent, console)
+            command = evaluation_command(
+                run.folder,
+                env,
+                options.env,
+                **{name: getattr(options, name) for name in _JUDGES if hasattr(options, name)},
+            )
+            last = latest_checkpoint(run.folder)
+            say_saved(console, None if last is None else last / "model", command, of=run.folder)
     return 0
 
 
@@ -411,10 +431,12 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
     if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = counted(agent.steps, "step")
-    console.print(f"{steps} done; the run is in {run.folder}", markup=False)
+    console.print(f"{steps} done; the run is in {run.folder}", markup=False, soft_wrap=True)
     if (best := run.best_checkpoint()) is not None:
         console.print(
-            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}", markup=False
+            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}",
+            markup=False,
+            soft_wrap=True,
         )
 
 
@@ -482,10 +504,17 @@ def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | Tabula
     budget = options.token_budget
     total = options.steps if budget is None else budget
     with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
-        advance(agent.steps if budget is None else agent.tokens)
+        begun = agent.steps if budget is None else agent.tokens
+        pace = Pace(begun, total)
+        errors = TerminalConsole(stderr=True, quiet=not agent.ranks.is_main)
+        advance(begun)
 
         def show(step: int, metrics: Mapping[str, float]) -> None:
-            advance(step if budget is None else agent.tokens, f"reward {metrics['reward']:.3f}")
+            done = step if budget is None else agent.tokens
+            advance(done, f"reward {metrics['reward']:.3f}")
+            said = pace.after(done, metrics["step_s"]) if "step_s" in metrics else None
+            if said is not None:
+                errors.print(said, markup=False, soft_wrap=True)
 
         agent.learn(
             env,

@@ -12,6 +12,7 @@ from agents.policies.transformers.memory import Checkpointing
 from verifiers import InvalidArgumentError, check_types
 
 Precision = Literal["auto", "float32", "bfloat16"]
+SaveDtype = Literal["source", "float32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,10 @@ class PolicyConfig:
     """Maximum number of tokens in the KV cache, including padding; None uses the free memory of a GPU, and sets no limit on a
     CPU. A rollout plays no more rows at once than fit; in other loops, further rows are computed from scratch at every
     token."""
+    save_dtype: SaveDtype = "source"
+    """Type of the saved weights; `"source"` is that of the model that was loaded, and the weights' own for one made in memory.
+    A checkpoint also has the bits that this drops, so that training resumes exactly. Adapters keep the type in which they are
+    trained."""
     fast: bool = True
     """Whether to use optimisations. False disables them all, for comparison: no cache, no sharing of prompts, gradients by
     autograd alone, all logits at once. Results only differ by rounding."""
