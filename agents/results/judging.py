@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import verifiers
 from agents.results.at_k import count_votes
 from agents.results.completions import ExternalCompletion
-from agents.results.evaluation_record import Sample, sample_line
+from agents.results.evaluation_record import Sample, recorded_completion, sample_line
 from agents.results.reading import RecordedRun, RecordLine
 from rlvr_envs import Dataset
 from verifiers import AnswerVerifier, DataError, Outcome, Problem, Verdict, Verifier
@@ -104,7 +104,7 @@ def rejudge(
     for start in range(0, len(completed), CHUNK):
         rows = completed[start : start + CHUNK]
         problems = [_problem_of(row, dataset, run) for row in rows]
-        judged = verifiers.verify_batch(verifier, [row["completion"] for row in rows], problems)
+        judged = verifiers.verify_batch(verifier, [recorded_completion(row) for row in rows], problems)
         for row, verdict in zip(rows, judged, strict=True):
             verdicts.append(verdict)
             score = None if verdict.outcome is Outcome.VERIFIER_ERROR else verdict.score

@@ -394,9 +394,10 @@ class PromptRenderer:
 
     def __call__(self, problem: Problem) -> str:
         """Render the text that a policy continues."""
-        return self.prompt.render(self._asked(problem), self.tokenizer.chat_template)
+        return self.prompt.render(self.asked(problem), self.tokenizer.chat_template)
 
-    def _asked(self, problem: Problem) -> Problem:
+    def asked(self, problem: Problem) -> Problem:
+        """The problem as the prompt asks it: see `question`."""
         return problem if self.question is None else self.question(problem)
 
     def parts(self, problem: Problem) -> list[str]:
@@ -436,7 +437,7 @@ class PromptRenderer:
         self, problem: Problem, chats: list[tuple[Message, ...]], change: Callable[[str], str] | None = None
     ) -> str:
         """Render the text, with what messages say changed, and append the chats that it is made of."""
-        problem = self._asked(problem)
+        problem = self.asked(problem)
         template = self.tokenizer.chat_template
         if template is None and not isinstance(self.prompt, ChatPrompt | TextPrompt):
             return self.prompt.render(problem, None)
@@ -461,7 +462,7 @@ class PromptRenderer:
             chats.append(messages)
             return ""
 
-        text = self.prompt.render(self._asked(problem), keep)
+        text = self.prompt.render(self.asked(problem), keep)
         messages = chats[0] if chats else (Message("user", text),)
         for message in messages:
             utf8(message.content, f"the prompt of problem {problem.id!r}")

@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from agents.commands.main import main
+from agents.files.json_files import plain
 from agents.results.at_k import estimate_pass_at
 from agents.results.comparison import (
     compare_measures,
@@ -23,11 +24,33 @@ from agents.results.comparison import (
 )
 from agents.results.completions import ExternalCompletion, read_completions
 from agents.results.contamination import overlaps
-from agents.results.evaluation_record import COLUMNS, MANIFEST, SAMPLES, TABLE, EvaluationRecord, Sample, sample_line
-from agents.results.judging import match_problems
+from agents.results.evaluation_record import (
+    COLUMNS,
+    MANIFEST,
+    SAMPLES,
+    TABLE,
+    EvaluationRecord,
+    Sample,
+    recorded_completion,
+    sample_line,
+)
+from agents.results.judging import match_problems, rejudge
 from agents.results.reading import RecordedRun, paired_scores
-from rlvr_envs.tasks import Addition, Sort
-from verifiers import DataError, InvalidArgumentError, Message, MissingDataError, Outcome, Problem, Verdict, statistics
+from rlvr_envs.tasks import Addition, Hangman, Sort
+from rlvr_envs.tasks.hangman import HangmanVerifier
+from verifiers import (
+    Completion,
+    DataError,
+    InvalidArgumentError,
+    Message,
+    MissingDataError,
+    Outcome,
+    Problem,
+    ToolMessage,
+    Verdict,
+    dialogue_of,
+    statistics,
+)
 
 PROBLEMS = Sort("test", size=40)
 
@@ -561,3 +584,49 @@ def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:
     assert (row["outcome"], row["score"], row["seed"], row["completion"]) == ("correct", 1.0, 2**64 - 1, "<b>")
     assert json.loads(row["prompt"]) == [{"role": "user", "content": "How?"}]
     assert (row["reference"], json.loads(row["detail"])) == ("7", {"reason": "x\\ud800", "n": "NaN"})
+
+
+# Episodes of several turns
+
+
+def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problems = Hangman("test")
+    word = problems[0].reference.word  # type: ignore[attr-defined] # a SecretWord
+    letters = sorted(set(word))
+    said = [Message("assistant", letters[0])]
+    for letter in letters[1:]:
+        said += [Message("user", "\n----- 8 misses\n"), Message("assistant", letter)]
+    completion = Completion(letters[-1], tuple(said))
+    verdict = HangmanVerifier()(completion, problems[0])
+    assert verdict.outcome is Outcome.CORRECT
+    assert HangmanVerifier()(letters[-1], problems[0]).outcome is Outcome.INCORRECT  # the last turn alone wins nothing
+    folder = tmp_path / "run"
+    with EvaluationRecord(folder, settings={"env": "rlvr/Hangman-v0", "split": "test"}) as record:
+        record.begin({"problems": 1, "samples": 1})
+        sample = Sample.judged(verdict, problem=0, problem_id=problems[0].id, sample=0, score=1.0)
+        asked = replace(problems[0], prompt=problems.in_words(problems[0]))
+        record.add(sample_line(sample, completion, verdict, problems[0], asked))
+    run = RecordedRun.read(folder)
+    assert recorded_completion(run.rows[0]) == letters[-1]
+    assert dialogue_of(recorded_completion(run.rows[0])) == completion.dialogue
+    flips, (again,) = rejudge(run, problems, HangmanVerifier())
+    assert (flips, again.outcome) == ([], Outcome.CORRECT)
+    with pytest.raises(SystemExit) as ended:
+        main(["show", str(folder), "0"])
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "Find my secret English word" in shown
+    assert f"dialogue of {len(said)} messages" in shown
+    assert f"assistant: {letters[0]}" in shown
+    with pytest.raises(DataError, match="must be a list of messages, got 'x'"):
+        recorded_completion({**run.rows[0], "dialogue": "x"})
+
+
+def test_the_result_of_a_tool_is_recorded_with_its_name() -> None:
+    said = (Message("assistant", "1+1"), ToolMessage("tool", "2", "calculator", "id"), Message("assistant", "2"))
+    line = plain(
+        sample_line(Sample(0, "", 0, 0, None, None, None, 0, False, None, False), Completion("2", said), None, None)
+    )
+    assert dialogue_of(recorded_completion(line)) == said
