@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+import verifiers
 from agents.commands.main import main
-from agents.results.at_k import estimate_pass_at
+from agents.results.at_k import count_votes, estimate_pass_at
 from agents.results.comparison import (
     compare_measures,
     compare_runs,
@@ -27,7 +28,16 @@ from agents.results.evaluation_record import COLUMNS, MANIFEST, SAMPLES, TABLE, 
 from agents.results.judging import match_problems
 from agents.results.reading import RecordedRun, paired_scores
 from rlvr_envs.tasks import Addition, Sort
-from verifiers import DataError, InvalidArgumentError, Message, MissingDataError, Outcome, Problem, Verdict, statistics
+from verifiers import (
+    DataError,
+    InvalidArgumentError,
+    Message,
+    MissingDataError,
+    Outcome,
+    Problem,
+    Verdict,
+    statistics,
+)
 
 PROBLEMS = Sort("test", size=40)
 
@@ -533,10 +543,30 @@ def test_pass_at_k_leaves_out_what_is_neither_right_nor_wrong() -> None:
     assert str(estimate).endswith("1 problem with fewer samples left out")
 
 
+def scored_rows(*of_problems: Sequence[float]) -> list[Sample]:
+    rows = rows_with([[Outcome.CORRECT] * len(scores) for scores in of_problems])
+    scores = [score for of_problem in of_problems for score in of_problem]
+    return [replace(row, outcome="scored", score=score) for row, score in zip(rows, scores, strict=True)]
+
+
 def test_pass_at_k_of_scores_alone_is_unknown() -> None:
-    estimate = estimate_pass_at([replace(row, outcome="scored") for row in rows_with([[Outcome.CORRECT] * 4])], 2)
-    assert str(estimate) == "pass@2 unknown: no problem has 2 samples that are right or wrong"
+    estimate = estimate_pass_at(scored_rows([1.0, 0.3], [0.0, 1.0]), 2)
+    assert str(estimate) == (
+        "pass@2 unknown: no problem has 2 samples that are right or wrong; of 4 samples with a score, not all have 0 or 1. A "
+        "verifier says which are right by a bool, or 0 and 1 alone"
+    )
     assert estimate.summary()["value"] is None
+
+
+def test_scores_that_are_all_0_or_1_are_right_or_wrong() -> None:
+    estimate = estimate_pass_at(scored_rows([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]), 2)
+    assert estimate.value == pytest.approx((2 / 3 + 0) / 2)
+    assert (estimate.problems, estimate.left_out, estimate.scored) == (2, 0, 0)
+    problems, exact = Addition("test"), verifiers.make("exact")
+    assert isinstance(exact, verifiers.AnswerVerifier)
+    votes = count_votes(scored_rows([1.0, 0.0], [0.0, 0.0]), problems, exact)
+    assert [[vote == 0 for vote in of_problem] for of_problem in votes] == [[True, False], [False, False]]
+    assert count_votes(scored_rows([1.0, 0.3]), problems, exact) == [[]]
 
 
 @pytest.mark.parametrize("k", [0, 3])
