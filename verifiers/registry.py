@@ -30,7 +30,7 @@ from verifiers.errors import (
 )
 from verifiers.files import is_verifier_file, spec_of_file
 from verifiers.functions import BatchObjectVerifier, as_verdicts, from_function, verifier_error, verify_one
-from verifiers.imports import import_attribute
+from verifiers.imports import import_attribute, is_attribute_path
 from verifiers.types import BatchVerifier, Problem, Verdict, Verifier
 
 ENTRY_POINT_GROUP = "rlvr_envs.verifiers"
@@ -177,11 +177,7 @@ def _built(target: object, name: str, arguments: dict[str, object]) -> object:
 
 
 def _named_object(name: str) -> object:
-    if name.endswith(".py"):
-        raise InvalidArgumentError(
-            f"the file {name} may hold several functions: name one, as in {name}:accuracy_reward"
-        )
-    if ":" in name:
+    if ":" in name or is_attribute_path(name):
         return import_attribute(name, "verifier")
     if name in _registered:
         return _registered[name]
