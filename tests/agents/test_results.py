@@ -296,10 +296,39 @@ def test_judging_anew_lists_the_verdicts_that_differ_and_changes_nothing(
     with pytest.raises(SystemExit) as ended:
         main(["rescore", "graded", *options])
     assert (ended.value.code, "0 of 2 verdicts differ" in capsys.readouterr().out) == (0, True)
+    manifest = json.loads(Path("graded", MANIFEST).read_text())
+    manifest["settings"]["environment"]["dataset"] = "Sort(size=40)"  # as rlvr eval records it
+    Path("graded", MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(SystemExit) as ended:
         main(["rescore", "graded", "--env-args", "length=3"])
     assert ended.value.code == 1
-    assert "give the run's environment, split and arguments" in capsys.readouterr().err
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.endswith("give the run's environment, split and arguments; its data set was Sort(size=40)")
+
+
+def broken(completion: str, problem: Problem) -> bool:
+    raise ConnectionError("the server is down")
+
+
+def test_judging_anew_succeeds_only_where_every_completion_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "made.jsonl", [{"completion": "1 2"}])
+    options = ["--verifier", "tests.agents.test_results:broken", "--env-args", "size=40"]
+    for command in (["grade", "made.jsonl", "--env", "Sort", "--out", "graded"], ["rescore", "graded"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, *options])
+    assert ended.value.code == 1
+    printed = capsys.readouterr().out
+    assert "0 of 1 verdicts differ" in printed
+    assert "the verifier could not judge 1 of 1 completions: ConnectionError: the server is down" in printed
+    rows = [json.loads(line) for line in Path("graded", SAMPLES).read_text().splitlines()]
+    written(Path("graded", SAMPLES), [{**row, "outcome": None, "error": "no answer"} for row in rows])
+    with pytest.raises(SystemExit) as ended:
+        main(["rescore", "graded", *options])
+    assert ended.value.code == 1
+    assert "graded holds no completion, only failed requests: there is nothing to judge" in capsys.readouterr().err
 
 
 def test_a_parquet_file_is_named_as_one(tmp_path: Path) -> None:
