@@ -297,7 +297,7 @@ def test_judging_anew_lists_the_verdicts_that_differ_and_changes_nothing(
         main(["rescore", "graded", *options])
     assert (ended.value.code, "0 of 2 verdicts differ" in capsys.readouterr().out) == (0, True)
     manifest = json.loads(Path("graded", MANIFEST).read_text())
-    manifest["settings"]["environment"]["dataset"] = "Sort(size=40)"  # as rlvr eval records it
+    manifest["settings"]["environment"] = {"dataset": "Sort(size=40)"}  # as rlvr eval records it
     Path("graded", MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(SystemExit) as ended:
         main(["rescore", "graded", "--env-args", "length=3"])
