@@ -409,8 +409,8 @@ class TokenStreams:
         if len(tokens) > self.rules.max_prompt_tokens:
             raise PromptTooLongError(
                 f"the prompt of problem {self.dataset[index].id!r} has {len(tokens)} tokens; expected 1 to "
-                f"max_prompt_tokens={self.rules.max_prompt_tokens}. Prompts are never cut: raise max_prompt_tokens, "
-                "shorten the prompt template or leave the problem out"
+                f"max_prompt_tokens={self.rules.max_prompt_tokens}. Prompts are never cut: raise max_prompt_tokens "
+                f"to at least {len(tokens)}, shorten the prompt template, or leave the problem out of the data"
             )
 
     def _start(self, row: int, index: int, prompt: NDArray[np.int32]) -> None:
