@@ -496,7 +496,7 @@ def _turns_manifest(rules: Rules, turns: _Turns, settings: Settings) -> dict[str
     return manifest | ({"context": limits} if limits else {})
 
 
-def _description_record(dialogue: Dialogue | None) -> dict[str, Any]:
+def _description_record(dialogue: object) -> dict[str, Any]:
     """How the model is told of the tools, with the words if there are any."""
     if isinstance(dialogue, DescribedDialogue | PlainDialogue):
         said = dialogue.description
