@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.types import Policy
-from rlvr_envs import ChatPrompt, Prompt, PromptRenderer, Tokenizer, decode, get_prompt
+from rlvr_envs import ChatPrompt, Prompt, PromptRenderer, Tokenizer, decode, get_prompt, stop_tokens, turn_end
 from rlvr_envs.dialogue import PlainDialogue, encode_literal, encode_parts, get_dialogue
 from verifiers import InvalidArgumentError, Message, Problem
 
@@ -23,6 +23,11 @@ class SeatOfGame(Protocol):
     @property
     def prompt(self) -> str:
         """What this side was asked."""
+        ...
+
+    @property
+    def question(self) -> str:
+        """What this side was asked, in the words of a chat."""
         ...
 
     @property
@@ -99,8 +104,9 @@ class PolicyOpponent:
 
     def prompt_tokens(self, seat: SeatOfGame) -> NDArray[np.int32]:
         """What the policy is shown, as tokens i32[l]."""
-        parts = [self._opening(Problem("", seat.prompt, None))]
-        end = self._tokenizer.eos_token
+        asked = seat.question if isinstance(self._renderer.prompt, ChatPrompt) else seat.prompt
+        parts = [self._opening(Problem("", asked, None))]
+        end = turn_end(self._tokenizer)
         for message in seat.dialogue:
             if message.role == "assistant":
                 parts += [encode_literal(self._tokenizer, message.content), np.array([end], dtype=np.int32)]
@@ -123,7 +129,7 @@ class PolicyOpponent:
         length = starts.astype(np.int32)
         going = np.ones(len(batch), dtype=bool)
         self._policy.begin(np.arange(len(batch)), np.array([_seed(asked.seat) for asked in batch], dtype=np.uint64))
-        stops = {self._tokenizer.eos_token}
+        stops = stop_tokens(self._tokenizer)
         while going.any():
             action = self._policy.act({"tokens": tokens, "length": length[:, None]}, rows=going)
             for row in np.flatnonzero(going).tolist():

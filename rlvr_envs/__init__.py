@@ -32,6 +32,8 @@ from rlvr_envs.tokenizers import (  # noqa: E402
     Tokenizer,
     decode,
     get_tokenizer,
+    stop_tokens,
+    turn_end,
 )
 from rlvr_envs.types import (  # noqa: E402
     CheckedInteraction,
@@ -100,6 +102,8 @@ __all__ = [
     "read_rows",
     "register_environments",
     "state_environment",
+    "stop_tokens",
     "tasks",
+    "turn_end",
     "worlds",
 ]

@@ -17,6 +17,7 @@ from agents.commands.common import (
     check_is_saved,
     env_arguments,
     on_device,
+    say_stops,
     shown_warnings,
     verifier_spec,
     with_options,
@@ -106,6 +107,8 @@ class Play:
         with shown_warnings():
             policy = None if self.model is None else self._load_policy(arguments)
             env = environment_class(self.env)(**arguments)
+            if policy is not None:
+                say_stops(console, env)
             if self.opponent is not None:
                 other = self._other_side(env, self.opponent, console)
                 env.close()
@@ -220,7 +223,7 @@ class Play:
 
     def _player(self, env: TaskEnv, policy: Any, *, limited: bool, console: Console) -> Player:
         if policy is None:
-            return TokenPlayer(env, console) if limited or self.tokens else TextPlayer(env.tokenizer, console)
+            return TokenPlayer(env, console) if limited or self.tokens else TextPlayer(env, console)
         from agents.playing.model import ModelPlayer
 
         if self.top:

@@ -56,7 +56,8 @@ class Rescore:
             raise DataError(f"{self.folder} says no environment, or holds no samples: there is nothing to judge")
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, split, env_arguments(self.env_args))
-        verifier = make_verifier(environment_class(name).task, spec, dataset)
+        prompt = recorded.settings.get("environment", {}).get("prompt")
+        verifier = make_verifier(environment_class(name).task, spec, dataset, prompt)
         with shown_warnings(), progress(recorded.name, len(recorded.rows)) as advance:
             flips, verdicts = rejudge(recorded, dataset, verifier, advance)
         if not verdicts:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import DEVICE, env_arguments, on_device
+from agents.commands.common import DEVICE, env_arguments, on_device, say_prompt, say_stops
 from agents.commands.policies import policy_for, say_device
 from agents.console.counting import counted
 from agents.console.progress import progress
@@ -72,6 +72,8 @@ class SFT:
         config = self.config.for_model(policy.model, trained=self.model != "tiny")
         assert config.steps is not None
         say_device(console, policy.device)
+        say_prompt(console, env)
+        say_stops(console, env)
         console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
         learner = supervised_learner(policy, config)
         settings = self._settings(config)

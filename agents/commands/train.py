@@ -27,6 +27,8 @@ from agents.commands.common import (
     folder_name,
     make_any_vec,
     redacted_pairs,
+    say_prompt,
+    say_stops,
     shown_warnings,
     verifier_spec,
     with_options,
@@ -330,6 +332,8 @@ def _train(cls: Any, options: TrainOptions, config: AgentConfig, console: Consol
         agent = cls(policy, resolved, sampler=sampler)
         agent.require_env(env)
         say_device(console, policy.device)
+        say_prompt(console, env)
+        say_stops(console, env)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)
@@ -419,7 +423,7 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
     arguments = env_arguments(options.env_args)
     if options.gold_verifier is not None:
-        spec = with_gold(spec, options.gold_verifier, name, options.split, arguments)
+        spec = with_gold(spec, options.gold_verifier)
     judged_by = {} if spec is None else {"verifier": spec}
     arguments = with_options(judged_by, arguments)
     if _vector_env(name, 1, arguments) is not None:

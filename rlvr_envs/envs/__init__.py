@@ -3,12 +3,15 @@
 The registered ids are in `rlvr_envs.tasks`.
 """
 
-from rlvr_envs.envs.build import PromptRenderer, Settings
+from rlvr_envs.envs.build import OWN_VERIFIER, PromptRenderer, Settings
+from rlvr_envs.envs.fitting import preferring
+from rlvr_envs.envs.questions import question_in
 from rlvr_envs.envs.spec import TaskSpec, benchmark_task, procedural_task, process_task, world_task
 from rlvr_envs.envs.state_env import StateDataset, StateEnv
 from rlvr_envs.envs.task_env import TaskEnv
 
 __all__ = [
+    "OWN_VERIFIER",
     "PromptRenderer",
     "Settings",
     "StateDataset",
@@ -16,7 +19,9 @@ __all__ = [
     "TaskEnv",
     "TaskSpec",
     "benchmark_task",
+    "preferring",
     "procedural_task",
     "process_task",
+    "question_in",
     "world_task",
 ]

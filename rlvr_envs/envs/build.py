@@ -26,12 +26,13 @@ from rlvr_envs.dialogue import (
     get_dialogue,
     split_marks,
 )
-from rlvr_envs.envs.fitting import check_references
+from rlvr_envs.envs.fitting import check_pair, check_references, check_spelling, preferring
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
+from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
-from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, get_prompt, render_chat
+from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, asked_form, get_prompt, render_chat
 from rlvr_envs.streams import Rules, TokenStreams, Verification, empty_prompt
-from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, utf8
+from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, stop_tokens, turn_end, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.worlds.process_data import check_budget
@@ -69,9 +70,13 @@ class Settings:
     max_prompt_tokens: int | None = None
     """Maximum number of tokens of a prompt; by default just enough for every problem of the data set."""
     stop: str | int | Sequence[str | int] | None = None
-    """One or several stop strings or tokens in addition to the end token; by default those of the prompt."""
+    """One or several stop strings or tokens in addition to the end tokens; by default those of the prompt, which has none where
+    the tokenizer's chat template renders it."""
     prompt: str | Prompt | None = None
-    """Name of a preset, a template with `{problem}`, or a `Prompt`."""
+    """Name of a preset, a template with `{problem}`, or a `Prompt` or its `module:attribute`. `"auto"` is a chat prompt for a
+    tokenizer with a chat template, else the prompt of the id; `"auto_chat"` is that chat prompt for any tokenizer."""
+    system: str | None = None
+    """System message of a chat prompt; by default that of the prompt, or none."""
     verifier: VerifierArgument | None = None
     """Verifier, as for `verifiers.make`, or a pair of a name and its arguments."""
     verification: Verification = "sync"
@@ -132,19 +137,26 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
     spec = task.tokenizer if settings.tokenizer is None else settings.tokenizer
     tokenizer = get_tokenizer(spec, alphabet=getattr(dataset, "alphabet", None))
-    prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
-    renderer = PromptRenderer(prompt, tokenizer)
-    verifier_spec = task.verifier_of(dataset) if settings.verifier is None else settings.verifier
-    verifier = _verifier(verifier_spec)
+    prompt = choose_prompt(task, dataset, settings, has_template=tokenizer.chat_template is not None)
+    renderer = PromptRenderer(prompt, tokenizer, question_in(dataset, prompt))
+    default_verifier = task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
+    verifier_spec = _with_own_gold(
+        default_verifier if settings.verifier is None else settings.verifier, default_verifier
+    )
+    verifier = preferring(_verifier(verifier_spec), asked_form(prompt))
     if settings.verifier is not None:
-        check_references(settings.verifier, verifier, task.verifier_of(dataset)[0], dataset)
-    own = _task_rules(task, settings, dataset, tokenizer)
+        check_references(settings.verifier, verifier, default_verifier[0], dataset)
+    if settings.verifier is not None or settings.prompt is not None:
+        check_pair(verifier_spec, verifier, prompt, dataset)
+    own = _task_rules(task, settings, dataset, tokenizer, prompt)
     room = own.pop("max_inserted_tokens", 0)
     enough = room(own["max_new_tokens"]) if callable(room) else room
     turns = _turn_rules(settings, own.pop("interaction", None), enough, tokenizer, renderer)
     if isinstance(turns.dialogue, PlainDialogue):  # in which the prompt is encoded as in an episode of one turn
         renderer = dataclasses.replace(renderer, tools=turns.dialogue.description)
-    stops = prompt.stop if settings.stop is None else _stops(settings.stop)
+    chat = _is_chat(dataset, renderer, turns)
+    stops = _stops(settings.stop) if settings.stop is not None else () if chat else prompt.stop
+    in_template = chat or not isinstance(turns.dialogue, PlainDialogue | None)
     rules = Rules(
         tokenizer=tokenizer,
         render_prompt=renderer,
@@ -155,6 +167,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         ),
         verifier=verifier,
         stop=(*stops, *turns.dialogue.stop) if turns.dialogue else stops,
+        end_token=turn_end(tokenizer) if in_template else None,
         interaction=turns.interaction,
         max_inserted_tokens=turns.max_inserted_tokens,
         max_turns=settings.max_turns,
@@ -167,12 +180,23 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     )
     if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
         rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
+    check_spelling(rules, prompt)
     manifest = _manifest(dataset, rules, prompt, verifier_spec) | _turns_manifest(rules, turns, settings)
     if (convention := convention_of(verifier)) is not None:
         manifest["verifier_call"] = convention
     streams = TokenStreams(dataset, rules, num_streams)
     _check_turns(streams, turns)
     return streams, manifest
+
+
+def _is_chat(dataset: Dataset, renderer: PromptRenderer, turns: _Turns) -> bool:
+    """Whether the tokenizer's chat template renders the prompts, judged by the first problem.
+
+    The stop strings of a prompt are made for plain text: in an answer that ends with a token, they may be meant.
+    """
+    if renderer.tokenizer.chat_template is None or not len(dataset):
+        return False
+    return turns.opening is not None or renderer.is_chat(dataset[0])
 
 
 def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
@@ -185,13 +209,43 @@ def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
         check_drops(streams.rules, turns.interaction.after_tokens, turns.interaction.keep)
 
 
-def _task_rules(task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer) -> dict[str, Any]:
+def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_template: bool) -> Prompt:
+    """The prompt of an environment.
+
+    Args:
+        task: What the id stands for.
+        dataset: Its problems.
+        settings: The arguments of the environment.
+        has_template: Whether the tokenizer has a chat template.
+
+    Raises:
+        InvalidArgumentError: If there is a system message, and the prompt is no chat.
+    """
+    if settings.prompt in ("auto", "auto_chat"):
+        prompt = task.prompt_for(dataset, chat=has_template or settings.prompt == "auto_chat")
+    else:
+        prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
+    if settings.system is None:
+        return prompt
+    if not isinstance(prompt, ChatPrompt):
+        raise InvalidArgumentError(
+            f"system= is the first message of a chat, but the prompt {prompt.name!r} is text: choose a chat prompt, such as "
+            "prompt='chat'"
+        )
+    return dataclasses.replace(prompt, system=settings.system)
+
+
+def _task_rules(
+    task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt
+) -> dict[str, Any]:
     """The rules for which an id may have defaults of its own, each replaced by the setting that is given."""
     own = {} if task.rules is None else task.rules(dataset, tokenizer)
     names = ("max_new_tokens", "legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
     check_budget(dataset, "max_new_tokens", given.get("max_new_tokens"))
     defaults = {"max_new_tokens": task.max_new_tokens, **own}
+    if isinstance(prompt, ChatPrompt):
+        defaults["max_new_tokens"] = max(defaults["max_new_tokens"], task.chat_tokens)
     if settings.tools is not None:
         defaults["max_new_tokens"] = max(defaults["max_new_tokens"], TOOL_TOKENS)
     return {**defaults, **given}
@@ -319,7 +373,7 @@ def _kept_short(
     interaction = Summarize(answers, summarize, opening=opening)
     if tools:  # some chat templates have no user speak after a tool, and say so here
         said = (ToolMessage("tool", "x", tools[0].name), Message("user", interaction.request))
-        dialogue.bridge(said, renderer.tokenizer.eos_token)
+        dialogue.bridge(said, turn_end(renderer.tokenizer))
     return interaction
 
 
@@ -327,7 +381,7 @@ def _request_tokens(interaction: Any, dialogue: Dialogue, tools: Sequence[Tool])
     """The number of tokens of the shortest answer that asks for a summary, which begins with a result if only tools answer."""
     request = SummaryRequest("user", interaction.request)
     said = (*(ToolMessage("tool", "", tool.name) for tool in tools[:1]), request)
-    return len(dialogue.bridge(said, dialogue.tokenizer.eos_token))
+    return len(dialogue.bridge(said, turn_end(dialogue.tokenizer)))
 
 
 def _check_below_context(name: str, settings: Settings) -> None:
@@ -355,12 +409,17 @@ class PromptRenderer:
 
     prompt: Prompt
     tokenizer: Tokenizer
+    question: Callable[[Problem], Problem] | None = None
+    """Puts the question of a problem in the words of a chat; None where it is one already. See `question_in`."""
     tools: ToolDescription | None = None
     """What the text also says of tools."""
 
     def __call__(self, problem: Problem) -> str:
         """Render the text that a policy continues."""
         return self._rendered(problem, [])
+
+    def _asked(self, problem: Problem) -> Problem:
+        return problem if self.question is None else self.question(problem)
 
     def parts(self, problem: Problem) -> list[str]:
         """The same text in parts, which are encoded one by one.
@@ -390,10 +449,17 @@ class PromptRenderer:
             cut += _CUT
         return self._rendered(problem, chats, lambda content: cut.join(split_marks(content, spelled))).split(cut)
 
+    def is_chat(self, problem: Problem) -> bool:
+        """Whether the prompt is a chat, which the tokenizer's chat template renders if it has one."""
+        chats: list[tuple[Message, ...]] = []
+        self._rendered(problem, chats)
+        return bool(chats)
+
     def _rendered(
         self, problem: Problem, chats: list[tuple[Message, ...]], change: Callable[[str], str] | None = None
     ) -> str:
         """Render the text, with what messages say changed, and append the chats that it is made of."""
+        problem = self._asked(problem)
         template = self.tokenizer.chat_template
 
         def render(messages: tuple[Message, ...]) -> str:
@@ -422,7 +488,7 @@ class PromptRenderer:
             chats.append(messages)
             return ""
 
-        text = self.prompt.render(problem, keep)
+        text = self.prompt.render(self._asked(problem), keep)
         messages = chats[0] if chats else (Message("user", text),)
         for message in messages:
             utf8(message.content, f"the prompt of problem {problem.id!r}")
@@ -431,6 +497,17 @@ class PromptRenderer:
     def message(self, problem: Problem) -> tuple[Message, ...]:
         """The text that a policy continues, as one message."""
         return (Message("user", self(problem)),)
+
+
+OWN_VERIFIER = "environment"
+"""Name of the environment's own verifier, as the gold of `with_gold`."""
+
+
+def _with_own_gold(spec: VerifierArgument, default: tuple[str, Mapping[str, object]]) -> VerifierArgument:
+    """The verifier `with_gold` whose gold is the environment's own, under the prompt that is used; any other as it is."""
+    if not isinstance(spec, tuple) or spec[0] != "with_gold" or dict(spec[1]).get("gold") != OWN_VERIFIER:
+        return spec
+    return "with_gold", {**spec[1], "gold": default}
 
 
 def _verifier(spec: VerifierArgument) -> Verifier:
@@ -465,14 +542,21 @@ def _answer_characters(dataset: Dataset, rules: Rules) -> FixedActions:
 
 
 def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: VerifierArgument) -> dict[str, Any]:
+    stops = list(stop_tokens(rules.tokenizer))
     return {
         "dataset": _identity(dataset),
         "problems": len(dataset),
-        "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint},
+        "prompt": {
+            "name": prompt.name,
+            "fingerprint": prompt.fingerprint,
+            "chat": isinstance(prompt, ChatPrompt),
+            "answer": asked_form(prompt),
+        },
         "tokenizer": rules.tokenizer.fingerprint,
         "verifier": _verifier_identity(verifier),
         "reader": READER,
         "stop": list(rules.stop),
+        **({"stop_tokens": stops} if len(stops) > 1 else {}),
         "max_prompt_tokens": rules.max_prompt_tokens,
         "max_new_tokens": rules.max_new_tokens,
         "restrict_actions": rules.legal_actions is not None,
@@ -531,7 +615,7 @@ def _identity(value: object) -> str:
     return f"{named.__module__}.{named.__qualname__}"
 
 
-_longest: weakref.WeakKeyDictionary[Dataset, dict[tuple[str, str, str], int]] = weakref.WeakKeyDictionary()
+_longest: weakref.WeakKeyDictionary[Dataset, dict[tuple[str, str], int]] = weakref.WeakKeyDictionary()
 
 
 def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> int:
@@ -542,24 +626,19 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     and what the tokenizer puts before a text.
     """
     if turns.opening is not None and turns.dialogue is not None:
-        return _longest_opening(dataset, turns.dialogue, turns.opening)
+        return _longest_opening(dataset, turns.dialogue, turns.opening, longest_problem(dataset, render.question))
     tokenizer = render.tokenizer
-    if (longest := _longest_problem(dataset)) is not None:
+    if (longest := longest_problem(dataset, render.question)) is not None:
         return _start_tokens(dataset, tokenizer) + len(render(longest).encode())
     # Only data sets that say what they hold are remembered; any other may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
-    key = (tokenizer.fingerprint, render.prompt.fingerprint, "" if render.tools is None else render.tools.text)
+    said = ("" if render.question is None else " in words") + ("" if render.tools is None else render.tools.text)
+    key = (tokenizer.fingerprint, render.prompt.fingerprint + said)
     if key not in known:
         known[key] = _most_tokens(tokenizer, [render.parts(dataset[index]) for index in range(len(dataset))])
     if known[key] < 1:
         raise empty_prompt(dataset[0])
     return known[key]
-
-
-def _longest_problem(dataset: Dataset) -> Problem | None:
-    """The longest problem that a data set may make; None if it does not say."""
-    bytes_of_prompt = getattr(dataset, "max_prompt_bytes", None)
-    return None if bytes_of_prompt is None else Problem("", "0" * bytes_of_prompt, None)
 
 
 def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
@@ -570,9 +649,14 @@ def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
     return len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
 
 
-def _longest_opening(dataset: Dataset, dialogue: Dialogue, opening: Callable[[Problem], tuple[Message, ...]]) -> int:
+def _longest_opening(
+    dataset: Dataset,
+    dialogue: Dialogue,
+    opening: Callable[[Problem], tuple[Message, ...]],
+    longest: Problem | None,
+) -> int:
     """The same where a dialogue encodes the prompt."""
-    if (longest := _longest_problem(dataset)) is not None:
+    if longest is not None:
         messages = opening(longest)
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
         # Tokens of the frame may be split where text follows or goes before.

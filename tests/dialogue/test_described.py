@@ -56,6 +56,10 @@ def shown(env: Any, observation: Any) -> str:
     return spell(env.tokenizer, observation["tokens"][: observation["length"][0]])
 
 
+def question(env: Any) -> str:
+    return str(env.streams.rules.render_prompt.messages(env.streams.problem(0))[-1].content)
+
+
 @pytest.mark.parametrize(
     ("name", "system"), [*((name, None) for name in WITHOUT_TOOLS), *((name, "Be brief.") for name in HAS_SYSTEM)]
 )
@@ -73,7 +77,8 @@ def test_three_turns_are_those_of_the_template_with_the_tools_in_words(name: str
     assert env.manifest["turns"]["describe_tools"] == "text"
     for said in ("calculator", "expression (string, required)", "Evaluates an arithmetic expression", "<tool>{"):
         assert said in description
-    asked = f"Add: {env.streams.problem(0).prompt}"
+    asked = question(env)
+    assert asked.startswith("Add: ")
     if name in HAS_SYSTEM:
         text = f"{system}\n\n{description}" if system else description
         chat = [{"role": "system", "content": text}, {"role": "user", "content": asked}]
@@ -204,7 +209,7 @@ def test_plain_text_tells_of_tools_in_a_chat_and_where_it_is_asked_to() -> None:
         observation, _ = env.reset(seed=0)
         told = env.manifest["turns"]
         assert isinstance(env.streams.rules.dialogue, PlainDialogue)
-        text = shown(env, observation).replace(str(env.streams.problem(0).prompt), "QUESTION")
+        text = shown(env, observation).replace(question(env), "QUESTION")
         return text.replace(told["description"], "DESCRIPTION") if told["describe_tools"] == "text" else text
 
     assert opening() == "QUESTION"
