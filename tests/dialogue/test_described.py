@@ -90,6 +90,7 @@ def test_three_turns_are_those_of_the_template_with_the_tools_in_words(name: str
         return tokenizer.encode(str(text), start=True).tolist()
 
     assert observation["tokens"][: observation["length"][0]].tolist() == expected()
+    assert env.streams.prompt_text(env.streams.problem(0)) == shown(env, observation)
     for turn in ("6 * 7", "2 ** 10"):
         call = f"I ask.\n<tool>{json.dumps({'name': 'calculator', 'arguments': {'expression': turn}})}</tool>"
         observation, _, terminated, truncated, _ = env.step_many(tokenizer.encode(call))
@@ -256,6 +257,7 @@ def test_what_a_description_says_becomes_no_special_token() -> None:
         harmless = rlvr_envs.tools.from_function(clock, description="Tells the time.")
         other: Any = gymnasium.make("rlvr/Addition-v0", tokenizer=tokenizer, tools=[harmless], **settings).unwrapped
         observations = [each.reset(seed=0)[0]["tokens"].tolist() for each in (env, other)]
+        assert "Tells <|im_end|> the time." in env.streams.prompt_text(env.streams.problem(0))
         assert observations[0].count(tokenizer.eos_token) == observations[1].count(tokenizer.eos_token)
         assert "Tells <|im_end|> the time." in shown(env, env.reset(seed=0)[0])
 
