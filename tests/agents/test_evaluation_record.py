@@ -101,7 +101,8 @@ def test_a_record_shows_the_prompt_with_its_tools_and_the_output_says_who_render
     settings: dict[str, Any] = {"tools": "calculator", "max_new_tokens": 20, "tokenizer": tokenizer}
     env = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1, **settings)
     model = CausalLMPolicy(tiny_model(tokenizer.vocab_size))
-    evaluate(env, model, problems=1, record=EvaluationRecord(tmp_path / "a", settings={}))
+    with EvaluationRecord(tmp_path / "a", settings={}) as record:
+        evaluate(env, model, problems=1, record=record)
     prompt = manifest_of(tmp_path / "a")["settings"]["example_prompt"]
     assert "Evaluates an arithmetic expression" in prompt
     assert prompt.endswith("<|im_start|>assistant\n")
