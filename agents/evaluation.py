@@ -392,9 +392,7 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
     if isinstance(world, TokenVectorEnv):
         first = world.streams.dataset[0]
         settings["example_prompt"] = (
-            endpoint_prompt(world, policy, first)
-            if isinstance(policy, Endpoint)
-            else world.streams.rules.render_prompt(first)
+            endpoint_prompt(world, policy, first) if isinstance(policy, Endpoint) else world.streams.prompt_text(first)
         )
     return settings
 

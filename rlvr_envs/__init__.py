@@ -11,7 +11,15 @@ require_own("agents")
 import verifiers  # noqa: E402
 from rlvr_envs import exact, tasks, worlds  # noqa: E402 - after the check above
 from rlvr_envs.data import Row, read_rows  # noqa: E402
-from rlvr_envs.envs import PromptRenderer, Settings, StateEnv, TaskEnv, TaskSpec  # noqa: E402
+from rlvr_envs.envs import (  # noqa: E402
+    OWN_VERIFIER,
+    PromptRenderer,
+    Settings,
+    StateEnv,
+    TaskEnv,
+    TaskSpec,
+    question_in,
+)
 from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
 from rlvr_envs.registration import (  # noqa: E402
     ENVIRONMENTS,
@@ -58,6 +66,7 @@ register_environments()
 
 __all__ = [
     "ENVIRONMENTS",
+    "OWN_VERIFIER",
     "PRESETS",
     "STATE_ENVIRONMENTS",
     "ByteTokenizer",
@@ -99,6 +108,7 @@ __all__ = [
     "find_environment",
     "get_prompt",
     "get_tokenizer",
+    "question_in",
     "read_rows",
     "register_environments",
     "state_environment",

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from rlvr_envs.dialogue import Dialogue, PlainDialogue, encode_parts
+from rlvr_envs.dialogue import Dialogue, PlainDialogue, encode_parts, spell
 from rlvr_envs.replies import EncodedReply, answer, room_for_reply
 from rlvr_envs.stop_strings import StopStrings
 from rlvr_envs.tokenizers import Tokenizer, decode, stop_tokens, token_table, utf8
@@ -411,14 +411,20 @@ class TokenStreams:
             utf8(part, f"the prompt of problem {problem.id!r}")
         return encode_parts(self.rules.tokenizer, parts, start=True)
 
+    def prompt_text(self, problem: Problem) -> str:
+        """The text of any problem's prompt as the policy reads it, such as with tools; special tokens are written out."""
+        if self.rules.opening is None:
+            return self.rules.render_prompt(problem)
+        return spell(self.rules.tokenizer, self.encode_prompt(problem).tolist())
+
     def _check_prompt(self, index: int, tokens: NDArray[np.int32]) -> None:
         if not len(tokens):
             raise empty_prompt(self.dataset[index])
         if len(tokens) > self.rules.max_prompt_tokens:
             raise PromptTooLongError(
                 f"the prompt of problem {self.dataset[index].id!r} has {len(tokens)} tokens; expected 1 to "
-                f"max_prompt_tokens={self.rules.max_prompt_tokens}. Prompts are never cut: raise max_prompt_tokens, "
-                "shorten the prompt template or leave the problem out"
+                f"max_prompt_tokens={self.rules.max_prompt_tokens}. Prompts are never cut: raise max_prompt_tokens "
+                f"to at least {len(tokens)}, shorten the prompt template, or leave the problem out of the data"
             )
 
     def _start(self, row: int, index: int, prompt: NDArray[np.int32]) -> None:

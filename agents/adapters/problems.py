@@ -13,8 +13,7 @@ from typing import Any, cast
 import verifiers
 from agents.files.json_files import to_json
 from agents.training.verifier_errors import error_cause
-from rlvr_envs import ChatPrompt, Dataset, Prompt, environment_class, get_tokenizer
-from rlvr_envs.envs import question_in
+from rlvr_envs import ChatPrompt, Dataset, Prompt, environment_class, get_tokenizer, question_in
 from verifiers import (
     DataError,
     InvalidArgumentError,

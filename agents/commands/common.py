@@ -264,7 +264,8 @@ def say_prompt(console: Console, env: object, *, as_messages: bool = False) -> N
         return
     render = env.streams.rules.render_prompt
     has_template = render.tokenizer.chat_template is not None
-    is_chat = isinstance(render.prompt, ChatPrompt) or not isinstance(env.streams.dataset[0].prompt, str)
+    opens_chat = env.streams.rules.opening is not None  # as where a template lists tools, whatever the prompt
+    is_chat = opens_chat or isinstance(render.prompt, ChatPrompt) or not isinstance(env.streams.dataset[0].prompt, str)
     if as_messages:
         how = "as the messages of a chat" if is_chat else "as one message; prompt=auto is the prompt of a chat"
     elif is_chat:

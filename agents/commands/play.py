@@ -205,7 +205,7 @@ class Play:
         assert problem is not None
         facts = f"problem {info['problem_index']}, seed {self.seed}, at most {rules.max_new_tokens} tokens"
         print_section(console, f"{environment_id(self.env)}, {problem.id}", facts)
-        print_section(console, "prompt", rules.render_prompt(problem))
+        print_section(console, "prompt", env.streams.prompt_text(problem))
         player = self._player(env, policy, limited="action_mask" in info, console=console)
         played = play_episode(env, player, observation, info, lambda text: print_section(console, "environment", text))
         if played.left:

@@ -8,8 +8,7 @@ from typing import Any
 import verifiers
 from agents.commands.common import VerifierChoice
 from rlvr_envs import Dataset, TaskSpec, environment_class
-from rlvr_envs.envs import preferring
-from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, unknown_name
+from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, preferring, unknown_name
 
 
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
@@ -59,7 +58,7 @@ def with_gold(proxy: VerifierChoice | None, gold: str) -> VerifierChoice:
 
     Args:
         proxy: What is trained on.
-        gold: A verifier's name, or `OWN_VERIFIER`.
+        gold: A verifier's name, or `rlvr_envs.OWN_VERIFIER`.
 
     Raises:
         InvalidArgumentError: If there is no proxy: then the gold verifier would be trained on.

@@ -40,8 +40,7 @@ from agents.rollouts.loop import rollout
 from agents.rollouts.problem_order import episodes_of_step
 from agents.training.learner import LearnerConfig
 from agents.training.run import Run
-from rlvr_envs import TokenStreams, TokenVectorEnv, environment_class
-from rlvr_envs.envs import OWN_VERIFIER
+from rlvr_envs import OWN_VERIFIER, TokenStreams, TokenVectorEnv, environment_class
 from verifiers import DataError, InvalidArgumentError
 
 VerifierChoice = tuple[str, Mapping[str, Any]]

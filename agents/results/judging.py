@@ -125,12 +125,19 @@ def recorded_votes(run: RecordedRun, dataset: Dataset, verifier: AnswerVerifier)
     return count_votes(run.samples(), dataset, verifier)
 
 
+def _recorded_dataset(run: RecordedRun) -> str:
+    """What a run says of its data set, if it says anything."""
+    environment = run.settings.get("environment")
+    recorded = environment.get("dataset") if isinstance(environment, dict) else None
+    return f"; its data set was {recorded}" if isinstance(recorded, str) else ""
+
+
 def _problem_of(row: RecordLine, dataset: Dataset, run: RecordedRun) -> Problem:
     problem = dataset[row["problem"]] if row["problem"] < len(dataset) else None
     if problem is None or str(problem.id) != row["problem_id"]:
         now = "missing" if problem is None else repr(problem.id)
         raise DataError(
             f"{run.folder}: problem {row['problem']} was {row['problem_id']!r} and is {now} in this data set: give the run's "
-            "environment, split and arguments"
+            f"environment, split and arguments{_recorded_dataset(run)}"
         )
     return problem

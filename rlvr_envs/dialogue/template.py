@@ -155,8 +155,8 @@ class TemplateDialogue:
 
     def _unfit(self, reason: str) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"the chat template of {self.tokenizer.inner.name_or_path!r} {reason}. Use dialogue='plain', or a model whose "
-            "template is made for this"
+            f"the chat template of {self.tokenizer.inner.name_or_path!r} {reason}. Use a model whose template is made "
+            "for this, or describe_tools='text' for tools, dialogue='plain' for other messages"
         )
 
     def _encode(self, pieces: Sequence[Piece]) -> NDArray[np.int32]:

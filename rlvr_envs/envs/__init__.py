@@ -4,7 +4,6 @@ The registered ids are in `rlvr_envs.tasks`.
 """
 
 from rlvr_envs.envs.build import OWN_VERIFIER, PromptRenderer, Settings
-from rlvr_envs.envs.fitting import preferring
 from rlvr_envs.envs.questions import question_in
 from rlvr_envs.envs.spec import TaskSpec, benchmark_task, procedural_task, process_task, world_task
 from rlvr_envs.envs.state_env import StateDataset, StateEnv
@@ -19,7 +18,6 @@ __all__ = [
     "TaskEnv",
     "TaskSpec",
     "benchmark_task",
-    "preferring",
     "procedural_task",
     "process_task",
     "question_in",

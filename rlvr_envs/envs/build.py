@@ -14,15 +14,19 @@ import numpy as np
 import verifiers
 from rlvr_envs.contexts import DropResults, Summarize, SummaryRequest
 from rlvr_envs.dialogue import (
+    DescribedDialogue,
+    DescribeTools,
     Dialogue,
     DialogueArgument,
     PlainDialogue,
+    TemplateDialogue,
+    ToolDescription,
     check_dialogue_name,
     encode_parts,
     get_dialogue,
     split_marks,
 )
-from rlvr_envs.envs.fitting import check_pair, check_references, check_spelling, preferring
+from rlvr_envs.envs.fitting import check_pair, check_references, check_spelling
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
 from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
@@ -43,6 +47,7 @@ from verifiers import (
     convention_of,
     import_attribute,
     is_verifier_file,
+    preferring,
     redacted,
     unknown_argument,
     verifier_record,
@@ -91,6 +96,9 @@ class Settings:
     """What the policy may call: names such as `"calculator"`, tools, or functions with type hints; None for nothing."""
     dialogue: DialogueArgument = "auto"
     """How turns and replies become tokens; `"auto"` is the tokenizer's chat template, or plain text if it has none."""
+    describe_tools: DescribeTools = "auto"
+    """How the prompt tells of tools: `"template"`, by the chat template's own list; `"text"`, in words; `"none"`; or `"auto"`,
+    which is the template where it can, and else words, except in a prompt that is text for a tokenizer without a template."""
     max_turns: int | None = None
     """The policy's turns, at least 2 with tools; by default as many as `max_new_tokens` allows."""
     max_inserted_tokens: int | None = None
@@ -145,6 +153,8 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     room = own.pop("max_inserted_tokens", 0)
     enough = room(own["max_new_tokens"]) if callable(room) else room
     turns = _turn_rules(settings, own.pop("interaction", None), enough, tokenizer, renderer)
+    if isinstance(turns.dialogue, PlainDialogue):  # in which the prompt is encoded as in an episode of one turn
+        renderer = dataclasses.replace(renderer, tools=turns.dialogue.description)
     chat = _is_chat(dataset, renderer, turns)
     stops = _stops(settings.stop) if settings.stop is not None else () if chat else prompt.stop
     in_template = chat or not isinstance(turns.dialogue, PlainDialogue | None)
@@ -269,6 +279,8 @@ def _turn_rules(
         )
     if settings.interaction is not None:
         interaction = cast("Interaction", settings.interaction)
+    if not tools and settings.describe_tools != "auto":
+        raise InvalidArgumentError("describe_tools says how the prompt tells of tools: give tools=, too")
     if not tools and interaction is None:
         for name in ("max_inserted_tokens", "max_turns", "summarize_after", "drop_results_after", "dialogue"):
             if getattr(settings, name) not in (None, 0, "auto"):
@@ -280,7 +292,9 @@ def _turn_rules(
             f"max_inserted_tokens must be at least 1 with {' and '.join(given) or 'the interaction of this environment'}, "
             f"whose replies are inserted; got {settings.max_inserted_tokens}"
         )
-    dialogue = get_dialogue(settings.dialogue, tokenizer, [tool_schema(tool) for tool in tools])
+    dialogue = get_dialogue(
+        settings.dialogue, tokenizer, [tool_schema(tool) for tool in tools], _described(settings, tokenizer, renderer)
+    )
     plain = isinstance(dialogue, PlainDialogue)
     as_needed = room and plain and not tools and settings.summarize_after is None
     enough = room if as_needed else max(room, _INSERTED_TOKENS)
@@ -300,6 +314,13 @@ def _turn_rules(
 
 
 _INSERTED_TOKENS = 1024
+
+
+def _described(settings: Settings, tokenizer: Tokenizer, renderer: PromptRenderer) -> DescribeTools:
+    """How tools are described: a chat without a template still tells of them, unlike a prompt that is text."""
+    bare_chat = tokenizer.chat_template is None and isinstance(renderer.prompt, ChatPrompt)
+    asked = settings.describe_tools
+    return "text" if asked == "auto" and bare_chat and isinstance(settings.dialogue, str) else asked
 
 
 def _named_interaction(path: str) -> Interaction:
@@ -391,10 +412,12 @@ class PromptRenderer:
     tokenizer: Tokenizer
     question: Callable[[Problem], Problem] | None = None
     """Puts the question of a problem in the words of a chat; None where it is one already. See `question_in`."""
+    tools: ToolDescription | None = None
+    """What the text also says of tools."""
 
     def __call__(self, problem: Problem) -> str:
         """Render the text that a policy continues."""
-        return self.prompt.render(self.asked(problem), self.tokenizer.chat_template)
+        return self._rendered(problem, [])
 
     def asked(self, problem: Problem) -> Problem:
         """The problem as the prompt asks it: see `question`."""
@@ -414,6 +437,7 @@ class PromptRenderer:
         text = self._rendered(problem, chats)
         utf8(text, f"the prompt of problem {problem.id!r}")
         said = [message.content for chat in chats for message in chat]
+        said += [] if self.tools is None else [self.tools.text]
         spelled = [mark for mark in marks if any(mark in content for content in said)]
         if not spelled:
             return [text]
@@ -439,16 +463,20 @@ class PromptRenderer:
         """Render the text, with what messages say changed, and append the chats that it is made of."""
         problem = self.asked(problem)
         template = self.tokenizer.chat_template
-        if template is None and not isinstance(self.prompt, ChatPrompt | TextPrompt):
-            return self.prompt.render(problem, None)
 
         def render(messages: tuple[Message, ...]) -> str:
+            if self.tools is not None and template is not None:
+                messages = self.tools.put_into(messages)
             chats.append(messages)
             if change is not None:
                 messages = tuple(dataclasses.replace(message, content=change(message.content)) for message in messages)
             return render_chat(messages, template)
 
-        return self.prompt.render(problem, render)
+        plain = template is None and not isinstance(self.prompt, ChatPrompt | TextPrompt)
+        text = self.prompt.render(problem, None if plain else render)
+        if self.tools is None or (chats and template is not None):
+            return text
+        return f"{self.tools.text if change is None else change(self.tools.text)}\n\n{text}"
 
     def messages(self, problem: Problem) -> tuple[Message, ...]:
         """The chat before any template; a prompt that is text is one user message.
@@ -545,12 +573,21 @@ def _turns_manifest(rules: Rules, turns: _Turns, settings: Settings) -> dict[str
             "tools": [_tool_record(tool) for tool in turns.tools],
             "interaction": _identity(turns.answers),
             "dialogue": type(turns.dialogue).__name__,
+            **(_description_record(turns.dialogue) if turns.tools else {}),
             "max_turns": rules.max_turns,
             "max_inserted_tokens": rules.max_inserted_tokens,
         }
     names = ("max_context_tokens", "summarize_after", "drop_results_after")
     limits = {name: value for name in names if (value := getattr(settings, name)) is not None}
     return manifest | ({"context": limits} if limits else {})
+
+
+def _description_record(dialogue: object) -> dict[str, Any]:
+    """How the model is told of the tools, with the words if there are any."""
+    if isinstance(dialogue, DescribedDialogue | PlainDialogue):
+        said = dialogue.description
+        return {"describe_tools": "none"} if said is None else {"describe_tools": "text", "description": said.text}
+    return {"describe_tools": "template" if isinstance(dialogue, TemplateDialogue) else "dialogue"}
 
 
 def _tool_record(tool: Tool) -> dict[str, Any]:
@@ -597,7 +634,8 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
         return _start_tokens(dataset, tokenizer) + len(render(longest).encode())
     # Only data sets that say what they hold are remembered; any other may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
-    key = (tokenizer.fingerprint, render.prompt.fingerprint + ("" if render.question is None else " in words"))
+    said = ("" if render.question is None else " in words") + ("" if render.tools is None else render.tools.text)
+    key = (tokenizer.fingerprint, render.prompt.fingerprint + said)
     if key not in known:
         known[key] = _most_tokens(tokenizer, [render.parts(dataset[index]) for index in range(len(dataset))])
     if known[key] < 1:

@@ -21,7 +21,6 @@ from verifiers import (
     verifier_record,
     verify_batch,
 )
-from verifiers.completion.mark import Form
 
 if TYPE_CHECKING:
     from verifiers.unit_tests import UnitTestVerifier
@@ -63,12 +62,6 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
     instead = "" if default == name else f" Leave verifier= out for {default!r}, or name another"
     tried = "the first problem" if count == 1 else f"any of the first {count} problems"
     raise InvalidArgumentError(f"the verifier {name!r} can't use the reference of {tried}: {reason}.{instead}")
-
-
-def preferring(verifier: Verifier, form: Form | None) -> Verifier:
-    """A verifier that prefers answers in the form that a prompt asks for; the verifier itself if it knows no forms."""
-    prefer = getattr(verifier, "preferring", None)
-    return verifier if form is None or prefer is None else cast("Verifier", prefer(form))
 
 
 def check_pair(spec: object, verifier: Verifier, prompt: Prompt, dataset: Dataset) -> None:

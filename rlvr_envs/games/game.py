@@ -9,9 +9,7 @@ from typing import Any, Protocol
 from rlvr_envs.contexts import without_summaries
 from rlvr_envs.types import Reply, Turn
 from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
-from verifiers.completion import cut, find
-from verifiers.completion.mark import EXPLICIT, Form
-from verifiers.completion.words import CueFinder
+from verifiers.completion import EXPLICIT, Form, cut, find
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def move_in(turn: str) -> str:
 class _AnyText:
     """A `Kind` of answers of which any text is one."""
 
-    cues: CueFinder | None = None
+    cues: None = None
     is_list: bool = False
 
     def read(self, content: str, form: Form) -> str | None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from verifiers import InvalidArgumentError, Message, Problem
-from verifiers.completion.explicit import explicit_marks
-from verifiers.completion.mark import EXPLICIT, Form
+from verifiers.completion import Form, form_of
 
 PLACEHOLDER = "{problem}"
 """The placeholder of the problem in a template. All other braces in a template or a problem are literal."""
@@ -215,8 +214,7 @@ def written_answer(prompt: Prompt, answer: str) -> str:
 def asked_form(prompt: Prompt) -> Form | None:
     """The form of the marks in which a prompt's `answer_format` asks for the answer; None where it asks for none."""
     answer_format = getattr(prompt, "answer_format", None)
-    marks = explicit_marks(answer_format.replace(ANSWER, "0"), EXPLICIT) if answer_format else []
-    return marks[-1].form if marks else None
+    return form_of(answer_format.replace(ANSWER, "0")) if answer_format else None
 
 
 def _fingerprint(prompt: TextPrompt | ChatPrompt) -> str:

@@ -12,9 +12,10 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+import verifiers
 from agents.commands.main import main
 from agents.files.json_files import plain
-from agents.results.at_k import estimate_pass_at
+from agents.results.at_k import count_votes, estimate_pass_at
 from agents.results.comparison import (
     compare_measures,
     compare_runs,
@@ -309,10 +310,39 @@ def test_judging_anew_lists_the_verdicts_that_differ_and_changes_nothing(
     with pytest.raises(SystemExit) as ended:
         main(["rescore", "graded", *options])
     assert (ended.value.code, "0 of 2 verdicts differ" in capsys.readouterr().out) == (0, True)
+    manifest = json.loads(Path("graded", MANIFEST).read_text())
+    manifest["settings"]["environment"] = {"dataset": "Sort(size=40)"}  # as rlvr eval records it
+    Path("graded", MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(SystemExit) as ended:
         main(["rescore", "graded", "--env-args", "length=3"])
     assert ended.value.code == 1
-    assert "give the run's environment, split and arguments" in capsys.readouterr().err
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.endswith("give the run's environment, split and arguments; its data set was Sort(size=40)")
+
+
+def broken(completion: str, problem: Problem) -> bool:
+    raise ConnectionError("the server is down")
+
+
+def test_judging_anew_succeeds_only_where_every_completion_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "made.jsonl", [{"completion": "1 2"}])
+    options = ["--verifier", "tests.agents.test_results:broken", "--env-args", "size=40"]
+    for command in (["grade", "made.jsonl", "--env", "Sort", "--out", "graded"], ["rescore", "graded"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, *options])
+    assert ended.value.code == 1
+    printed = capsys.readouterr().out
+    assert "0 of 1 verdicts differ" in printed
+    assert "the verifier could not judge 1 of 1 completions: ConnectionError: the server is down" in printed
+    rows = [json.loads(line) for line in Path("graded", SAMPLES).read_text().splitlines()]
+    written(Path("graded", SAMPLES), [{**row, "outcome": None, "error": "no answer"} for row in rows])
+    with pytest.raises(SystemExit) as ended:
+        main(["rescore", "graded", *options])
+    assert ended.value.code == 1
+    assert "graded holds no completion, only failed requests: there is nothing to judge" in capsys.readouterr().err
 
 
 def test_a_parquet_file_is_named_as_one(tmp_path: Path) -> None:
@@ -556,10 +586,30 @@ def test_pass_at_k_leaves_out_what_is_neither_right_nor_wrong() -> None:
     assert str(estimate).endswith("1 problem with fewer samples left out")
 
 
+def scored_rows(*of_problems: Sequence[float]) -> list[Sample]:
+    rows = rows_with([[Outcome.CORRECT] * len(scores) for scores in of_problems])
+    scores = [score for of_problem in of_problems for score in of_problem]
+    return [replace(row, outcome="scored", score=score) for row, score in zip(rows, scores, strict=True)]
+
+
 def test_pass_at_k_of_scores_alone_is_unknown() -> None:
-    estimate = estimate_pass_at([replace(row, outcome="scored") for row in rows_with([[Outcome.CORRECT] * 4])], 2)
-    assert str(estimate) == "pass@2 unknown: no problem has 2 samples that are right or wrong"
+    estimate = estimate_pass_at(scored_rows([1.0, 0.3], [0.0, 1.0]), 2)
+    assert str(estimate) == (
+        "pass@2 unknown: no problem has 2 samples that are right or wrong; of 4 samples with a score, not all have 0 or 1. A "
+        "verifier says which are right by a bool, or 0 and 1 alone"
+    )
     assert estimate.summary()["value"] is None
+
+
+def test_scores_that_are_all_0_or_1_are_right_or_wrong() -> None:
+    estimate = estimate_pass_at(scored_rows([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]), 2)
+    assert estimate.value == pytest.approx((2 / 3 + 0) / 2)
+    assert (estimate.problems, estimate.left_out, estimate.scored) == (2, 0, 0)
+    problems, exact = Addition("test"), verifiers.make("exact")
+    assert isinstance(exact, verifiers.AnswerVerifier)
+    votes = count_votes(scored_rows([1.0, 0.0], [0.0, 0.0]), problems, exact)
+    assert [[vote == 0 for vote in of_problem] for of_problem in votes] == [[True, False], [False, False]]
+    assert count_votes(scored_rows([1.0, 0.3]), problems, exact) == [[]]
 
 
 @pytest.mark.parametrize("k", [0, 3])

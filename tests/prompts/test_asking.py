@@ -12,13 +12,21 @@ import pytest
 import verifiers
 from rlvr_envs import ChatPrompt, TaskEnv, TextPrompt, get_prompt
 from rlvr_envs.envs import question_in
-from rlvr_envs.envs.fitting import check_pair, gold_answer, preferring
+from rlvr_envs.envs.fitting import check_pair, gold_answer
 from rlvr_envs.games.game import move_in
 from rlvr_envs.procedural.base import GeneratedDataset
 from rlvr_envs.prompts import PRESETS, asked_form, written_answer
 from rlvr_envs.tasks import CLASSES
 from rlvr_envs.tokenizers import ByteTokenizer
-from verifiers import InvalidArgumentError, Message, MissingDataError, MissingDependencyError, Outcome, Problem
+from verifiers import (
+    InvalidArgumentError,
+    Message,
+    MissingDataError,
+    MissingDependencyError,
+    Outcome,
+    Problem,
+    preferring,
+)
 
 FOLDER = os.environ.get("RLVR_DATA_DIR")
 PROBLEMS = 20
