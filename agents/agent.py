@@ -324,7 +324,7 @@ class Agent(abc.ABC):
                 metrics |= arrived.metrics()
             now = time.perf_counter()
             self.tokens += sampled.tokens
-            metrics |= {"rollout_s": sampled.seconds, "update_s": now - begun}
+            metrics |= {"step_s": now - started, "rollout_s": sampled.seconds, "update_s": now - begun}
             if sampled.verify_seconds is not None:
                 metrics["verify_s"] = sampled.verify_seconds
             metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": sampled.tokens / (now - started)}
@@ -678,7 +678,8 @@ class Agent(abc.ABC):
             self.ranks.on_main(lambda: self._save(Path(folder), model, state))
 
     def _save(self, folder: Path, model: Any, state: dict[str, Any]) -> None:
-        save_checkpoint(folder, model, state, self.tokenizer)
+        dtype = self.policy.saved_dtype if isinstance(self.policy, CausalLMPolicy) else None
+        save_checkpoint(folder, model, state, self.tokenizer, dtype=dtype)
 
     def _whole(self) -> tuple[Any, dict[str, Any]]:
         """The model and the agent's state, put together on rank 0 if weights are divided; all ranks then call this."""

@@ -10,6 +10,7 @@ from verifiers import unknown_name
 ChoiceT = TypeVar("ChoiceT", bound=enum.StrEnum)
 
 Precision = Literal["auto", "float32", "bfloat16"]
+SaveDtype = Literal["source", "float32", "bfloat16", "float16"]
 Checkpointing = Literal["auto", "on", "off"]
 Gathering = Literal["auto", "trajectories", "rows"]
 """What of each episode goes to all ranks: the whole trajectory, after which passes are divided evenly, or only the numbers of

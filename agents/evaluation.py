@@ -27,7 +27,7 @@ from agents.search.results import Search
 from agents.seeding import env_seeds, sample_seeds
 from agents.training.verifier_errors import shown
 from agents.types import Policy, Trajectory
-from rlvr_envs import TokenVectorEnv
+from rlvr_envs import PromptRenderer, TokenVectorEnv
 from verifiers import InvalidArgumentError, Outcome, Problem
 from verifiers.statistics import Interval, rerun_error, score_interval
 
@@ -218,6 +218,7 @@ def evaluate(
         record=record,
         on_sample=on_sample,
         problem=lambda index: _problem(env, index),
+        question=lambda problem: asked_problem(env, problem),
     )
     result = summarize_evaluation(
         ordered,
@@ -242,6 +243,7 @@ def complete_samples(
     record: EvaluationRecord | None,
     on_sample: Callable[[Sample], None] | None,
     problem: Callable[[int], Problem | None] = lambda index: None,
+    question: Callable[[Problem], Problem] = lambda problem: problem,
 ) -> tuple[list[Sample], list[Trajectory]]:
     """Make the samples of an evaluation that its record lacks.
 
@@ -252,6 +254,7 @@ def complete_samples(
         record: Record to which each sample is written; those of a resumed record are not repeated.
         on_sample: Called with each sample: first those of the record, then each as it is made.
         problem: The problem of an index, for the record.
+        question: A problem as the policy is asked it, for the record.
 
     Returns:
         All samples ordered by problem and number, and the episodes of those that were made here, in this order.
@@ -272,7 +275,7 @@ def complete_samples(
             asked = problem(made.sample.problem)
             sample = made.sample.of_problem(asked)
             if record is not None:
-                record.add(sample_line(sample, made.completion, made.verdict, asked))
+                record.add(sample_line(sample, made.completion, made.verdict, asked, asked and question(asked)))
             rows[sample.key] = sample
             if made.trajectory is not None:
                 played[sample.key] = made.trajectory
@@ -389,9 +392,7 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
     if isinstance(world, TokenVectorEnv):
         first = world.streams.dataset[0]
         settings["example_prompt"] = (
-            endpoint_prompt(world, policy, first)
-            if isinstance(policy, Endpoint)
-            else world.streams.rules.render_prompt(first)
+            endpoint_prompt(world, policy, first) if isinstance(policy, Endpoint) else world.streams.prompt_text(first)
         )
     return settings
 
@@ -400,6 +401,13 @@ def _problem(env: VectorEnv[Any, Any, Any], index: int) -> Problem | None:
     """A problem of an environment; None if the environment does not expose its problems."""
     world = env.unwrapped
     return world.streams.dataset[index] if isinstance(world, TokenVectorEnv) else None
+
+
+def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
+    """A problem as an environment's prompt asks it: made problems in words under a chat prompt."""
+    world = env.unwrapped
+    render = world.streams.rules.render_prompt if isinstance(world, TokenVectorEnv) else None
+    return render.asked(problem) if isinstance(render, PromptRenderer) else problem
 
 
 def number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:

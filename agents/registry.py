@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, cast
 
-from verifiers import InvalidArgumentError, import_attribute, unknown_name
+from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
 if TYPE_CHECKING:
     from agents.agent import Agent
@@ -137,7 +137,7 @@ def check_agent_name(name: str) -> str:
     """
     points = {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
     path = points.get(name, name)
-    if ":" not in path:
+    if ":" not in path and not is_attribute_path(path):
         raise unknown_name("agent", name, [*AGENTS, *VALUE_AGENTS, *TABULAR_AGENTS, *points])
     return path
 

@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.types import Policy
-from rlvr_envs import ChatPrompt, Prompt, PromptRenderer, Tokenizer, decode, get_prompt
+from rlvr_envs import ChatPrompt, Prompt, PromptRenderer, Tokenizer, decode, get_prompt, stop_tokens, turn_end
 from rlvr_envs.dialogue import PlainDialogue, encode_literal, encode_parts, get_dialogue
 from verifiers import InvalidArgumentError, Message, Problem
 
 
 class SeatOfGame(Protocol):
-    """A game as the side sees it that is to move: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`."""
+    """A game as the side sees it that is to move: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`.
+
+    One with an attribute `question` says by it what this side was asked in the words of a chat.
+    """
 
     @property
     def prompt(self) -> str:
@@ -99,8 +102,10 @@ class PolicyOpponent:
 
     def prompt_tokens(self, seat: SeatOfGame) -> NDArray[np.int32]:
         """What the policy is shown, as tokens i32[l]."""
-        parts = [self._opening(Problem("", seat.prompt, None))]
-        end = self._tokenizer.eos_token
+        is_chat = isinstance(self._renderer.prompt, ChatPrompt)
+        asked = getattr(seat, "question", seat.prompt) if is_chat else seat.prompt
+        parts = [self._opening(Problem("", asked, None))]
+        end = turn_end(self._tokenizer)
         for message in seat.dialogue:
             if message.role == "assistant":
                 parts += [encode_literal(self._tokenizer, message.content), np.array([end], dtype=np.int32)]
@@ -123,7 +128,7 @@ class PolicyOpponent:
         length = starts.astype(np.int32)
         going = np.ones(len(batch), dtype=bool)
         self._policy.begin(np.arange(len(batch)), np.array([_seed(asked.seat) for asked in batch], dtype=np.uint64))
-        stops = {self._tokenizer.eos_token}
+        stops = stop_tokens(self._tokenizer)
         while going.any():
             action = self._policy.act({"tokens": tokens, "length": length[:, None]}, rows=going)
             for row in np.flatnonzero(going).tolist():

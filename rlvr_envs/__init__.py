@@ -12,6 +12,7 @@ import verifiers  # noqa: E402
 from rlvr_envs import exact, tasks, worlds  # noqa: E402 - after the check above
 from rlvr_envs.data import Row, read_rows  # noqa: E402
 from rlvr_envs.envs import (  # noqa: E402
+    OWN_VERIFIER,
     CheckedTask,
     PromptRenderer,
     Settings,
@@ -19,6 +20,7 @@ from rlvr_envs.envs import (  # noqa: E402
     TaskEnv,
     TaskSpec,
     check_task,
+    question_in,
 )
 from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
 from rlvr_envs.registration import (  # noqa: E402
@@ -40,6 +42,8 @@ from rlvr_envs.tokenizers import (  # noqa: E402
     Tokenizer,
     decode,
     get_tokenizer,
+    stop_tokens,
+    turn_end,
 )
 from rlvr_envs.types import (  # noqa: E402
     CheckedInteraction,
@@ -64,6 +68,7 @@ register_environments()
 
 __all__ = [
     "ENVIRONMENTS",
+    "OWN_VERIFIER",
     "PRESETS",
     "STATE_ENVIRONMENTS",
     "ByteTokenizer",
@@ -107,9 +112,12 @@ __all__ = [
     "find_environment",
     "get_prompt",
     "get_tokenizer",
+    "question_in",
     "read_rows",
     "register_environments",
     "state_environment",
+    "stop_tokens",
     "tasks",
+    "turn_end",
     "worlds",
 ]

@@ -15,10 +15,10 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from rlvr_envs.dialogue import Dialogue, PlainDialogue, encode_parts
+from rlvr_envs.dialogue import Dialogue, PlainDialogue, encode_parts, spell
 from rlvr_envs.replies import EncodedReply, answer, room_for_reply
 from rlvr_envs.stop_strings import StopStrings
-from rlvr_envs.tokenizers import Tokenizer, decode, token_table, utf8
+from rlvr_envs.tokenizers import Tokenizer, decode, stop_tokens, token_table, utf8
 from rlvr_envs.types import (
     CheckedInteraction,
     Dataset,
@@ -79,7 +79,10 @@ class Rules:
     """The policy's own tokens, over all turns."""
     verifier: Verifier | None = None
     stop: Sequence[str | int] = ()
-    """Stop strings and further stop tokens; the tokenizer's end token always stops."""
+    """Stop strings and further stop tokens; those of the tokenizer (`rlvr_envs.stop_tokens`) always stop."""
+    end_token: int | None = None
+    """The token that ends a turn which is given as text; None for the tokenizer's end token. In a chat it is the one with which
+    the chat template closes a turn (`rlvr_envs.turn_end`)."""
     legal_actions: LegalActions | None = None
     process_scorer: ProcessScorer | None = None
     end_condition: EndCondition | None = None
@@ -155,7 +158,12 @@ class Rules:
     def stop_tokens(self) -> NDArray[np.bool_]:
         """The tokens that end a turn, as bool[vocab_size]."""
         named = [token for stop in self.stop if (token := self._token_of(stop)) is not None]
-        return token_table(self.tokenizer, [self.tokenizer.eos_token, *named])
+        return token_table(self.tokenizer, [self.turn_end, *stop_tokens(self.tokenizer), *named])
+
+    @property
+    def turn_end(self) -> int:
+        """The token that ends a turn which is given as text."""
+        return self.tokenizer.eos_token if self.end_token is None else self.end_token
 
     def _token_of(self, stop: str | int) -> int | None:
         """The token that a stop names: itself, or a special token that is written out, whose bytes never appear."""
@@ -403,14 +411,20 @@ class TokenStreams:
             utf8(part, f"the prompt of problem {problem.id!r}")
         return encode_parts(self.rules.tokenizer, parts, start=True)
 
+    def prompt_text(self, problem: Problem) -> str:
+        """The text of any problem's prompt as the policy reads it, such as with tools; special tokens are written out."""
+        if self.rules.opening is None:
+            return self.rules.render_prompt(problem)
+        return spell(self.rules.tokenizer, self.encode_prompt(problem).tolist())
+
     def _check_prompt(self, index: int, tokens: NDArray[np.int32]) -> None:
         if not len(tokens):
             raise empty_prompt(self.dataset[index])
         if len(tokens) > self.rules.max_prompt_tokens:
             raise PromptTooLongError(
                 f"the prompt of problem {self.dataset[index].id!r} has {len(tokens)} tokens; expected 1 to "
-                f"max_prompt_tokens={self.rules.max_prompt_tokens}. Prompts are never cut: raise max_prompt_tokens, "
-                "shorten the prompt template or leave the problem out"
+                f"max_prompt_tokens={self.rules.max_prompt_tokens}. Prompts are never cut: raise max_prompt_tokens "
+                f"to at least {len(tokens)}, shorten the prompt template, or leave the problem out of the data"
             )
 
     def _start(self, row: int, index: int, prompt: NDArray[np.int32]) -> None:

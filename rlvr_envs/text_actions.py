@@ -18,10 +18,10 @@ from verifiers import InvalidArgumentError
 class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Takes whole texts as actions, for policies that produce text, as in GEM or TextArena.
 
-    An action is what the policy says in one turn. Its tokens are taken one after the other, followed by the end token, unless
-    the turn ends earlier: by a stop string in the text, or by the budget, which cuts a longer text off and truncates.
-    `info["consumed"]` counts the tokens that were taken. Where the end token is not legal, as in grid worlds, a text
-    that does not end the episode is continued by the next one.
+    An action is what the policy says in one turn. Its tokens are taken one after the other, followed by the token that ends
+    a turn (`Rules.turn_end`), unless the turn ends earlier: by a stop string in the text, or by the budget, which cuts a
+    longer text off and truncates. `info["consumed"]` counts the tokens that were taken. Where the end token is not legal, as
+    in grid worlds, a text that does not end the episode is continued by the next one.
 
     An observation is the prompt and everything after it as text, without special tokens. A step waits for a deferred verdict,
     so that the step that ends an episode always has its reward.
@@ -65,13 +65,13 @@ class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         env = self._token_env
         result = env.step_many(env.tokenizer.encode(action).astype(np.int64))
         if _goes_on(result) and self._may_end(result[-1]):
-            result = _together(result, env.step_many(np.array([env.tokenizer.eos_token])))
+            result = _together(result, env.step_many(np.array([env.streams.rules.turn_end])))
         if result[-1].get("pending"):
             result = _together(result, env.wait())
         return self._text(result[0]), *result[1:]
 
     def _may_end(self, info: Info) -> bool:
-        return "action_mask" not in info or bool(info["action_mask"][self._token_env.tokenizer.eos_token])
+        return "action_mask" not in info or bool(info["action_mask"][self._token_env.streams.rules.turn_end])
 
     def _text(self, observation: Observation) -> str:
         return decode(self._token_env.tokenizer, observation["tokens"][: observation["length"][0]])

@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvr_envs.turn_ends import closing_token, generation_config_file, generation_stops
 from verifiers import DataError, InvalidArgumentError, Message, missing_dependency
 from verifiers.hub import HubError, ask_once
 
@@ -26,7 +27,11 @@ ChatTemplate = Callable[[tuple[Message, ...]], str]
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """The interface that an environment needs of a tokenizer."""
+    """The interface that an environment needs of a tokenizer.
+
+    One whose turns may end with other tokens than `eos_token` has two attributes more, `stop_tokens` and `turn_end`, as
+    `HuggingFaceTokenizer` has; the functions of these names give them for any tokenizer.
+    """
 
     vocab_size: int
     """Number of tokens, which are the integers in `[0, vocab_size)`."""
@@ -46,6 +51,17 @@ class Tokenizer(Protocol):
     def token_bytes(self, token: int) -> bytes:
         """Return the bytes of a token; empty for special tokens."""
         ...
+
+
+def stop_tokens(tokenizer: Tokenizer) -> Mapping[int, str]:
+    """The tokens that end a turn, the end token first, and for each what names it, such as `"chat template"`."""
+    tokens: Mapping[int, str] = getattr(tokenizer, "stop_tokens", {tokenizer.eos_token: "tokenizer"})
+    return tokens
+
+
+def turn_end(tokenizer: Tokenizer) -> int:
+    """The token that closes a turn of the assistant in a chat: that of the chat template, or else the end token."""
+    return int(getattr(tokenizer, "turn_end", tokenizer.eos_token))
 
 
 def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
@@ -160,6 +176,11 @@ class HuggingFaceTokenizer:
         special = {token.content: index for index, token in added if token.special}
         special |= dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
         self.special_tokens: Mapping[str, int] = special
+        closing = closing_token(tokenizer, special)
+        self.turn_end = self.eos_token if closing is None else closing
+        """The token that closes a turn of the assistant in the chat template, or else the end token."""
+        self.stop_tokens: Mapping[int, str] = self._stop_tokens(closing)
+        """The tokens that end a turn, the end token first, and for each what names it."""
         self._silent = frozenset(special.values())
         core = json.loads(serialised)
         self._to_bytes = _piece_decoder(core.get("decoder"), str(tokenizer.name_or_path))
@@ -188,6 +209,15 @@ class HuggingFaceTokenizer:
             return self._added[token]
         piece = self.inner.convert_ids_to_tokens(token)
         return b"" if piece is None else self._to_bytes(piece)
+
+    def _stop_tokens(self, closing: int | None) -> dict[int, str]:
+        generation = generation_stops(str(self.inner.name_or_path), self.vocab_size, self.special_tokens)
+        named = [(self.eos_token, "tokenizer"), *((token, "generation config") for token in generation)]
+        named += [] if closing is None else [(closing, "chat template")]
+        sources: dict[int, list[str]] = {}
+        for token, source in named:
+            sources.setdefault(token, []).append(source)
+        return {token: ", ".join(names) for token, names in sources.items()}
 
     def _added_bytes(self, normalizer: Any) -> dict[int, bytes]:
         """The bytes of added tokens: the text that they were added as, not one in which characters stand for bytes.
@@ -307,9 +337,11 @@ def _load_hugging_face(name: str) -> HuggingFaceTokenizer:
     except ImportError as error:
         raise missing_dependency("transformers", "train", f"the tokenizer {name!r}") from error
     try:
-        return HuggingFaceTokenizer(AutoTokenizer.from_pretrained(name))
+        tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
         raise _not_loaded(name, str(error)) from error
+    generation_config_file(name, local_files_only=False)  # from the hub into its cache, where the tokenizer looks
+    return HuggingFaceTokenizer(tokenizer)
 
 
 def check_hugging_face(name: str) -> None:

@@ -36,7 +36,7 @@ from verifiers.files import is_verifier_file, verifier_record
 from verifiers.functions import check_reading, convention_of, from_function, verifier_error
 from verifiers.imports import import_attribute, is_attribute_path
 from verifiers.redaction import Secret, redacted, secret
-from verifiers.registry import check_spec, factory, make, register, registered_names, verify, verify_batch
+from verifiers.registry import check_spec, factory, make, preferring, register, registered_names, verify, verify_batch
 from verifiers.types import (
     AnswerVerifier,
     BatchVerifier,
@@ -99,6 +99,7 @@ __all__ = [
     "is_verifier_file",
     "make",
     "missing_dependency",
+    "preferring",
     "redacted",
     "register",
     "registered_names",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 
+from verifiers._settings import check_types
 from verifiers.completion import words
 from verifiers.completion.answers import DEFAULT_FORMS, find
 from verifiers.completion.cut import cut
@@ -32,7 +33,18 @@ class ChoiceVerifier:
     A letter that is denied ("not C", "C is wrong", "I cannot say whether it is C"), asked about or supposed is none. Several
     letters, as in "B and C", are `INCORRECT`. A completion without a letter where an answer may stand is `NO_ANSWER`, and so is
     one that declines to answer, whatever letters it quotes.
+
+    Args:
+        asked: The form of marks that the prompt asks for, which is preferred to any other.
+
+    Raises:
+        InvalidArgumentError: If `asked` is no form.
     """
+
+    asked: Form | None = None
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion.
@@ -46,7 +58,7 @@ class ChoiceVerifier:
         response = cut(completion)
         if response.missing:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing})
-        found = find(response.text, _Letters(choices), (*DEFAULT_FORMS, "number"))
+        found = find(response.text, _Letters(choices), (*DEFAULT_FORMS, "number"), self.asked)
         if found.value is None:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": found.form})
         settled = sorted({*found.value, *(found.other or ())})
@@ -55,6 +67,10 @@ class ChoiceVerifier:
         return Verdict.of(
             Outcome.INCORRECT, ", ".join(settled), detail={"reason": f"it chooses {' and '.join(settled)}"}
         )
+
+    def preferring(self, form: Form) -> ChoiceVerifier:
+        """This verifier, preferring answers in the form that a prompt asks for, unless it was told another."""
+        return self if self.asked else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
         """Whether two answers are the same letters."""

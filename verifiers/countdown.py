@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from verifiers._settings import check_types
@@ -67,12 +67,14 @@ class CountdownVerifier:
 
     Args:
         use_all: Every given number must be used.
+        asked: The form of marks that the prompt asks for, which is preferred to any other.
 
     Raises:
-        InvalidArgumentError: If `use_all` is no bool.
+        InvalidArgumentError: If `use_all` is no bool, or `asked` no form.
     """
 
     use_all: bool = True
+    asked: Form | None = None
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -90,7 +92,7 @@ class CountdownVerifier:
                 f"of problem {problem.id!r}"
             )
         response = cut(completion)
-        found = find(response.text, _Expressions(), _FORMS)
+        found = find(response.text, _Expressions(), _FORMS, self.asked)
         answer = found.value
         if answer is None:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing or found.form})
@@ -102,6 +104,10 @@ class CountdownVerifier:
             return Verdict.of(Outcome.INCORRECT, answer, detail={"reason": str(reason)})
         outcome = Outcome.CORRECT if value == reference.target else Outcome.INCORRECT
         return Verdict.of(outcome, answer, detail={"value": str(value)})
+
+    def preferring(self, form: Form) -> CountdownVerifier:
+        """This verifier, preferring answers in the form that a prompt asks for, unless it was told another."""
+        return self if self.asked else replace(self, asked=form)
 
     def _value(self, answer: str, reference: CountdownReference) -> Fraction:
         if len(answer) > MAX_LENGTH:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from verifiers._settings import check_types
+from verifiers.completion.answers import find
 from verifiers.completion.cut import cut
-from verifiers.errors import UnreadableReferenceError
+from verifiers.completion.mark import Form
+from verifiers.completion.marking import View
+from verifiers.completion.words import CueFinder
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
 _SPACE = re.compile(r"\s+")
@@ -23,17 +27,29 @@ class ExactVerifier:
         strip: Ignore white space before and after both texts.
         casefold: Ignore case, by Unicode case folding.
         collapse_spaces: Read every run of white space as one space.
+        marked: The answer is what the completion marks as its answer, such as a box, a tag or a phrase, or all of it if nothing
+            is marked: see `docs/where-the-answer-stands.md`. White space is collapsed, and TeX around the answer goes.
+        ignore: Characters that are left out of answers, such as commas between numbers; only with `marked`.
+        asked: The form of marks that the prompt asks for, which is preferred to any other.
 
     Raises:
-        InvalidArgumentError: If an argument is no bool.
+        InvalidArgumentError: If an argument has another type, or `ignore` or `asked` is given without `marked`.
     """
 
     strip: bool = True
     casefold: bool = False
     collapse_spaces: bool = False
+    marked: bool = False
+    ignore: str = ""
+    asked: Form | None = None
 
     def __post_init__(self) -> None:
         check_types(self)
+        if not self.marked and (self.ignore or self.asked):
+            name = "ignore" if self.ignore else "asked"
+            raise InvalidArgumentError(
+                f"{name}={getattr(self, name)!r} has an effect on marked answers only: set marked=True"
+            )
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion.
@@ -49,16 +65,57 @@ class ExactVerifier:
         reference = self._normalised(problem.reference)
         if self._normalised(completion) == reference:
             return Verdict.of(Outcome.CORRECT, reference)
-        answer = self._normalised(cut(completion).text)
+        response = cut(completion).text
+        if self.marked:
+            return self._judge_marked(response, reference)
+        answer = self._normalised(response)
         if answer == reference:
             return Verdict.of(Outcome.CORRECT, answer)
         return Verdict.of(Outcome.INCORRECT, answer) if answer else Verdict.of(Outcome.NO_ANSWER)
+
+    def _judge_marked(self, response: str, reference: str) -> Verdict:
+        found = find(response, _Texts(self, reference), asked=self.asked)
+        if found.value is None:
+            return Verdict.of(Outcome.NO_ANSWER, detail={"reason": found.form})
+        if found.other is not None:
+            detail = {"reason": f"two answers; the other is {found.other}"}
+            return Verdict.of(Outcome.INCORRECT, found.value, detail=detail)
+        return Verdict.of(Outcome.CORRECT if found.value == reference else Outcome.INCORRECT, found.value)
+
+    def preferring(self, form: Form) -> ExactVerifier:
+        """This verifier, preferring answers in the form that a prompt asks for, unless it was told another."""
+        return self if self.asked or not self.marked else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
         """Whether two answers are equal as a completion and its reference are."""
         return self._normalised(first) == self._normalised(second)
 
     def _normalised(self, text: str) -> str:
-        text = _SPACE.sub(" ", text) if self.collapse_spaces else text
+        text = text.translate(dict.fromkeys(map(ord, self.ignore))) if self.ignore else text
+        text = _SPACE.sub(" ", text) if self.collapse_spaces or self.marked else text
         text = text.strip() if self.strip else text
         return text.casefold() if self.casefold else text
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """What can be an answer in texts: any."""
+
+    verifier: ExactVerifier
+    reference: str
+    cues: CueFinder | None = None
+    is_list: bool = False
+
+    def read(self, content: str, form: Form) -> str | None:
+        """The text without marking."""
+        answer = self.verifier._normalised(View(content, inline=True).plain)
+        bare = answer.rstrip(".")
+        return (bare if bare == self.reference else answer) or None
+
+    def comparable(self, first: str, second: str) -> bool:
+        """Whether the second has the form of the first: otherwise it is about it."""
+        return len(second.split()) == len(first.split())
+
+    def same(self, first: str, second: str) -> bool:
+        """Whether two are the same text."""
+        return first == second

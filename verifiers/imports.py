@@ -16,11 +16,12 @@ from verifiers.errors import InvalidArgumentError, MissingDependencyError, Unkno
 _ATTRIBUTE = r"[^\W\d][\w.]*"
 _PATH = re.compile(rf"(?:{_ATTRIBUTE}|[^:]+\.py):{_ATTRIBUTE}")
 _FILE = ".py"
+_SOURCE = re.compile(r"[^:{}\n]+\.py")
 
 
 def is_attribute_path(text: str) -> bool:
-    """Whether a text has the form `module:attribute` or `path/to/file.py:attribute`."""
-    return _PATH.fullmatch(text) is not None
+    """Whether a text has the form `module:attribute` or `path/to/file.py:attribute`, or lacks only the attribute of a file."""
+    return _PATH.fullmatch(text) is not None or _SOURCE.fullmatch(text) is not None
 
 
 def import_attribute(path: str, kind: str) -> object:
@@ -38,12 +39,13 @@ def import_attribute(path: str, kind: str) -> object:
         UnknownNameError: If there is no such module or attribute.
         MissingDependencyError: If the module says that it needs a package which is not installed.
     """
-    if not is_attribute_path(path):
+    module_name, _, attribute = path.partition(":")
+    if _PATH.fullmatch(path) is None:
         raise InvalidArgumentError(
             f"expected {with_article(kind)} as module:attribute, such as my_module:name or my_file.py:name, got {path!r}"
+            f"{_advice(module_name, attribute)}"
         )
-    module_name, _, attribute = path.partition(":")
-    file = Path(module_name).resolve() if module_name.endswith(_FILE) else None
+    file = Path(module_name).expanduser().resolve() if module_name.endswith(_FILE) else None
     if file is not None and not file.is_file():
         raise UnknownNameError(f"unknown {kind} {path!r}: there is no file {module_name}")
     here = str(Path.cwd() if file is None else file.parent)
@@ -68,6 +70,13 @@ def import_attribute(path: str, kind: str) -> object:
         ]
         raise unknown_name(f"attribute of module {module_name!r} ({where})", attribute, own) from error
     return value
+
+
+def _advice(module: str, attribute: str) -> str:
+    """How a file was meant, where only its name is missing a part."""
+    if module.endswith(_FILE):
+        return f": name what is in the file, as in {module}:name"
+    return f": did you mean {module}{_FILE}:{attribute or 'name'}?" if Path(module + _FILE).is_file() else ""
 
 
 def _module_of(file: Path) -> ModuleType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -78,6 +78,7 @@ class NumericVerifier:
         abs_tol: Largest accepted distance. The wider of both counts; by default the values must be equal.
         literal_only: The place of the answer, or the last line where none is marked, holds nothing but the literal.
         whole: The whole completion is the literal and nothing else, white space around it aside.
+        asked: The form of marks that the prompt asks for, which is preferred to any other.
 
     Raises:
         InvalidArgumentError: If a tolerance is no finite number of at least 0, or another argument no bool.
@@ -87,9 +88,11 @@ class NumericVerifier:
     abs_tol: float = 0.0
     literal_only: bool = False
     whole: bool = False
+    asked: Form | None = None
 
     def __post_init__(self) -> None:
         check_arguments(bool, literal_only=self.literal_only, whole=self.whole)
+        check_arguments(Form | None, asked=self.asked)
         for name in ("rel_tol", "abs_tol"):
             tolerance = getattr(self, name)
             if not (is_number(tolerance) and 0 <= tolerance < math.inf):
@@ -115,6 +118,10 @@ class NumericVerifier:
         outcome = Outcome.CORRECT if self._close(value, reference) else Outcome.INCORRECT
         return Verdict.of(outcome, answer.text)
 
+    def preferring(self, form: Form) -> NumericVerifier:
+        """This verifier, preferring answers in the form that a prompt asks for, unless it was told another."""
+        return self if self.asked or self.whole else replace(self, asked=form)
+
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
         """Whether two answers are literal numbers of the same value, or the same text."""
         one, two = parse_number(first), parse_number(second)
@@ -128,7 +135,7 @@ class NumericVerifier:
         response = cut(_CALCULATION.sub("", completion))
         if response.missing:
             return None
-        found = find(response.text, _Literals(self), _MARKED if self.literal_only else (*_MARKED, "number"))
+        found = find(response.text, _Literals(self), _MARKED if self.literal_only else (*_MARKED, "number"), self.asked)
         if found.other is not None and found.value is not None:
             return _Candidate(found.value.text, f"two answers; the other is {found.other.text}")
         if found.value is None and self.literal_only and found.form == NOTHING:

@@ -18,7 +18,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from inspect import Parameter
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from verifiers.errors import (
     InvalidArgumentError,
@@ -30,8 +30,11 @@ from verifiers.errors import (
 )
 from verifiers.files import is_verifier_file, spec_of_file
 from verifiers.functions import BatchObjectVerifier, as_verdicts, from_function, verifier_error, verify_one
-from verifiers.imports import import_attribute
+from verifiers.imports import import_attribute, is_attribute_path
 from verifiers.types import BatchVerifier, Problem, Verdict, Verifier
+
+if TYPE_CHECKING:
+    from verifiers.completion import Form
 
 ENTRY_POINT_GROUP = "rlvr_envs.verifiers"
 
@@ -203,11 +206,7 @@ def _check_arguments(target: object, name: str, arguments: dict[str, object]) ->
 
 
 def _named_object(name: str) -> object:
-    if name.endswith(".py"):
-        raise InvalidArgumentError(
-            f"the file {name} may hold several functions: name one, as in {name}:accuracy_reward"
-        )
-    if ":" in name:
+    if ":" in name or is_attribute_path(name):
         return import_attribute(name, "verifier")
     if name in _registered:
         return _registered[name]
@@ -242,6 +241,17 @@ def _adapted(verifier: object, said: str, settled: Mapping[str, object] | None =
 
 def _is_ours(verifier: object) -> bool:
     return type(verifier).__module__.partition(".")[0] == __package__
+
+
+def preferring(verifier: Verifier, form: Form | None) -> Verifier:
+    """A verifier that prefers answers in the form that a prompt asks for; the verifier itself if it knows no forms.
+
+    Args:
+        verifier: Any verifier; one that knows forms has a method `preferring(form)`.
+        form: A form of `verifiers.completion`; None if the prompt asks for none.
+    """
+    prefer = getattr(verifier, "preferring", None)
+    return verifier if form is None or prefer is None else cast("Verifier", prefer(form))
 
 
 def verify_batch(verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:

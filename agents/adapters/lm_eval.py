@@ -78,7 +78,7 @@ def export(
         InvalidArgumentError: If there are no problems, or the verifier's arguments can't be written as Python.
     """
     spec = environment_class(env).task
-    task = load_task(env, split, **arguments)
+    task = load_task(env, split, chat=False, **arguments)
     count = number_of_problems(task, env, limit)
     path = Path(folder).absolute()
     path.mkdir(parents=True, exist_ok=True)

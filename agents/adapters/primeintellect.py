@@ -52,9 +52,6 @@ from pathlib import Path
 
 import verifiers.v1 as vf
 
-STOP = {stop}
-"""A completion is judged up to the first of these."""
-
 
 class ProblemData(vf.TaskData):
     reference: str
@@ -78,7 +75,7 @@ class ProblemTaskset(vf.Taskset[ProblemTask, vf.TasksetConfig]):
 def _score(data: ProblemData, completion: str) -> float:
     """The verdict's score; any answer but a verdict is an error, never a score."""
     item = {{
-        "completion": completion[: min((at for text in STOP if (at := completion.find(text)) >= 0), default=None)],
+        "completion": completion,
         "reference": json.loads(data.reference),
         "prompt": data.prompt_text,
         "id": data.id,
@@ -128,7 +125,7 @@ def export(
     package = path / path.name
     package.mkdir(parents=True, exist_ok=True)
     (path / "pyproject.toml").write_text(_PROJECT.format(name=path.name), encoding="utf-8")
-    (package / "__init__.py").write_text(_TASKSET.format(env=env, stop=list(task.prompt.stop)), encoding="utf-8")
+    (package / "__init__.py").write_text(_TASKSET.format(env=env), encoding="utf-8")
     (package / "problems.jsonl").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     name, verifier_arguments = task.verifier_spec
     return name, dict(verifier_arguments)

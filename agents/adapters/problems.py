@@ -13,7 +13,7 @@ from typing import Any, cast
 import verifiers
 from agents.files.json_files import to_json
 from agents.training.verifier_errors import error_cause
-from rlvr_envs import ChatPrompt, Dataset, Prompt, environment_class, get_prompt, get_tokenizer
+from rlvr_envs import ChatPrompt, Dataset, Prompt, environment_class, get_tokenizer, question_in
 from verifiers import (
     DataError,
     InvalidArgumentError,
@@ -39,22 +39,27 @@ class LoadedTask:
 
     def text(self, index: int) -> str:
         """The text that a model without a chat template continues."""
-        return self.prompt.render(self.problems[index])
+        return self.prompt.render(self._asked(index))
 
     def messages(self, index: int) -> list[dict[str, str]]:
-        """The same as chat messages."""
+        """The messages of a chat that asks a problem."""
         if not isinstance(self.prompt, ChatPrompt):
             return [{"role": "user", "content": self.text(index)}]
-        messages = self.prompt.messages(self.problems[index])
+        messages = self.prompt.messages(self._asked(index))
         return [{"role": message.role, "content": message.content} for message in messages]
 
+    def _asked(self, index: int) -> Problem:
+        question = question_in(self.problems, self.prompt)
+        return self.problems[index] if question is None else question(self.problems[index])
 
-def load_task(env: str, split: str | None = None, **arguments: Any) -> LoadedTask:
+
+def load_task(env: str, split: str | None = None, *, chat: bool = True, **arguments: Any) -> LoadedTask:
     """Load an environment's problems, its verifier and its prompt.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
+        chat: Whether problems are asked as a chat, rather than with the environment's default prompt.
         **arguments: Of the data set, such as `data_dir`.
 
     Raises:
@@ -69,9 +74,10 @@ def load_task(env: str, split: str | None = None, **arguments: Any) -> LoadedTas
             f"an episode of {env} has several turns, with what the environment says in between, which other libraries do not "
             "play: choose an environment of one turn"
         )
-    name, verifier_arguments = task.verifier_of(problems)
+    prompt = task.prompt_for(problems, chat=chat)
+    name, verifier_arguments = task.verifier_of(problems, chat=isinstance(prompt, ChatPrompt))
     made = verifiers.make(name, **verifier_arguments)
-    return LoadedTask(problems, made, get_prompt(task.prompt), (name, verifier_arguments), split)
+    return LoadedTask(problems, made, prompt, (name, verifier_arguments), split)
 
 
 def number_of_problems(task: LoadedTask, env: str, limit: int | None) -> int:

@@ -160,7 +160,7 @@ def environment(
     count = number_of_problems(task, env, limit)
     rows = [{"prompt": task.messages(index), "problem": index} for index in range(count)]
     name = env.removeprefix("rlvr/").partition("-v")[0]
-    reward = reward_function(task.verifier, problems=task.problems, stop=task.prompt.stop, name=name)
+    reward = reward_function(task.verifier, problems=task.problems, name=name)
     return datasets.Dataset.from_list(rows), reward
 
 
@@ -189,6 +189,7 @@ def export(
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     script = path / "train.py"
-    tokens = environment_class(env).task.max_new_tokens
+    spec = environment_class(env).task
+    tokens = max(spec.max_new_tokens, spec.chat_tokens)
     script.write_text(_SCRIPT.format(file=script.name, max_new_tokens=tokens, **settings), encoding="utf-8")
     return script

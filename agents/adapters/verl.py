@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import verifiers
-from agents.adapters.problems import before_stop, data_as_python, judged, load_task, number_of_problems
+from agents.adapters.problems import data_as_python, judged, load_task, number_of_problems
 from agents.files.json_files import to_json
 from rlvr_envs import environment_id
 from verifiers import DataError, Problem, Verdict, Verifier, missing_dependency
@@ -139,7 +139,7 @@ def scorer_of(env: str, split: str, arguments: Mapping[str, Any]) -> Callable[..
                 f"row {row['index']} was exported as problem {row['id']!r} of {env}, and is {problem.id!r} here: export again, "
                 "from the data that are here"
             )
-        return _result(judged(task().verifier, before_stop(solution_str, task().prompt.stop), problem, "verl"))
+        return _result(judged(task().verifier, solution_str, problem, "verl"))
 
     return compute_score
 

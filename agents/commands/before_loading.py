@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from agents.commands.common import check_reserved, make_one, with_options
+from agents.commands.common import PROMPT, check_reserved, make_one, with_options
 from agents.policies.transformers.model_files import (
     check_context,
     check_model,
@@ -111,6 +111,7 @@ def check_environment(name: str, arguments: Mapping[str, Any], task_arguments: M
     if cls.__init__ is not TaskEnv.__init__:
         return None
     check_reserved(arguments)
+    options = {**PROMPT, **with_options(task_arguments, arguments)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # building it gives the same
-        return check_task(cls.task, with_options(task_arguments, arguments))
+        return check_task(cls.task, options)

@@ -14,12 +14,22 @@ from typing import Any, Concatenate, ParamSpec
 
 import gymnasium
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from rich.console import Console
 
 from agents.console.terminal import TerminalConsole
 from agents.endpoint.client import EndpointConfig
 from agents.files.json_files import plain
 from agents.policies.vllm.engine import require_vllm
-from rlvr_envs import TaskEnv, TokenVectorEnv, environment_class, find_environment
+from rlvr_envs import (
+    ChatPrompt,
+    PromptRenderer,
+    TaskEnv,
+    TokenVectorEnv,
+    environment_class,
+    find_environment,
+    stop_tokens,
+)
+from rlvr_envs.dialogue import spell
 from verifiers import InvalidArgumentError, redacted, secret, unknown_argument
 from verifiers.devices import using_device
 
@@ -68,6 +78,15 @@ def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[A
             return run(command, *args, **options)
 
     return run_there
+
+
+def say_stops(console: Console, env: object) -> None:
+    """Print what ends a turn in an environment with tokens, where it is more than the tokenizer's end token."""
+    tokenizer = getattr(getattr(env, "unwrapped", env), "tokenizer", None)
+    if tokenizer is not None and len(stops := stop_tokens(tokenizer)) > 1:
+        marks = {token: spell(tokenizer, [token]) for token in stops}
+        shown = [f"{mark if mark.isprintable() else repr(mark)} ({stops[token]})" for token, mark in marks.items()]
+        console.print(f"turns end with {' or '.join(reversed(shown))}", markup=False, soft_wrap=True)
 
 
 VerifierChoice = tuple[str, dict[str, Any]]
@@ -259,7 +278,39 @@ def check_reserved(arguments: Mapping[str, Any]) -> None:
 def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVectorEnv:
     """Build the native vector environment of a name, without copies of the observation buffers."""
     check_reserved(arguments)
-    return environment_class(name).make_vec(num_envs, copy=False, **arguments)
+    return environment_class(name).make_vec(num_envs, copy=False, **{**PROMPT, **arguments})
+
+
+PROMPT = {"prompt": "auto"}
+"""The default of commands: the prompt of a chat where the tokenizer has a chat template."""
+
+
+def say_prompt(console: Console, env: object, *, as_messages: bool = False) -> None:
+    """Print which prompt is used and whether a chat template is, unless there is neither a chat nor a template.
+
+    Args:
+        console: Where to print.
+        env: The environment.
+        as_messages: Whether the prompt is sent as messages, to an endpoint that has the template.
+    """
+    if not isinstance(env, TokenVectorEnv) or not isinstance(env.streams.rules.render_prompt, PromptRenderer):
+        return
+    render = env.streams.rules.render_prompt
+    has_template = render.tokenizer.chat_template is not None
+    opens_chat = env.streams.rules.opening is not None  # as where a template lists tools, whatever the prompt
+    is_chat = opens_chat or isinstance(render.prompt, ChatPrompt) or not isinstance(env.streams.dataset[0].prompt, str)
+    if as_messages:
+        how = "as the messages of a chat" if is_chat else "as one message; prompt=auto is the prompt of a chat"
+    elif is_chat:
+        how = "in the model's chat template" if has_template else f"as plain text ({_PLAIN}), without a chat template"
+    elif has_template:
+        how = "without the model's chat template; prompt=auto uses it"
+    else:
+        return
+    console.print(f"prompt: {render.prompt.name}, {how}", markup=False, highlight=False, soft_wrap=True)
+
+
+_PLAIN = "User: ... Assistant:"
 
 
 @contextlib.contextmanager

@@ -25,6 +25,8 @@ from agents.commands.common import (
     on_device,
     print_warning,
     redacted_pairs,
+    say_prompt,
+    say_stops,
     shown_warnings,
     verifier_arguments,
     verifier_spec,
@@ -170,6 +172,9 @@ class Evaluate:
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
             self._sampler(name, arguments, saved, record) as (env, policy),
         ):
+            say_prompt(console, env, as_messages=isinstance(policy, Endpoint) and policy.config.route == "chat")
+            if self.engine != "openai" and saved is None:
+                say_stops(console, env)
             try:
                 result = self._evaluate(env, policy, record, search)
             except InvalidArgumentError as error:
@@ -268,6 +273,8 @@ class Evaluate:
             arguments = with_options({"split": self.split}, arguments)
             given = {"base_url": self.base_url, "model": self.model, "concurrency": self.num_envs}
             config = endpoint_config(given, self.engine_args)
+            if config.route == "chat":  # the server has a chat template, which also ends answers
+                arguments = {"prompt": "auto_chat", "stop": (), **arguments}
             yield make_vec(name, 1, arguments), Endpoint(config, temperature=self.temperature)
             return
         environment_class(name)

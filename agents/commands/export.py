@@ -13,55 +13,108 @@ import tyro
 from rich.console import Console
 
 from agents.adapters import lm_eval, primeintellect, trl, verl
+from agents.choices import SaveDtype
 from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments
-from agents.files.outputs import check_folder
+from agents.files.outputs import check_folder, check_new_folder, whole_folder
+from agents.files.sizes import describe_model
 from rlvr_envs import environment_class
+from verifiers import InvalidArgumentError
 
 Target = Literal["verl", "trl", "prime-rl", "lm-eval"]
 
 
 @dataclass(frozen=True)
 class Export:
-    """Write an environment for another trainer or evaluation, and say how it is used there.
+    """Write an environment for another trainer or evaluation, and say how it is used there; or, with --merge, a trained model.
 
     The verifier stays that of rlvr-envs: verl, TRL and lm-evaluation-harness call it, so it has to be installed where they run;
     what is written for prime-rl asks a running `rlvr serve-verifier`.
     """
 
-    target: Annotated[Target, tyro.conf.Positional]
-    """For whom: verl (Parquet and a reward function), trl (a script), prime-rl (a taskset for Prime Intellect's verifiers), or
-    lm-eval (a task for lm-evaluation-harness)."""
-    env: str
-    """Environment, such as GSM8K or rlvr/GSM8K-v0."""
     folder: Path
     """Folder to write to, made if it is not there; for prime-rl its name is the package's."""
+    target: Annotated[Target | None, tyro.conf.Positional] = None
+    """For whom: verl (Parquet and a reward function), trl (a script), prime-rl (a taskset for Prime Intellect's verifiers), or
+    lm-eval (a task for lm-evaluation-harness)."""
+    env: str | None = None
+    """Environment, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None
     """Split of the data set; by default the environment's own."""
     limit: int | None = None
     """Number of problems to write, the first ones; all of them by default."""
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
+    merge: str | None = None
+    """Run, checkpoint or folder with an adapter whose model is written, in place of a target and --env, as one that needs no
+    other: the adapter is merged into its base."""
+    base_model: str | None = None
+    """Folder or Hugging Face name of the base of the adapter in --merge, if it is not where the adapter says."""
+    save_dtype: SaveDtype = "source"
+    """Type of the weights that --merge writes: source, that of the saved model or of the adapter's base, float32, bfloat16 or
+    float16."""
 
     def __post_init__(self) -> None:
         check_at_least(1, limit=self.limit)
+        if self.merge is None:
+            if self.target is None or self.env is None:
+                raise InvalidArgumentError(
+                    "a target and --env are needed, as in rlvr export verl --env GSM8K --folder FOLDER; or --merge, as in "
+                    "rlvr export --merge RUN --folder FOLDER"
+                )
+            dtype = None if self.save_dtype == "source" else self.save_dtype
+            _refuse("without --merge", base_model=self.base_model, save_dtype=dtype)
+        else:
+            given = {"env": self.env, "split": self.split, "limit": self.limit, "args": self.args or None}
+            _refuse(f"with --merge {self.merge!r}, which writes a model", target=self.target, **given)
 
     def run(self, console: Console) -> int:
         """Write the files, and print what to do with them."""
-        arguments = env_arguments(self.args)
-        check_data_arguments(environment_class(self.env).task, arguments)
-        check_folder(self.folder)
-        for line in _WRITERS[self.target](self, arguments):
+        lines = self._merged(self.merge) if self.merge is not None else self._written()
+        for line in lines:
             console.print(line, markup=False, soft_wrap=True)
         return 0
+
+    def _written(self) -> list[str]:
+        assert self.target is not None
+        arguments = env_arguments(self.args)
+        check_data_arguments(environment_class(self.environment).task, arguments)
+        check_folder(self.folder)
+        return _WRITERS[self.target](self, arguments)
+
+    def _merged(self, name: str) -> list[str]:
+        from agents.policies.transformers.config import PolicyConfig
+        from agents.policies.transformers.loading import load_policy, save_model
+
+        check_new_folder(self.folder)
+        policy, tokenizer = load_policy(
+            name, PolicyConfig(save_dtype=self.save_dtype), dtype="float32", device="cpu", base_model=self.base_model
+        )
+        with whole_folder(self.folder) as folder:
+            save_model(folder, policy.model, tokenizer, dtype=policy.saved_dtype)
+        return [str(describe_model(self.folder))]
+
+    @property
+    def environment(self) -> str:
+        """The environment that is written."""
+        assert self.env is not None
+        return self.env
 
     def selected(self) -> dict[str, Any]:
         """Which problems are written."""
         return {"split": self.split, "limit": self.limit}
 
 
+def _refuse(where: str, **given: object) -> None:
+    """Refuse options that are given and have no effect."""
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        what = "the target" if names[0] == "target" else f"--{names[0].replace('_', '-')}"
+        raise InvalidArgumentError(f"{what} has no effect {where}: leave it out")
+
+
 def _to_verl(options: Export, arguments: Mapping[str, Any]) -> list[str]:
-    data, reward = verl.export(options.env, options.folder, **options.selected(), **arguments)
+    data, reward = verl.export(options.environment, options.folder, **options.selected(), **arguments)
     return [
         f"data.train_files={data.absolute()}",
         f"reward.custom_reward_function.path={reward.absolute()}",
@@ -70,12 +123,12 @@ def _to_verl(options: Export, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _to_trl(options: Export, arguments: Mapping[str, Any]) -> list[str]:
-    script = trl.export(options.env, options.folder, **options.selected(), **arguments)
+    script = trl.export(options.environment, options.folder, **options.selected(), **arguments)
     return [f"accelerate launch {shlex.quote(str(script))} --model_name_or_path MODEL --output_dir FOLDER"]
 
 
 def _to_prime_rl(options: Export, arguments: Mapping[str, Any]) -> list[str]:
-    name, settings = primeintellect.export(options.env, options.folder, **options.selected(), **arguments)
+    name, settings = primeintellect.export(options.environment, options.folder, **options.selected(), **arguments)
     served = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
     serve = ["rlvr", "serve-verifier", "--verifier", name, *(["--args", *served] if served else [])]
     return [
@@ -86,7 +139,7 @@ def _to_prime_rl(options: Export, arguments: Mapping[str, Any]) -> list[str]:
 
 
 def _to_lm_eval(options: Export, arguments: Mapping[str, Any]) -> list[str]:
-    yaml = lm_eval.export(options.env, options.folder, **options.selected(), **arguments)
+    yaml = lm_eval.export(options.environment, options.folder, **options.selected(), **arguments)
     include = shlex.quote(str(yaml.parent))
     return [f"lm_eval --include_path {include} --tasks {yaml.stem} --model hf --model_args pretrained=MODEL"]
 

@@ -152,7 +152,8 @@ _COMMANDS = {
     "view": _CommandEntry("agents.commands.view:View", "show recorded completions in Inspect's log viewer"),
     "show": _CommandEntry("agents.commands.show:Show", "show one recorded completion in the terminal"),
     "export": _CommandEntry(
-        "agents.commands.export:Export", "write an environment for verl, TRL, prime-rl or lm-evaluation-harness"
+        "agents.commands.export:Export",
+        "write an environment for verl, TRL, prime-rl or lm-evaluation-harness, or merge a trained adapter into its base",
     ),
     "contamination": _CommandEntry(
         "agents.commands.contamination:Contamination", "find problems of one data set that occur in another"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.choices import SaveDtype
 from agents.commands.before_loading import UNTRAINED, check_policy
 from agents.commands.common import DEVICE, check_at_least, env_arguments, verifier_spec
 from agents.commands.main import Preview
@@ -35,6 +36,8 @@ class SFTOptions:
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
+    save_dtype: SaveDtype = "source"
+    """Type of the saved weights: source, that of --model, float32, bfloat16 or float16."""
 
     def check(self, settings: Mapping[str, str]) -> None:
         """Refuse what is wrong, as far as that can be told before torch loads.

@@ -18,6 +18,7 @@ from agents.commands.common import (
     check_is_saved,
     env_arguments,
     on_device,
+    say_stops,
     shown_warnings,
     verifier_arguments,
     verifier_spec,
@@ -114,6 +115,8 @@ class Play:
                 check_policy(self.model, self.env, given, {"split": self.split})
             policy = None if self.model is None else self._load_policy(arguments)
             env = environment_class(self.env)(**arguments)
+            if policy is not None:
+                say_stops(console, env)
             if self.opponent is not None:
                 other = self._other_side(env, self.opponent, console)
                 env.close()
@@ -211,7 +214,7 @@ class Play:
         assert problem is not None
         facts = f"problem {info['problem_index']}, seed {self.seed}, at most {rules.max_new_tokens} tokens"
         print_section(console, f"{environment_id(self.env)}, {problem.id}", facts)
-        print_section(console, "prompt", rules.render_prompt(problem))
+        print_section(console, "prompt", env.streams.prompt_text(problem))
         player = self._player(env, policy, limited="action_mask" in info, console=console)
         played = play_episode(env, player, observation, info, lambda text: print_section(console, "environment", text))
         if played.left:
@@ -229,7 +232,7 @@ class Play:
 
     def _player(self, env: TaskEnv, policy: Any, *, limited: bool, console: Console) -> Player:
         if policy is None:
-            return TokenPlayer(env, console) if limited or self.tokens else TextPlayer(env.tokenizer, console)
+            return TokenPlayer(env, console) if limited or self.tokens else TextPlayer(env, console)
         from agents.playing.model import ModelPlayer
 
         if self.top:

@@ -8,7 +8,7 @@ from typing import Any
 import verifiers
 from agents.commands.common import VerifierChoice
 from rlvr_envs import Dataset, TaskSpec, environment_class
-from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, unknown_name
+from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, preferring, unknown_name
 
 
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
@@ -49,24 +49,16 @@ def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
     if not (isinstance(record, list) and len(record) == 2 and isinstance(record[1], Mapping)):
         raise DataError(f"the record says no verifier that can be built again by its name, but {record!r}")
     name, arguments = record
-    return verifiers.make(name) if is_verifier_file(name) else verifiers.make(name, **arguments)
+    made = verifiers.make(name) if is_verifier_file(name) else verifiers.make(name, **arguments)
+    return preferring(made, settings.get("environment", {}).get("prompt", {}).get("answer"))
 
 
-OWN_VERIFIER = "environment"
-"""Names the verifier of an environment itself."""
-
-
-def with_gold(
-    proxy: VerifierChoice | None, gold: str, name: str, split: str, arguments: Mapping[str, Any]
-) -> VerifierChoice:
+def with_gold(proxy: VerifierChoice | None, gold: str) -> VerifierChoice:
     """The verifier of training on a proxy, with a gold verifier beside it.
 
     Args:
         proxy: What is trained on.
-        gold: A verifier's name, or `OWN_VERIFIER`.
-        name: The environment.
-        split: Split of its data set.
-        arguments: Arguments of the environment.
+        gold: A verifier's name, or `rlvr_envs.OWN_VERIFIER`.
 
     Raises:
         InvalidArgumentError: If there is no proxy: then the gold verifier would be trained on.
@@ -75,20 +67,25 @@ def with_gold(
         raise InvalidArgumentError(
             "--gold-verifier is asked beside a verifier that is trained on: give that one by --verifier or --reward-model"
         )
-    if gold != OWN_VERIFIER:
-        return "with_gold", {"proxy": proxy, "gold": gold}
-    task = environment_class(name).task
-    own = {option: value for option, value in arguments.items() if option in task.data_options}
-    return "with_gold", {"proxy": proxy, "gold": task.verifier_of(load_problems(name, split, own))}
+    return "with_gold", {"proxy": proxy, "gold": gold}
 
 
-def make_verifier(task: TaskSpec, spec: VerifierChoice | None, dataset: Dataset) -> Verifier:
+def make_verifier(
+    task: TaskSpec, spec: VerifierChoice | None, dataset: Dataset, prompt: Mapping[str, Any] | None = None
+) -> Verifier:
     """Build the verifier that a command is given, or the default of the data set.
+
+    Args:
+        task: The task of the environment.
+        spec: What the command is given.
+        dataset: The problems.
+        prompt: The prompt of completions that were recorded, as their record describes it.
 
     Raises:
         VerifierContractError: If it is a function that scores no gold above an empty completion; see `verifiers.functions`.
     """
-    name, arguments = task.verifier_of(dataset) if spec is None else spec
-    verifier = verifiers.make(name, **arguments)
+    prompt = prompt or {}
+    name, arguments = task.verifier_of(dataset, chat=prompt.get("chat", False)) if spec is None else spec
+    verifier = preferring(verifiers.make(name, **arguments), prompt.get("answer"))
     verifiers.check_reading(verifier, dataset)
     return verifier

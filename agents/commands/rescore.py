@@ -15,25 +15,31 @@ from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
 from agents.results.judging import Flip, rejudge
 from agents.results.reading import RecordedRun
+from agents.training.verifier_errors import error_cause
 from rlvr_envs import environment_class
 from verifiers import DataError, Outcome
 
 
 @dataclass(frozen=True)
 class Rescore:
-    """Judge the completions of an evaluation with another verifier, and list the verdicts that differ."""
+    """Judge the completions of an evaluation with another verifier, and list the verdicts that differ.
+
+    The exit code is 0 if every completion was judged and no verdict differs, 1 if one differs or could not be formed, or the
+    folder can't be judged, and 2 if an argument is wrong.
+    """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder that rlvr eval or rlvr grade has written; it is not changed."""
     verifier: str | None = None
-    """Verifier to use: its name, rewards.py:function, or a file, my_verifier.toml; by default the environment's
-    current one."""
+    """Verifier to use: its name, rewards.py:function, or a file, my_verifier.toml; by default the environment's own as it is
+    now, whichever judged the run."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
+    """Arguments of the data set that the run had, each as name=value, such as data_dir=FOLDER or digits=3; those of the
+    tokenizer, prompt and turns change nothing here."""
     shown: int = 20
-    """Number of differing verdicts to print."""
+    """Number of differing verdicts to print; all are counted."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
@@ -43,16 +49,19 @@ class Rescore:
 
     @on_device
     def run(self, console: Console) -> int:
-        """Print what differs and both scores; 1 if a verdict differs."""
+        """Print what differs and both scores; 1 if a verdict differs, or the verifier broke."""
         recorded = RecordedRun.read(self.folder)
         name, split = recorded.settings.get("env"), recorded.settings.get("split")
         if not isinstance(name, str) or not recorded.rows:
             raise DataError(f"{self.folder} says no environment, or holds no samples: there is nothing to judge")
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, split, env_arguments(self.env_args))
-        verifier = make_verifier(environment_class(name).task, spec, dataset)
+        prompt = recorded.settings.get("environment", {}).get("prompt")
+        verifier = make_verifier(environment_class(name).task, spec, dataset, prompt)
         with shown_warnings(), progress(recorded.name, len(recorded.rows)) as advance:
             flips, verdicts = rejudge(recorded, dataset, verifier, advance)
+        if not verdicts:
+            raise DataError(f"{self.folder} holds no completion, only failed requests: there is nothing to judge")
         for flip in flips[: self.shown]:
             console.print(_sentence(flip), markup=False, highlight=False, soft_wrap=True)
         if len(flips) > self.shown:
@@ -63,7 +72,11 @@ class Rescore:
         before = [row["score"] for row in recorded.rows if row["score"] is not None]
         after = [verdict.score for verdict in verdicts if verdict.outcome is not Outcome.VERIFIER_ERROR]
         console.print(f"mean score of samples: {_mean(before)} recorded, {_mean(after)} now", markup=False)
-        return 1 if flips else 0
+        errored = [verdict for verdict in verdicts if verdict.outcome is Outcome.VERIFIER_ERROR]
+        if errored:
+            said = f"the verifier could not judge {len(errored)} of {len(verdicts)} completions"
+            console.print(f"{said}: {error_cause(errored[0].detail)}", markup=False, soft_wrap=True)
+        return 1 if flips or errored else 0
 
 
 def _mean(scores: list[float]) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 
 from rich.console import Console
 
-from agents.commands.common import env_arguments, on_device
+from agents.commands.common import env_arguments, on_device, say_prompt, say_stops
 from agents.commands.options import SFTOptions
 from agents.commands.policies import policy_for, say_device
+from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.experiments.supervised import SupervisedConfig, supervised_learner, train_supervised
@@ -20,7 +21,9 @@ from agents.files.outputs import check_new_folder, whole_folder
 from agents.interrupts import interrupts_deferred, sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.loading import save_model
+from agents.policies.transformers.policy import CausalLMPolicy
 from agents.training.checkpoint import load_checkpoint, save_checkpoint
+from agents.training.disk import checkpoint_size
 from agents.training.learner import Learner
 from agents.training.learning_rate import describe_choice
 from rlvr_envs import Tokenizer, TokenVectorEnv
@@ -48,7 +51,7 @@ class SFT(SFTOptions):
             num_envs=1,
             arguments=env_arguments(self.env_args),
             task_arguments={"split": self.split},
-            config=PolicyConfig(),
+            config=PolicyConfig(save_dtype=self.save_dtype),
         )
         if not isinstance(env, TokenVectorEnv):
             raise InvalidArgumentError(
@@ -57,8 +60,11 @@ class SFT(SFTOptions):
         config = self.config.for_model(policy.model, trained=self.model != "tiny")
         assert config.steps is not None
         say_device(console, policy.device)
+        say_prompt(console, env)
+        say_stops(console, env)
         console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
         learner = supervised_learner(policy, config)
+        say_disk(console, checkpoint_size(policy, learner), 0, self.out.parent)
         settings = self._settings(config)
         if self.resume:
             self._restore(learner, settings)
@@ -75,13 +81,15 @@ class SFT(SFTOptions):
                 train_supervised(policy, env.streams, config, on_step=show, learner=learner)
         finally:
             if done == config.steps:
-                self._finish(policy.model, env.streams.rules.tokenizer)
+                self._finish(policy, env.streams.rules.tokenizer)
                 said = f"{counted(done, 'step')}, last loss {last:.3f} nats per token; the model is in {self.out}"
                 console.print(said, markup=False, soft_wrap=True)
+                say_saved(console, self.out, evaluation_command(self.out, env, self.env, env_args=self.env_args))
             elif done > before:  # after an interrupt, too, so that progress is not lost
                 with interrupts_deferred():
                     state = {"agent": _NAME, "parts": {}, "settings": settings, "learner": learner.state_dict()}
-                    save_checkpoint(self.out, policy.model, state, env.streams.rules.tokenizer)
+                    tokenizer, dtype = env.streams.rules.tokenizer, policy.saved_dtype
+                    save_checkpoint(self.out, policy.model, state, tokenizer, dtype=dtype)
                 said = (
                     f"stopped after {done} of {config.steps} steps, last loss {last:.3f} nats per token; the model so far is "
                     f"in {self.out}; continue with the same command and --resume"
@@ -89,10 +97,10 @@ class SFT(SFTOptions):
                 console.print(said, markup=False, soft_wrap=True)
         return 0
 
-    def _finish(self, model: Any, tokenizer: Tokenizer) -> None:
+    def _finish(self, policy: CausalLMPolicy, tokenizer: Tokenizer) -> None:
         """Save the model alone, in place of what an interrupted training left."""
         with interrupts_deferred(), whole_folder(self.out) as folder:
-            save_model(folder, model, tokenizer)
+            save_model(folder, policy.model, tokenizer, dtype=policy.saved_dtype)
             if self.resume:
                 shutil.rmtree(self.out)
 

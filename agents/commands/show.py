@@ -57,8 +57,11 @@ class Show:
         row = _chosen(rows, self.sample, self.step)
         print_section(console, f"{row['problem_id']}, {_sample_name(row)}", _facts(row))
         print_section(console, "prompt", _prompt(row.get("prompt")))
+        earlier = [message for message in row.get("dialogue") or [] if isinstance(message, dict)]
+        if len(earlier) > 1:
+            print_section(console, f"dialogue of {counted(len(earlier), 'message')}", _prompt(earlier))
         legend, completion = _completion(row, self.color)
-        print_section(console, f"completion{legend}", completion)
+        print_section(console, f"{'last turn' if earlier else 'completion'}{legend}", completion)
         print_section(console, "verdict", verdict_text(row))
         return 0
 

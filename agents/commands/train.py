@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
-from agents.choices import Checkpointing, Gathering, Precision
+from agents.choices import Checkpointing, Gathering, Precision, SaveDtype
 from agents.commands.before_loading import check_lora, check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
@@ -31,7 +31,7 @@ from agents.commands.common import (
     with_options,
 )
 from agents.commands.main import Preview, value_of
-from agents.commands.problems import OWN_VERIFIER, with_gold
+from agents.commands.problems import with_gold
 from agents.files.json_files import differences, plain
 from agents.files.outputs import check_folder, check_unlocked
 from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, check_agent_name
@@ -39,7 +39,7 @@ from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
 from agents.training.loggers import check_loggers
 from agents.training.run import check_free, read_config
-from rlvr_envs import TaskEnv, environment_id, find_environment
+from rlvr_envs import OWN_VERIFIER, TaskEnv, environment_id, find_environment
 from verifiers import CheckpointError, InvalidArgumentError, RLVRError, check_spec
 from verifiers.devices import check_device_name, using_device
 
@@ -52,6 +52,7 @@ _FREE_TO_CHANGE = {
     "resume",
     "checkpoint_every",
     "keep",
+    "save_dtype",
     "log_rollouts",
     "loggers",
     "run_folder",
@@ -117,6 +118,9 @@ class TrainOptions:
     """Number of steps between checkpoints."""
     keep: int | None = 2
     """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    save_dtype: SaveDtype = "source"
+    """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. What this
+    drops is kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in float32."""
     log_rollouts: int = 4
     """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
@@ -308,7 +312,7 @@ def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent:
     name = environment_id(options.env)
     check_run_folder(options, settings, agent, name)
     check_for_perceptron(options, name)
-    arguments = run_arguments(options, name)
+    arguments = run_arguments(options)
     if options.gold_verifier not in (None, OWN_VERIFIER):
         check_spec(options.gold_verifier, {})
     check_reward_model(options.reward_model, verifier_arguments(options.verifier_args))
@@ -368,12 +372,12 @@ def _typed_over(recorded: Any, text: str) -> Any:
     return recorded if same else plain(value)
 
 
-def run_arguments(options: TrainOptions, name: str) -> dict[str, Any]:
+def run_arguments(options: TrainOptions) -> dict[str, Any]:
     """The arguments of a run's environment, the verifier among them."""
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
     arguments = env_arguments(options.env_args)
     if options.gold_verifier is not None:
-        spec = with_gold(spec, options.gold_verifier, name, options.split, arguments)
+        spec = with_gold(spec, options.gold_verifier)
     return with_options({} if spec is None else {"verifier": spec}, arguments)
 
 

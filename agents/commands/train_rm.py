@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from agents.commands.policies import say_device
 from agents.console.progress import progress
 from agents.files.json_files import write_json
 from agents.files.outputs import check_new_folder, whole_folder
+from agents.files.sizes import describe_model
 from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.preferences.pairs import held_out, read_pairs
@@ -75,6 +77,8 @@ class TrainRM(TrainRMOptions):
             )
         console.print(_reliability(report))
         console.print(f"{report}; the reward model is in {self.out}", markup=False, soft_wrap=True)
+        use = shlex.join(["rlvr", "train", "ppo", "--env", "ENVIRONMENT", "--reward-model", str(self.out)])
+        console.print(f"{describe_model(self.out)}; train on it: {use}", markup=False, soft_wrap=True)
         return 0
 
 

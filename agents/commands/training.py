@@ -16,8 +16,9 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 from agents.agent import Agent
-from agents.commands.common import shown_warnings
+from agents.commands.common import say_prompt, say_stops, shown_warnings
 from agents.commands.policies import policy_for, sampler_for, say_device
+from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.commands.train import (
     TrainOptions,
     check_for_perceptron,
@@ -29,6 +30,7 @@ from agents.commands.train import (
 )
 from agents.config import AgentConfig, no_effect
 from agents.console.counting import counted
+from agents.console.pace import Pace
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
@@ -43,18 +45,21 @@ from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import add_lora
 from agents.results.plots import TrainingCurve, bands, plot
 from agents.tabular import TabularAgent
+from agents.training.disk import agent_size
 from agents.training.learning_rate import describe_choice
-from agents.training.run import BEST_OVER, CONFIG, Run
+from agents.training.run import BEST_OVER, CONFIG, Run, latest_checkpoint
 from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
     from agents.commands.train_tabular import TabularOptions
 
-_POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast")
+_POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast", "save_dtype")
 """Options that are settings of the policy."""
 _OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
 """Options that have no effect on one process."""
+_JUDGES = ("env_args", "verifier", "verifier_args", "reward_model")
+"""Options of the environment and its verifier, which an evaluation takes too."""
 
 
 def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
@@ -92,6 +97,8 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
         agent = cls(policy, resolved, sampler=sampler)
         agent.require_env(env)
         say_device(console, policy.device)
+        say_prompt(console, env)
+        say_stops(console, env)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)
@@ -152,6 +159,9 @@ def train_in(
                 soft_wrap=True,
             )
             return 0
+        if isinstance(agent, Agent) and (size := agent_size(agent)) is not None:
+            written = math.ceil((options.steps - agent.steps) / options.checkpoint_every)
+            say_disk(console, size, written if options.keep is None else min(written, options.keep + 1), folder)
         try:
             _learn(agent, env, options, run)
         except KeyboardInterrupt:
@@ -161,6 +171,14 @@ def train_in(
             raise
         if run is not None:
             _finish(run, agent, console)
+            command = evaluation_command(
+                run.folder,
+                env,
+                options.env,
+                **{name: getattr(options, name) for name in _JUDGES if hasattr(options, name)},
+            )
+            last = latest_checkpoint(run.folder)
+            say_saved(console, None if last is None else last / "model", command, of=run.folder)
     return 0
 
 
@@ -169,16 +187,18 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
     if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = counted(agent.steps, "step")
-    console.print(f"{steps} done; the run is in {run.folder}", markup=False)
+    console.print(f"{steps} done; the run is in {run.folder}", markup=False, soft_wrap=True)
     if (best := run.best_checkpoint()) is not None:
         console.print(
-            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}", markup=False
+            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}",
+            markup=False,
+            soft_wrap=True,
         )
 
 
 def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tuple[Any, VectorEnv[Any, Any, Any]]:
     check_for_perceptron(options, name)
-    arguments = run_arguments(options, name)
+    arguments = run_arguments(options)
     if vector_env(name, 1, arguments) is not None:
         # A row without an episode would be stepped too.
         plain_env = vector_env(name, min(options.num_envs, config.problems_per_step * config.group_size), arguments)
@@ -215,10 +235,17 @@ def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | Tabula
     budget = options.token_budget
     total = options.steps if budget is None else budget
     with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
-        advance(agent.steps if budget is None else agent.tokens)
+        begun = agent.steps if budget is None else agent.tokens
+        pace = Pace(begun, total)
+        errors = TerminalConsole(stderr=True, quiet=not agent.ranks.is_main)
+        advance(begun)
 
         def show(step: int, metrics: Mapping[str, float]) -> None:
-            advance(step if budget is None else agent.tokens, f"reward {metrics['reward']:.3f}")
+            done = step if budget is None else agent.tokens
+            advance(done, f"reward {metrics['reward']:.3f}")
+            said = pace.after(done, metrics["step_s"]) if "step_s" in metrics else None
+            if said is not None:
+                errors.print(said, markup=False, soft_wrap=True)
 
         agent.learn(
             env,

@@ -40,7 +40,7 @@ from agents.rollouts.loop import rollout
 from agents.rollouts.problem_order import episodes_of_step
 from agents.training.learner import LearnerConfig
 from agents.training.run import Run
-from rlvr_envs import TokenStreams, TokenVectorEnv, environment_class
+from rlvr_envs import OWN_VERIFIER, TokenStreams, TokenVectorEnv, environment_class
 from verifiers import DataError, InvalidArgumentError
 
 VerifierChoice = tuple[str, Mapping[str, Any]]
@@ -116,15 +116,12 @@ class Task:
     def vec(self, split: str, tokenizer: Any, num_envs: int, verifier: VerifierChoice | None = None) -> TokenVectorEnv:
         """Build an environment of these problems with a verifier, by default its own."""
         judged_by = {} if verifier is None else {"verifier": verifier}
-        options = {**self.arguments, "split": split, "tokenizer": tokenizer, **judged_by}
+        options = {"prompt": "auto", **self.arguments, "split": split, "tokenizer": tokenizer, **judged_by}
         return environment_class(self.env).make_vec(num_envs, copy=False, **options)
 
-    def proxy(self, verifier: VerifierChoice, tokenizer: Any) -> VerifierChoice:
+    def proxy(self, verifier: VerifierChoice) -> VerifierChoice:
         """A verifier to train on, with the environment's own beside it."""
-        env = self.vec("train", tokenizer, 1)
-        gold = environment_class(self.env).task.verifier_of(env.streams.dataset)
-        env.close()
-        return "with_gold", {"proxy": verifier, "gold": gold}
+        return "with_gold", {"proxy": verifier, "gold": OWN_VERIFIER}
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,7 @@ def run_rlhf(
     for report in reports:
         console.print(f"reward model: {report}", markup=False, soft_wrap=True)
     folders = [folder / f"reward-model-{1 + member}" for member in range(config.members)]
-    rewards = {"rlhf": task.proxy(reward_of(folders), streams.rules.tokenizer), "rlvr": None}
+    rewards = {"rlhf": task.proxy(reward_of(folders)), "rlvr": None}
     accuracy = {"start": score(task, config, start)}
     last: dict[str, Mapping[str, float]] = {}
     for name, verifier in rewards.items():

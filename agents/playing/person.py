@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from agents.playing.labels import legal_tokens, token_label
-from rlvr_envs import Observation, TokenEnv, Tokenizer, decode, worlds
+from rlvr_envs import Observation, TokenEnv, decode, worlds
 from verifiers import DataError, InvalidArgumentError
 
 _BY_NUMBER = re.compile(r"#(\d+)")
@@ -36,12 +36,12 @@ class TextPlayer:
     """Types the whole text of a turn, which ends with the end of input (Ctrl-D); no text at all leaves the episode.
 
     Args:
-        tokenizer: The environment's tokenizer.
+        env: The environment that is played.
         console: Where to say how to play.
     """
 
-    def __init__(self, tokenizer: Tokenizer, console: Console) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, env: TokenEnv, console: Console) -> None:
+        self._env = env
         self._console = console
         self._waiting: deque[int] = deque()
 
@@ -50,7 +50,7 @@ class TextPlayer:
         self._waiting.clear()
 
     def choose(self, observation: Observation, action_mask: NDArray[np.int8] | None) -> int | None:
-        """The next token of the text, and after it the end token.
+        """The next token of the text, and after it the token that ends a turn.
 
         Raises:
             DataError: If the tokenizer has no tokens for the text.
@@ -59,7 +59,7 @@ class TextPlayer:
             text = self._read()
             if text is None:
                 return None
-            self._waiting.extend([*self._tokenizer.encode(text).tolist(), self._tokenizer.eos_token])
+            self._waiting.extend([*self._env.tokenizer.encode(text).tolist(), self._env.streams.rules.turn_end])
         return self._waiting.popleft()
 
     def _read(self) -> str | None:
@@ -74,8 +74,8 @@ class TextPlayer:
 class TokenPlayer:
     """Types lines whose tokens are appended one by one.
 
-    An empty line is the end token, `#ID` is the token of that number, and any other line is the tokens of its text. What is not
-    legal is refused with the rest of its line. The end of input leaves the episode.
+    An empty line is the token that ends a turn, `#ID` is the token of that number, and any other line is the tokens of its
+    text. What is not legal is refused with the rest of its line. The end of input leaves the episode.
 
     Args:
         env: The environment that is played.
@@ -115,7 +115,7 @@ class TokenPlayer:
     def _tokens(self, line: str) -> list[int]:
         tokenizer, number = self._env.tokenizer, _BY_NUMBER.fullmatch(line)
         if not line:
-            return [tokenizer.eos_token]
+            return [self._env.streams.rules.turn_end]
         if number is None:
             try:
                 tokens: list[int] = tokenizer.encode(line).tolist()

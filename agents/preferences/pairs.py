@@ -92,7 +92,15 @@ def read_pairs(path: str | Path, *, per_problem: int = 4, seed: int = 0) -> list
     return [_read(row) for row in read_rows(path)]
 
 
+_COLUMNS = ("prompt", "chosen", "rejected")
+
+
 def _read(row: Row) -> PreferencePair:
+    if missing := [column for column in _COLUMNS if column not in row.values]:
+        raise row.error(
+            f"no column {' or '.join(map(repr, missing))}. Columns found: {', '.join(map(repr, row.values)) or 'none'}; a pair "
+            f"needs {', '.join(map(repr, _COLUMNS))}: rename those of the file"
+        )
     identity = row.values.get("problem_id")
     return PreferencePair(
         prompt=_prompt(row.value("prompt"), row),

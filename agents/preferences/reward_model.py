@@ -22,11 +22,18 @@ from torch import Tensor
 
 from agents.config import MAX_COMPLETIONS
 from agents.files.json_files import read_json
+from agents.files.modes import follow_umask
 from agents.interrupts import interrupts_deferred
 from agents.losses import bradley_terry
 from agents.policies.devices import policy_device
 from agents.policies.transformers.byte_level import copy_embeddings, hugging_face_bytes
-from agents.policies.transformers.loading import load_model, load_tokenizer, tiny_model, writing_to
+from agents.policies.transformers.loading import (
+    load_model,
+    load_tokenizer,
+    tiny_model,
+    whole_model_folder,
+    writing_to,
+)
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.preferences.pairs import PreferencePair
 from agents.preferences.report import PreferenceReport, preference_report
@@ -96,6 +103,7 @@ class RewardModel:
         with without_loading_bars(), writing_to(folder):
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
+        follow_umask(folder)
 
 
 def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -> RewardModel:
@@ -118,7 +126,10 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
         check_model(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = _from_bytes(folder, seed) or _from_pretrained(folder)
+        made = _from_bytes(folder, seed)
+        if made is None:
+            with whole_model_folder(folder) as whole:
+                made = _from_pretrained(whole)
     made.model.to(place).float().eval()
     return made
 

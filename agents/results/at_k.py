@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.console.counting import counted
@@ -30,6 +30,8 @@ class AtK:
     problems: int
     left_out: int
     """Problems with fewer than k samples that are right or wrong."""
+    scored: int = 0
+    """Samples with a score that says neither, since some sample's is neither 0 nor 1."""
 
     def summary(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -45,10 +47,16 @@ class AtK:
     def __str__(self) -> str:
         name = f"{self.name}@{self.k}"
         if not self.problems:
-            return f"{name} unknown: no problem has {self.k} samples that are right or wrong"
+            return f"{name} unknown: no problem has {self.k} samples that are right or wrong{self._why()}"
         about = ", approximately" if self.interval.approximate else ""
         missing = f", {counted(self.left_out, 'problem')} with fewer samples left out" if self.left_out else ""
         return f"{name} {self.value:.3f} [{self.interval.low:.3f}, {self.interval.high:.3f}{about}]{missing}"
+
+    def _why(self) -> str:
+        if not self.scored:
+            return ""
+        said = counted(self.scored, "sample")
+        return f"; of {said} with a score, not all have 0 or 1. A verifier says which are right by a bool, or 0 and 1 alone"
 
 
 def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[int] = ()) -> None:
@@ -68,14 +76,17 @@ def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[i
 def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
     """Estimate the probability that one of k samples is correct, without bias (Chen et al. 2021, arXiv:2107.03374).
 
-    Only samples that are right or wrong count: not errored ones, and not those that have a score alone, as reward models
-    give. Problems with fewer than k are left out; where none has as many, the value is NaN.
+    Only samples that are right or wrong count, not errored ones. A score alone is right or wrong where every such score is 1
+    or 0, and neither where any is another, as a reward model's. Problems with fewer than k are left out; where none has as
+    many, the value is NaN.
 
     Args:
-        rows: Samples of an evaluation.
+        rows: All samples of an evaluation.
         k: At least 1.
     """
-    return _mean_over_problems("pass", k, problem_pass_at(rows, k), sample_clusters(rows))
+    estimate = _mean_over_problems("pass", k, problem_pass_at(rows, k), sample_clusters(rows))
+    scored = _scored(rows)
+    return estimate if _says_right_or_wrong(scored) else replace(estimate, scored=len(scored))
 
 
 def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int, clusters: Sequence[Hashable] | None = None) -> AtK:
@@ -94,9 +105,7 @@ def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int, clusters: Seq
 
 def problem_pass_at(rows: Sequence[Sample], k: int) -> dict[int, float]:
     """pass@k of each problem, by its index, that has k samples which are right or wrong."""
-    right = {
-        problem: [row.outcome == Outcome.CORRECT for row in judged] for problem, judged in _right_or_wrong(rows).items()
-    }
+    right = {problem: list(map(_is_right, judged)) for problem, judged in _right_or_wrong(rows).items()}
     return {
         problem: pass_at_k(len(members), sum(members), k) for problem, members in right.items() if len(members) >= k
     }
@@ -122,12 +131,27 @@ def _mean_over_problems(name: str, k: int, values: Mapping[int, float], clusters
 
 def _right_or_wrong(rows: Sequence[Sample]) -> dict[int, list[Sample]]:
     """The samples of each problem that are right or wrong."""
+    unjudged = (None,) if _says_right_or_wrong(_scored(rows)) else (None, Outcome.SCORED)
     judged: dict[int, list[Sample]] = {}
     for row in rows:
         members = judged.setdefault(row.problem, [])
-        if not row.errored and row.outcome not in (None, str(Outcome.SCORED)):
+        if not row.errored and row.outcome not in unjudged:
             members.append(row)
     return judged
+
+
+def _is_right(row: Sample) -> bool:
+    """Whether a sample that is right or wrong is right."""
+    return row.outcome == Outcome.CORRECT or (row.outcome == Outcome.SCORED and row.score == 1)
+
+
+def _scored(rows: Sequence[Sample]) -> list[Sample]:
+    return [row for row in rows if row.outcome == Outcome.SCORED]
+
+
+def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
+    """Whether scores are those of a function that returns 1 for right and 0 for wrong; a sum or a share has others, too."""
+    return all(row.score in (0, 1) for row in scored)
 
 
 # Votes
@@ -169,7 +193,7 @@ def _votes(members: Sequence[Sample], problem: Problem, verifier: AnswerVerifier
     known: dict[str, int] = {}
 
     def vote(sample: Sample) -> int | None:
-        if sample.outcome == Outcome.CORRECT:
+        if _is_right(sample):
             return _CORRECT
         answer = sample.answer
         if answer is None or sample.outcome == Outcome.NO_ANSWER:

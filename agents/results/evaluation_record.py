@@ -52,7 +52,17 @@ from agents.results.parquet import can_write, write_parquet
 from agents.training.applied import applied_part
 from agents.training.verifier_errors import error_cause, is_unsupported
 from agents.types import Trajectory
-from verifiers import DataError, InvalidArgumentError, Outcome, Problem, Verdict
+from verifiers import (
+    Completion,
+    DataError,
+    InvalidArgumentError,
+    Message,
+    Outcome,
+    Problem,
+    ToolMessage,
+    Verdict,
+    dialogue_of,
+)
 
 MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
@@ -200,16 +210,28 @@ def _text(value: object) -> str:
 _FIELD_TYPES: dict[str, Any] = typing.get_type_hints(Sample)
 
 
-def sample_line(sample: Sample, completion: str, verdict: Verdict | None, problem: Problem | None) -> dict[str, Any]:
-    """The line of a sample in a record; `problem` is None if the environment does not expose its problems."""
+def sample_line(
+    sample: Sample, completion: str, verdict: Verdict | None, problem: Problem | None, asked: Problem | None = None
+) -> dict[str, Any]:
+    """The line of a sample in a record.
+
+    Args:
+        sample: The sample.
+        completion: The policy's last turn.
+        verdict: The verdict on it.
+        problem: The problem; None if the environment does not expose its problems.
+        asked: The problem as the policy was asked it, such as in words; None if that is the same.
+    """
+    dialogue = dialogue_of(completion)
     return {
         "problem": sample.problem,
         "problem_id": sample.problem_id,
         "sample": sample.sample,
         "seed": sample.seed,
-        "prompt": None if problem is None else problem.prompt,
+        "prompt": asked.prompt if asked else problem.prompt if problem else None,
         "reference": None if problem is None else problem.reference,
         "completion": completion,
+        "dialogue": dialogue if len(dialogue) > 1 else None,
         "outcome": sample.outcome,
         "score": sample.score,
         "answer": sample.answer,
@@ -222,6 +244,29 @@ def sample_line(sample: Sample, completion: str, verdict: Verdict | None, proble
         "cluster": sample.cluster if problem is None else problem_cluster(problem),
         "search_tokens": sample.search_tokens,
     }
+
+
+def recorded_completion(line: Mapping[str, Any]) -> str:
+    """The completion of a sample's line; that of an episode of several turns knows the turns before it.
+
+    Raises:
+        DataError: If the line's dialogue is damaged.
+    """
+    text, dialogue = str(line["completion"]), line.get("dialogue")
+    if dialogue is None:
+        return text
+    try:
+        return Completion(text, tuple(map(_message, dialogue)))
+    except (TypeError, KeyError) as error:
+        raise DataError(
+            f"the dialogue of problem {line.get('problem_id')!r} must be a list of messages, got {dialogue!r}"
+        ) from error
+
+
+def _message(said: Mapping[str, Any]) -> Message:
+    if "name" in said:
+        return ToolMessage(said["role"], said["content"], said["name"], said.get("call_id", ""))
+    return Message(said["role"], said["content"])
 
 
 COLUMNS = tuple(sample_line(Sample(0, "", 0, 0, None, None, None, 0, False, None, False), "", None, None))

@@ -23,7 +23,7 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ def _sample(row: RecordLine, key: tuple[str, int], run: RecordedRun) -> dict[str
     stop = "max_tokens" if _ran_out(row) else "stop"
     sample: dict[str, Any] = {
         **_common(row, key),
-        "messages": [*_messages(row.get("prompt")), answer],
+        "messages": [*_messages(row.get("prompt")), *_turns(row, answer)],
         "output": {"model": _model(run), "choices": [{"message": answer, "stop_reason": stop}]},
     }
     if row["error"] is not None:
@@ -148,7 +148,7 @@ def _sample(row: RecordLine, key: tuple[str, int], run: RecordedRun) -> dict[str
 def _summary(row: RecordLine, key: tuple[str, int]) -> dict[str, Any]:
     summary: dict[str, Any] = _cut(_common(row, key)) | {
         "completed": True,
-        "message_count": len(_messages(row.get("prompt"))) + 1,
+        "message_count": len(_messages(row.get("prompt"))) + len(_turns(row, {})),
     }
     if row["error"] is not None:
         summary["error"] = _cut(row["error"])
@@ -171,6 +171,17 @@ def _common(row: RecordLine, key: tuple[str, int]) -> dict[str, Any]:
         "scores": _scores(row),
         "metadata": _exact({name: row.get(name) for name in _METADATA}),
     }
+
+
+def _turns(row: RecordLine, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What was said after the prompt, as Inspect's messages; the answer alone in an episode of one turn."""
+    dialogue = row.get("dialogue")
+    if not isinstance(dialogue, list):
+        return [answer]
+    return [
+        message | {"source": "generate"} if message["role"] == "assistant" else message
+        for message in _messages(dialogue)
+    ]
 
 
 def _messages(prompt: object) -> list[dict[str, Any]]:

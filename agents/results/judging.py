@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import verifiers
 from agents.results.at_k import count_votes
 from agents.results.completions import ExternalCompletion
-from agents.results.evaluation_record import Sample, sample_line
+from agents.results.evaluation_record import Sample, recorded_completion, sample_line
 from agents.results.reading import RecordedRun, RecordLine
 from rlvr_envs import Dataset
 from verifiers import AnswerVerifier, DataError, Outcome, Problem, Verdict, Verifier
@@ -104,7 +104,7 @@ def rejudge(
     for start in range(0, len(completed), CHUNK):
         rows = completed[start : start + CHUNK]
         problems = [_problem_of(row, dataset, run) for row in rows]
-        judged = verifiers.verify_batch(verifier, [row["completion"] for row in rows], problems)
+        judged = verifiers.verify_batch(verifier, [recorded_completion(row) for row in rows], problems)
         for row, verdict in zip(rows, judged, strict=True):
             verdicts.append(verdict)
             score = None if verdict.outcome is Outcome.VERIFIER_ERROR else verdict.score
@@ -125,12 +125,19 @@ def recorded_votes(run: RecordedRun, dataset: Dataset, verifier: AnswerVerifier)
     return count_votes(run.samples(), dataset, verifier)
 
 
+def _recorded_dataset(run: RecordedRun) -> str:
+    """What a run says of its data set, if it says anything."""
+    environment = run.settings.get("environment")
+    recorded = environment.get("dataset") if isinstance(environment, dict) else None
+    return f"; its data set was {recorded}" if isinstance(recorded, str) else ""
+
+
 def _problem_of(row: RecordLine, dataset: Dataset, run: RecordedRun) -> Problem:
     problem = dataset[row["problem"]] if row["problem"] < len(dataset) else None
     if problem is None or str(problem.id) != row["problem_id"]:
         now = "missing" if problem is None else repr(problem.id)
         raise DataError(
             f"{run.folder}: problem {row['problem']} was {row['problem_id']!r} and is {now} in this data set: give the run's "
-            "environment, split and arguments"
+            f"environment, split and arguments{_recorded_dataset(run)}"
         )
     return problem

@@ -37,7 +37,7 @@ def given_episode(
     tokens = np.concatenate([prompt, streams.rules.tokenizer.encode(completion)])
     over = streams.rules.end_condition
     if ended and (over is None or not over(tokens, len(prompt), problem)):
-        tokens = np.append(tokens, np.int32(streams.rules.tokenizer.eos_token))
+        tokens = np.append(tokens, np.int32(streams.rules.turn_end))
     own = np.arange(len(tokens)) >= len(prompt)
     return _episode(streams, problem, group, completion, tokens, own, {0: len(prompt)}, ended=ended, score=score)
 
@@ -61,7 +61,7 @@ def given_turns(streams: TokenStreams, index: int, turns: Sequence[str]) -> Traj
             raise InvalidArgumentError(
                 f"the episode of problem {index} was over before the turn {turn!r} of {list(turns)}"
             )
-        said = np.append(rules.tokenizer.encode(turn), np.int32(rules.tokenizer.eos_token)).astype(np.int64)
+        said = np.append(rules.tokenizer.encode(turn), np.int32(rules.turn_end)).astype(np.int64)
         before = alone.tokens[0, : alone.length[0]].copy()
         transition = alone.advance(said[None])
         consumed, inserted = int(transition.consumed[0]), int(transition.inserted[0])

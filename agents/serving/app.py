@@ -7,13 +7,14 @@
 | `GET /health` | name of the verifier, version, counts; needs no token |
 
 `/verify` takes `{"items": [{"completion", "reference", "prompt", "id", "metadata"}]}`, of which `completion` alone is required,
-and answers `{"verdicts": [{"outcome", "score", "answer", "detail"}]}`.
+and answers `{"verdicts": [{"outcome", "score", "answer", "detail"}]}`. An unknown key is refused.
+`/get_reward` passes over what other releases of OpenRLHF may send besides.
 
 Errors are `{"error": {"type", "message"}}`:
 
 | status | type | |
 |---|---|---|
-| 400, 422 | `invalid_request` | the body is no JSON, or does not have the layout; the message names the field |
+| 400, 422 | `invalid_request` | the body is no JSON, has an unknown key (400), or not the layout; the message names the field |
 | 401 | `unauthorized` | the token is missing or wrong |
 | 404, 405 | `not_found`, `method_not_allowed` | |
 | 413 | `too_large` | more bytes or completions than one request may have |
@@ -34,7 +35,8 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -42,19 +44,34 @@ from agents.adapters import openrlhf
 from agents.serving.batching import Batcher, OverloadedError
 from agents.serving.guard import Guard, RequestLimits, answer, refusal
 from agents.training.verifier_errors import error_cause
-from verifiers import InvalidArgumentError, Message, Outcome, Problem, Verdict, Verifier, __version__
+from verifiers import InvalidArgumentError, Message, Outcome, Problem, Verdict, Verifier, __version__, unknown_name
 
+_UNKNOWN_KEY = "unknown_key"
 _KINDS = {404: "not_found", 405: "method_not_allowed"}
 
 
-class ChatMessage(BaseModel):
+class KnownKeys(BaseModel):
+    """A JSON object in which an unknown key is an error, since it may be an optional one that is misspelt."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, content: Any) -> Any:
+        for name in content if isinstance(content, dict) else ():
+            if name not in cls.model_fields:
+                raise PydanticCustomError(
+                    _UNKNOWN_KEY, "{said}", {"said": str(unknown_name("key", name, cls.model_fields))}
+                )
+        return content
+
+
+class ChatMessage(KnownKeys):
     """One message of a prompt."""
 
     role: str
     content: str
 
 
-class Item(BaseModel):
+class Item(KnownKeys):
     """One completion, and what it is judged against."""
 
     completion: str
@@ -72,7 +89,7 @@ class Item(BaseModel):
         return Problem(self.id, asked, self.reference, self.metadata)
 
 
-class VerifyRequest(BaseModel):
+class VerifyRequest(KnownKeys):
     """The body of `POST /verify`."""
 
     items: list[Item] = Field(min_length=1)
@@ -183,9 +200,11 @@ def create_app(
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]  # without its input, which may be long
+    errors = error.errors()
+    unknown = [fault for fault in errors if fault["type"] == _UNKNOWN_KEY]
+    first = (unknown or errors)[0]  # without its input, which may be long
     location = ".".join(map(str, first["loc"]))
-    return refusal(422, "invalid_request", f"{location}: {first['msg']}")
+    return refusal(400 if unknown else 422, "invalid_request", f"{location}: {first['msg']}")
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 
 from agents.files.checkpoint_folder import recover, replacing
 from agents.files.integrity import check_checksums
 from agents.policies.transformers.loading import is_pretrained, save_model, saved_weights, writing_to
-from agents.policies.transformers.lora import adapted_model, adapter_weights, has_adapter, merged, set_adapter_weights
+from agents.policies.transformers.lora import (
+    ADAPTER_WEIGHTS,
+    adapted_model,
+    adapter_weights,
+    has_adapter,
+    set_adapter_weights,
+)
+from agents.policies.transformers.rounding import restored
 from rlvr_envs import Tokenizer
 from verifiers import CheckpointError
 
@@ -21,20 +29,41 @@ _STATE = "state.pt"
 _MODEL = "model"
 
 
-def save_checkpoint(folder: Path, model: Any, state: dict[str, Any], tokenizer: Tokenizer | None = None) -> None:
+def save_checkpoint(
+    folder: Path,
+    model: Any,
+    state: dict[str, Any],
+    tokenizer: Tokenizer | None = None,
+    *,
+    dtype: torch.dtype | None = None,
+) -> None:
     """Write the model, in the form that `load_policy` reads, and a state of tensors and plain data.
 
-    A model with an adapter is merged before it is written; the adapter itself is saved with the state.
+    Weights are saved once: `model/` has them in `dtype`, and the state has the bits that this drops. See `save_model` for a
+    model with an adapter; where that is merged, the state has the adapter.
 
     The folder is replaced as a whole; see `agents.files.checkpoint_folder`.
+
+    Args:
+        folder: Folder of the checkpoint.
+        model: The model.
+        state: The rest of what is resumed.
+        tokenizer: The model's tokenizer.
+        dtype: Type of the saved weights, of a model of `transformers`; None for the model's own.
 
     Raises:
         InvalidArgumentError: If the folder contains anything but a checkpoint.
     """
     with replacing(folder, _STATE) as partial:
-        save_model(partial / _MODEL, merged(model, device="cpu"), tokenizer)
+        dropped = save_model(partial / _MODEL, model, tokenizer, dtype=dtype)
+        in_model = (partial / _MODEL / ADAPTER_WEIGHTS).is_file()
+        own = {
+            "dropped": {} if has_adapter(model) else dropped,
+            "adapter": None if in_model else adapter_weights(model),
+            "adapted": adapted_model(model),
+        }
         with writing_to(folder):
-            torch.save({**state, "adapter": adapter_weights(model), "adapted": adapted_model(model)}, partial / _STATE)
+            torch.save({**state, **own}, partial / _STATE)
 
 
 def load_checkpoint(
@@ -55,18 +84,20 @@ def load_checkpoint(
     state = _read_state(folder)
     if state["agent"] != agent:
         raise CheckpointError(f"the checkpoint at {folder} is of agent {state['agent']!r}, not of {agent!r}")
-    if has_adapter(model) != (state["adapter"] is not None):
+    if has_adapter(model) != (state["adapted"] is not None):
         here, there = ("an", "none") if has_adapter(model) else ("no", "one")
         raise CheckpointError(f"the model has {here} adapter, and the checkpoint at {folder} has {there}")
     _check_model_type(folder, model)
     _check_components(folder, state["parts"], components)
     try:
-        if state["adapter"] is not None:
-            _check_weights(folder, state["adapter"], adapter_weights(model) or {})
+        if has_adapter(model):
+            adapter = state["adapter"] or load_file(folder / _MODEL / ADAPTER_WEIGHTS)
+            _check_weights(folder, adapter, adapter_weights(model) or {})
             _check_adapted(folder, state["adapted"], adapted_model(model) or {})
-            set_adapter_weights(model, state["adapter"])
+            set_adapter_weights(model, adapter)
         else:
-            saved = saved_weights(folder / _MODEL, model)
+            # Checkpoints of earlier versions have all bits in `model/`.
+            saved = restored(saved_weights(folder / _MODEL, model), state.get("dropped", {}))
             _check_weights(folder, saved, model.state_dict())
             model.load_state_dict(saved)
     except RuntimeError as error:
@@ -130,8 +161,8 @@ def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
 
 def _check_model_type(folder: Path, model: Any) -> None:
     """Check the model type, since `transformers` loads weights of another class where names agree and makes up the rest."""
-    if not is_pretrained(model):
-        return
+    if not is_pretrained(model) or not (folder / _MODEL / "config.json").is_file():
+        return  # an adapter has no such file; its base is checked by its weights
     model_type = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]
     if model_type != model.config.model_type:
         raise CheckpointError(

@@ -39,7 +39,8 @@
 | `learning_rate`, `learning_rate/critic` | of the last optimiser step; the latter if the critic is fitted separately |
 | `skipped` | number of optimiser steps that changed no weight, because of a non-finite gradient or of no trained tokens |
 | `nonfinite_gradients` | number of optimiser steps, of policy or critic, skipped because a gradient was not finite |
-| `num_tokens`, `tokens_per_s`, `rollout_s`, `update_s` | total number of tokens, speed, seconds of each phase |
+| `num_tokens`, `tokens_per_s` | total number of tokens, speed |
+| `step_s`, `rollout_s`, `update_s` | seconds of the step and of each phase |
 | `verify_s` | seconds spent on verification, within `rollout_s`; in the background if verification is deferred |
 
 Metrics of sampler and learner are over all tokens if the learner computed log-probabilities before the update, as it does for

@@ -9,6 +9,8 @@ runs/<name>/
   rollouts.jsonl   some completions of each step; see `agents.training.rollout_log`
   verifier_errors.jsonl   why verifiers broke: step, count, cause, and one example with problem and completion; append-only
   checkpoints/     step-000100/ ... , the most recent ones and the best
+    model/         what `from_pretrained` reads: the model, in the type of the one it started from, or its LoRA adapter alone
+    state.pt       the rest of what resuming needs; most of it are the optimiser's two float32 numbers for each trained weight
   .lock            held by the process that writes here
 ```
 """

@@ -28,12 +28,14 @@ import rlvr_envs
 from agents import TABULAR_AGENTS, agent_classes, tabular_classes
 from agents.commands.main import _COMMANDS, _load
 from agents.commands.train import TrainOptions
-from verifiers import verify
+from rlvr_envs import PRESETS, ChatPrompt
+from rlvr_envs.envs import question_in
+from verifiers import Problem, verify
 from verifiers.completion import words as completion_words
 from verifiers.unit_tests import DeferredTests
 from verifiers.unit_tests.datasets import IMPORTS
 
-START = r"^<!-- (environment|problems|row|method|module|settings|measured|options|words): (\S+) -->$"
+START = r"^<!-- (environment|problems|row|method|module|settings|measured|options|words|prompts|asked): (\S+) -->$"
 MARKER = re.compile(rf"{START}.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 DOCS = Path(__file__).parents[1]
 BENCHMARKS = DOCS.parent / "benchmarks" / "README.md"
@@ -54,7 +56,12 @@ def problems(name: str, before: str) -> str:
     for index in range(min(SHOWN, len(dataset))):
         one = dataset[index]
         shown.setdefault((str(one.prompt), one.metadata.get("gold_completion", one.id)), one)
-    return "\n\n---\n\n".join(map(_problem, shown.values()))
+    text = "\n\n---\n\n".join(map(_problem, shown.values()))
+    first = dataset[0]
+    question = question_in(dataset, ChatPrompt())
+    if question is None or (asked := question(first).prompt) == first.prompt:
+        return text
+    return f"{text}\n\n---\n\nThe first, as a chat is asked it:\n\n````text\n{asked}\n````"
 
 
 def row(name: str, before: str) -> str:
@@ -190,6 +197,58 @@ def measured(name: str, before: str) -> str:
             assert cells is not None, name
             lines.append(f"| {what[0].lower()}{what[1:]}, {label} |{cells[1]}")
     return "\n".join(lines)
+
+
+def prompts(name: str, before: str) -> str:
+    """Every prompt that has a name, with its source and a problem as it puts it."""
+    return "\n\n".join(_shown_prompt(prompt) for prompt in PRESETS.values())
+
+
+def _shown_prompt(prompt: Any) -> str:
+    shortened = dataclasses.replace(prompt, exemplars=prompt.exemplars[:1])
+    left = len(prompt.exemplars) - 1
+    more = f" Of its {left + 1} examples one is shown." if left > 0 else ""
+    if isinstance(prompt, ChatPrompt):
+        kind, text = "A chat.", "\n\n".join(message.content for message in shortened.messages(_EXAMPLE))
+    else:
+        kind, text = "Text.", shortened.render(_EXAMPLE)
+    stop = ", ".join(f"`{json.dumps(string)}`" for string in prompt.stop)
+    says = f" It stops before {stop}." if stop and not isinstance(prompt, ChatPrompt) else ""
+    asked = f" The answer is asked for as `{json.dumps(prompt.answer_format)[1:-1]}`." if prompt.answer_format else ""
+    return f"### `{prompt.name}`\n\n{kind} {prompt.source}{more}{says}{asked}\n\n````text\n{text}\n````"
+
+
+_EXAMPLE = Problem("example", "What is 6 * 7?", "42")
+
+
+def asked(name: str, before: str) -> str:
+    """The prompts and verifiers of every environment, as text and as a chat."""
+    lines = ["| environment | prompt | of a chat | verifier | of a chat |", "|---|---|---|---|---|"]
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for env_id in rlvr_envs.ENVIRONMENTS:
+        short = env_id.removeprefix("rlvr/").removesuffix("-v0")
+        task = rlvr_envs.environment_class(env_id).task
+        cells = (
+            _name_of(task.prompt),
+            task.prompt_for(None, chat=True).name,
+            _call(*task.verifier),
+            _call(*(task.chat_verifier or task.verifier)),
+        )
+        rows.setdefault(cells, []).append(f"`{short}`")
+    for (prompt, chat, verifier, reader), names in rows.items():
+        own = ["" if chat == prompt else f"`{chat}`", f"`{verifier}`", "" if reader == verifier else f"`{reader}`"]
+        lines.append(f"| {', '.join(names)} | `{prompt}` | {' | '.join(own)} |")
+    return "\n".join(lines)
+
+
+def _name_of(prompt: Any) -> str:
+    return str(getattr(prompt, "name", prompt))
+
+
+def _call(name: str, arguments: Any) -> str:
+    """A verifier with its arguments; that of an environment alone by the name of its class."""
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return f"{name.rpartition(':')[2]}({given})" if given else name.rpartition(":")[2]
 
 
 def words(name: str, before: str) -> str:

@@ -4,7 +4,9 @@ What the model said stays as it is; what others say is appended as a suffix, and
 """
 
 from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat, ParsedTurn
-from rlvr_envs.dialogue.choose import DialogueArgument, check_dialogue_name, get_dialogue
+from rlvr_envs.dialogue.choose import DescribeTools, DialogueArgument, check_dialogue_name, get_dialogue
+from rlvr_envs.dialogue.described import DescribedDialogue
+from rlvr_envs.dialogue.description import ToolDescription
 from rlvr_envs.dialogue.dialogue import Dialogue, Fitted, encode_context, fit
 from rlvr_envs.dialogue.literal import encode_literal, encode_parts, spell, split_marks
 from rlvr_envs.dialogue.plain import PlainDialogue
@@ -13,12 +15,15 @@ from rlvr_envs.dialogue.template import TemplateDialogue
 __all__ = [
     "CALL_FORMATS",
     "CallFormat",
+    "DescribeTools",
+    "DescribedDialogue",
     "Dialogue",
     "DialogueArgument",
     "Fitted",
     "ParsedTurn",
     "PlainDialogue",
     "TemplateDialogue",
+    "ToolDescription",
     "check_dialogue_name",
     "encode_context",
     "encode_literal",

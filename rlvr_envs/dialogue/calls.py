@@ -39,6 +39,9 @@ class CallFormat:
     name: str
     find: Callable[[str], Iterator[Callable[[], ToolCall]]]
     """Finds the calls in a text; reading one may raise."""
+    frame: tuple[str, str] | None = None
+    """What stands before and after the JSON of a call, which a model can be told in words; None where a template's own marks
+    take part, or nothing sets a call apart."""
     marks: tuple[str, ...] = ()
     """What sets calls and results apart, beside special tokens: nothing that others say becomes a token that spells one."""
 
@@ -212,9 +215,19 @@ def _deepseek(text: str) -> Iterator[Callable[[], ToolCall]]:
 CALL_FORMATS = {
     form.name: form
     for form in (
-        CallFormat("hermes", _hermes, ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")),
+        CallFormat(
+            "hermes",
+            _hermes,
+            ("<tool_call>", "</tool_call>"),
+            ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
+        ),
         CallFormat("llama", _llama),
-        CallFormat("mistral", _mistral, ("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]")),
+        CallFormat(
+            "mistral",
+            _mistral,
+            ("[TOOL_CALLS]", ""),
+            ("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+        ),
         CallFormat("harmony", _harmony),
         CallFormat("deepseek", _deepseek),
     )

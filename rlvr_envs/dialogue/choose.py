@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Literal, cast
 
-from rlvr_envs.dialogue.calls import CALL_FORMATS
+from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat
+from rlvr_envs.dialogue.described import DescribedDialogue
 from rlvr_envs.dialogue.dialogue import Dialogue, ToolSchema
-from rlvr_envs.dialogue.plain import PlainDialogue
+from rlvr_envs.dialogue.plain import PlainDialogue, plain_format
 from rlvr_envs.dialogue.template import TemplateDialogue
 from rlvr_envs.tokenizers import HuggingFaceTokenizer, Tokenizer
 from verifiers import InvalidArgumentError
 
 DialogueArgument = str | Callable[[Tokenizer, Sequence[ToolSchema]], Dialogue]
+DescribeTools = Literal["auto", "template", "text", "none"]
+"""How a model is told which tools there are: by its chat template's own list of tools, as text in the prompt, or not at all."""
 
 
 def check_dialogue_name(spec: DialogueArgument) -> None:
@@ -27,7 +30,9 @@ def check_dialogue_name(spec: DialogueArgument) -> None:
         )
 
 
-def get_dialogue(spec: DialogueArgument, tokenizer: Tokenizer, tools: Sequence[ToolSchema]) -> Dialogue:
+def get_dialogue(
+    spec: DialogueArgument, tokenizer: Tokenizer, tools: Sequence[ToolSchema], describe: DescribeTools = "auto"
+) -> Dialogue:
     """Find the format of conversations.
 
     Args:
@@ -35,17 +40,47 @@ def get_dialogue(spec: DialogueArgument, tokenizer: Tokenizer, tools: Sequence[T
             the name of a call format, for the chat template with calls in that format; or a function that builds a `Dialogue`.
         tokenizer: The environment's.
         tools: The tools there are.
+        describe: How the tools are described. With `"auto"` the chat template does it where it can show tools, calls and
+            results, otherwise a text; a tokenizer without a template gets no description.
 
     Raises:
         InvalidArgumentError: If the name is unknown, or the tokenizer's template is not made for this.
     """
     check_dialogue_name(spec)
     if not isinstance(spec, str):
+        if describe != "auto":
+            raise InvalidArgumentError(
+                f"describe_tools={describe!r} is for dialogues that have a name; a function given as dialogue= decides itself "
+                "what it says of tools"
+            )
         return spec(tokenizer, tools)
     if spec == "plain" or (spec == "auto" and tokenizer.chat_template is None):
-        return PlainDialogue(tokenizer, tools)
+        return _plain(tokenizer, tools, describe)
     if not isinstance(tokenizer, HuggingFaceTokenizer):
         raise InvalidArgumentError(
-            f"dialogue={spec!r} needs a tokenizer with a chat template; use dialogue='plain' here"
+            f"dialogue={spec!r} needs a Hugging Face tokenizer with a chat template; use dialogue='plain' here"
         )
-    return cast("Dialogue", TemplateDialogue(tokenizer, tools, call_format=CALL_FORMATS.get(spec)))
+    return _in_template(CALL_FORMATS.get(spec), tokenizer, tools, describe)
+
+
+def _plain(tokenizer: Tokenizer, tools: Sequence[ToolSchema], describe: DescribeTools) -> Dialogue:
+    if describe == "template":
+        raise InvalidArgumentError(
+            "describe_tools='template' needs a chat template that lists tools, which plain text has not: use "
+            "describe_tools='text'"
+        )
+    described = describe == "text" or (describe == "auto" and tokenizer.chat_template is not None)
+    return PlainDialogue(tokenizer, tools, describe=described)
+
+
+def _in_template(
+    form: CallFormat | None, tokenizer: HuggingFaceTokenizer, tools: Sequence[ToolSchema], describe: DescribeTools
+) -> Dialogue:
+    if not tools or describe in ("auto", "template"):
+        try:
+            return cast("Dialogue", TemplateDialogue(tokenizer, tools, call_format=form))
+        except InvalidArgumentError:
+            if not tools or describe == "template":
+                raise
+    form = form or plain_format(tools)
+    return cast("Dialogue", DescribedDialogue(tokenizer, tools, form, describe=describe != "none"))

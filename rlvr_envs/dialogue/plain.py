@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlvr_envs.dialogue.calls import CallFormat, ParsedTurn, between, call_of_json
+from rlvr_envs.dialogue.description import ToolDescription, describe_tools, takes_system
 from rlvr_envs.dialogue.dialogue import ToolSchema
 from rlvr_envs.dialogue.literal import encode_literal, spell
 from rlvr_envs.tokenizers import Tokenizer
@@ -17,6 +18,7 @@ from rlvr_envs.types import ToolCall
 from verifiers import InvalidArgumentError, Message
 
 OPENING, CLOSING = "<tool>", "</tool>"
+RESULT_FRAME = "<result>{}</result>"
 
 
 class PlainDialogue:
@@ -27,7 +29,8 @@ class PlainDialogue:
 
     Args:
         tokenizer: Any tokenizer.
-        tools: The tools there are; the prompt does not list them.
+        tools: The tools there are.
+        describe: Whether the opening describes the tools; models that are trained from nothing learn to call them without.
         frame: What stands around the result of a tool: a text with `{}`, where the result goes.
 
     Raises:
@@ -35,7 +38,12 @@ class PlainDialogue:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, tools: Sequence[ToolSchema] = (), *, frame: str = "<result>{}</result>"
+        self,
+        tokenizer: Tokenizer,
+        tools: Sequence[ToolSchema] = (),
+        *,
+        describe: bool = False,
+        frame: str = RESULT_FRAME,
     ) -> None:
         before, place, after = frame.partition("{}")
         if not place:
@@ -43,16 +51,26 @@ class PlainDialogue:
         self.tokenizer = tokenizer
         self.stop: Sequence[str | int] = (CLOSING,) if tools else ()
         self._before, self._after = before, after
-        self._only = _only_argument(tools)
+        self._format = plain_format(tools)
         names = [str(tool["function"]["name"]) for tool in tools]
-        named = "" if self._only or not names else json.dumps({"name": min(names, key=len)}, separators=(",", ":"))
+        named = (
+            ""
+            if _only_argument(tools) or not names
+            else json.dumps({"name": min(names, key=len)}, separators=(",", ":"))
+        )
         self.shortest_call = f"{OPENING}{named}{CLOSING}"
         """The shortest text that calls one of the tools."""
-        self._format = CallFormat("plain", self._find)
+        self.description = (
+            ToolDescription(describe_tools(tools, self._format, frame), takes_system(tokenizer.chat_template))
+            if tools and describe
+            else None
+        )
+        """What the opening says of the tools."""
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
-        """Encode the messages, with blank lines between them."""
-        text = "\n\n".join(message.content for message in messages)
+        """Encode the messages behind the description of the tools, with blank lines between them."""
+        told = [] if self.description is None else [self.description.text]
+        text = "\n\n".join([*told, *(message.content for message in messages)])
         return encode_literal(self.tokenizer, text, start=True)
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
@@ -69,13 +87,19 @@ class PlainDialogue:
         """Read what stands between tags."""
         return self._format.parse(spell(self.tokenizer, tokens))
 
-    def _find(self, text: str) -> Iterator[Callable[[], ToolCall]]:
-        for inner in between(text, OPENING, CLOSING):
-            if self._only is None or inner.lstrip().startswith("{"):
-                yield partial(call_of_json, inner)
-            else:
-                name, argument = self._only
-                yield partial(ToolCall, name, {argument: inner})
+
+def plain_format(tools: Sequence[ToolSchema]) -> CallFormat:
+    """Calls between `<tool>` and `</tool>`, as JSON, or as the one text that the only tool takes."""
+    return CallFormat("plain", partial(_find, _only_argument(tools)), (OPENING, CLOSING))
+
+
+def _find(only: tuple[str, str] | None, text: str) -> Iterator[Callable[[], ToolCall]]:
+    for inner in between(text, OPENING, CLOSING):
+        if only is None or inner.lstrip().startswith("{"):
+            yield partial(call_of_json, inner)
+        else:
+            name, argument = only
+            yield partial(ToolCall, name, {argument: inner})
 
 
 def _only_argument(tools: Sequence[ToolSchema]) -> tuple[str, str] | None:

@@ -21,10 +21,9 @@ from rlvr_envs.dialogue.calls import CALL_FORMATS, NO_CALLS, CallFormat, ParsedT
 from rlvr_envs.dialogue.dialogue import ToolSchema
 from rlvr_envs.dialogue.literal import encode_literal, spell
 from rlvr_envs.tokenizers import HuggingFaceTokenizer
+from rlvr_envs.turn_ends import ASSISTANT, USER, special_tokens_in
 from verifiers import InvalidArgumentError, Message, ToolMessage
 
-_ASSISTANT = "Zq7assistant7qZ"
-_USER = {"role": "user", "content": "x"}
 # The quotation mark tells whether the template writes what is said as JSON.
 _CONTENT = 'Zq7said{}"7qZ'
 _PLACE = re.compile(r'Zq7said(\d+)(\\?)"7qZ')
@@ -96,10 +95,10 @@ class TemplateDialogue:
 
     def _chosen_format(self, given: CallFormat | None) -> CallFormat:
         name = str(self._tools[0]["function"]["name"])
-        prompt = self._render([_USER])
+        prompt = self._render([USER])
         if name not in prompt:
             raise self._unfit(f"does not list tools: {name!r} is not in what it renders")
-        called = self._render([_USER, _calling([name])], reply=False)
+        called = self._render([USER, _calling([name])], reply=False)
         said = called[len(os.path.commonprefix([prompt, called])) :]  # noqa: RUF071 - characters are meant
         for form in (given,) if given else CALL_FORMATS.values():
             calls = form.parse(said).calls
@@ -109,26 +108,26 @@ class TemplateDialogue:
         raise self._unfit(f"writes tool calls in another format than {names}: {said[:200]!r}")
 
     def _stops(self) -> Sequence[str | int]:
-        """What ends a turn with a call, where it is not the end token."""
+        """What ends a turn with a call, where it does not end every turn."""
         result = ToolMessage("tool", "x", str(self._tools[0]["function"]["name"]))
         end = self._turn_end(self._after_turn([result]))
         token = None if end is None else self.tokenizer.special_tokens[end]
-        return () if token is None or token == self.tokenizer.eos_token else (token,)
+        return () if token is None or token in self.tokenizer.stop_tokens else (token,)
 
     def _turn_end(self, after: str) -> str | None:
         """The special token that ends a turn, in what the template writes after the placeholder within it."""
         special = self.tokenizer.special_tokens
-        marks = sorted((after.index(mark), mark) for mark in special if mark in after)
-        last = [mark for _, mark in marks if special[mark] == self.tokenizer.eos_token]
-        return last[0] if last else marks[0][1] if marks else None
+        marks = special_tokens_in(_PLACE.split(after, maxsplit=1)[0], special)
+        stops = [mark for mark in marks if special[mark] in self.tokenizer.stop_tokens]
+        return next(iter(stops or marks), None)
 
     def _after_turn(self, messages: Sequence[Message]) -> str:
         """What the template writes after a turn of the assistant that messages answer, with placeholders for these."""
         said = [_chat_message(message, at) for at, message in enumerate(messages)]
         results = [message for message in messages if isinstance(message, ToolMessage)]
         turn = _calling([message.name for message in results], [message.call_id for message in results])
-        text = self._render([_USER, turn if results else {"role": "assistant", "content": _ASSISTANT}, *said])
-        _, found, after = text.rpartition(_ASSISTANT)
+        text = self._render([USER, turn if results else {"role": "assistant", "content": ASSISTANT}, *said])
+        _, found, after = text.rpartition(ASSISTANT)
         if not found or len(_PLACE.findall(after)) < len(messages):
             raise self._unfit(f"leaves out what is said after a turn of the assistant: {after[:200]!r}")
         if results and self._turn_end(after) is None:
@@ -156,8 +155,8 @@ class TemplateDialogue:
 
     def _unfit(self, reason: str) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"the chat template of {self.tokenizer.inner.name_or_path!r} {reason}. Use dialogue='plain', or a model whose "
-            "template is made for this"
+            f"the chat template of {self.tokenizer.inner.name_or_path!r} {reason}. Use a model whose template is made "
+            "for this, or describe_tools='text' for tools, dialogue='plain' for other messages"
         )
 
     def _encode(self, pieces: Sequence[Piece]) -> NDArray[np.int32]:
@@ -178,7 +177,7 @@ class TemplateDialogue:
         return np.concatenate([*parts, encode_literal(self.tokenizer, run, marks)])
 
 
-_ARGUMENTS = {"x": _ASSISTANT}
+_ARGUMENTS = {"x": ASSISTANT}
 
 
 def _calling(names: Sequence[str], ids: Sequence[str] = ()) -> dict[str, Any]:

@@ -14,20 +14,25 @@ import numpy as np
 import verifiers
 from rlvr_envs.contexts import DropResults, Summarize, SummaryRequest
 from rlvr_envs.dialogue import (
+    DescribedDialogue,
+    DescribeTools,
     Dialogue,
     DialogueArgument,
     PlainDialogue,
+    TemplateDialogue,
+    ToolDescription,
     check_dialogue_name,
     encode_parts,
     get_dialogue,
     split_marks,
 )
-from rlvr_envs.envs.fitting import check_references
+from rlvr_envs.envs.fitting import check_pair, check_references, check_spelling
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
+from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
-from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, get_prompt, render_chat
+from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, asked_form, get_prompt, render_chat
 from rlvr_envs.streams import Rules, TokenStreams, Verification, empty_prompt
-from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, utf8
+from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, stop_tokens, turn_end, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.worlds.process_data import check_budget
@@ -42,6 +47,7 @@ from verifiers import (
     convention_of,
     import_attribute,
     is_verifier_file,
+    preferring,
     redacted,
     unknown_argument,
     verifier_record,
@@ -65,9 +71,13 @@ class Settings:
     max_prompt_tokens: int | None = None
     """Maximum number of tokens of a prompt; by default just enough for every problem of the data set."""
     stop: str | int | Sequence[str | int] | None = None
-    """One or several stop strings or tokens in addition to the end token; by default those of the prompt."""
+    """One or several stop strings or tokens in addition to the end tokens; by default those of the prompt, which has none where
+    the tokenizer's chat template renders it."""
     prompt: str | Prompt | None = None
-    """Name of a preset, a template with `{problem}`, or a `Prompt`."""
+    """Name of a preset, a template with `{problem}`, or a `Prompt` or its `module:attribute`. `"auto"` is a chat prompt for a
+    tokenizer with a chat template, else the prompt of the id; `"auto_chat"` is that chat prompt for any tokenizer."""
+    system: str | None = None
+    """System message of a chat prompt; by default that of the prompt, or none."""
     verifier: VerifierArgument | None = None
     """Verifier, as for `verifiers.make`, or a pair of a name and its arguments."""
     verification: Verification = "sync"
@@ -86,6 +96,9 @@ class Settings:
     """What the policy may call: names such as `"calculator"`, tools, or functions with type hints; None for nothing."""
     dialogue: DialogueArgument = "auto"
     """How turns and replies become tokens; `"auto"` is the tokenizer's chat template, or plain text if it has none."""
+    describe_tools: DescribeTools = "auto"
+    """How the prompt tells of tools: `"template"`, by the chat template's own list; `"text"`, in words; `"none"`; or `"auto"`,
+    which is the template where it can, and else words, except in a prompt that is text for a tokenizer without a template."""
     max_turns: int | None = None
     """The policy's turns, at least 2 with tools; by default as many as `max_new_tokens` allows."""
     max_inserted_tokens: int | None = None
@@ -113,19 +126,21 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         InvalidArgumentError: If an argument does not fit.
         MissingDataError: If the data set is neither local nor on the hub.
     """
-    settings, dataset, prompt = read_options(task, options)
+    settings, dataset = read_options(task, options)
     spec = task.tokenizer if settings.tokenizer is None else settings.tokenizer
     tokenizer = get_tokenizer(spec, alphabet=getattr(dataset, "alphabet", None))
-    renderer = PromptRenderer(prompt, tokenizer)
-    verifier_spec = task.verifier_of(dataset) if settings.verifier is None else settings.verifier
-    verifier = _verifier(verifier_spec)
-    if settings.verifier is not None:
-        check_references(settings.verifier, verifier, task.verifier_of(dataset)[0], dataset)
-    own = _task_rules(task, settings, dataset, tokenizer)
+    prompt = choose_prompt(task, dataset, settings, has_template=tokenizer.chat_template is not None)
+    renderer = PromptRenderer(prompt, tokenizer, question_in(dataset, prompt))
+    verifier_spec, verifier = chosen_verifier(task, settings, dataset, prompt)
+    own = _task_rules(task, settings, dataset, tokenizer, prompt)
     room = own.pop("max_inserted_tokens", 0)
     enough = room(own["max_new_tokens"]) if callable(room) else room
     turns = _turn_rules(settings, own.pop("interaction", None), enough, tokenizer, renderer)
-    stops = prompt.stop if settings.stop is None else _stops(settings.stop)
+    if isinstance(turns.dialogue, PlainDialogue):  # in which the prompt is encoded as in an episode of one turn
+        renderer = dataclasses.replace(renderer, tools=turns.dialogue.description)
+    chat = _is_chat(dataset, renderer, turns)
+    stops = _stops(settings.stop) if settings.stop is not None else () if chat else prompt.stop
+    in_template = chat or not isinstance(turns.dialogue, PlainDialogue | None)
     rules = Rules(
         tokenizer=tokenizer,
         render_prompt=renderer,
@@ -136,6 +151,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         ),
         verifier=verifier,
         stop=(*stops, *turns.dialogue.stop) if turns.dialogue else stops,
+        end_token=turn_end(tokenizer) if in_template else None,
         interaction=turns.interaction,
         max_inserted_tokens=turns.max_inserted_tokens,
         max_turns=settings.max_turns,
@@ -148,6 +164,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     )
     if settings.restrict_actions and (task.rules is None or rules.legal_actions is None):
         rules = dataclasses.replace(rules, legal_actions=_answer_characters(dataset, rules))
+    check_spelling(rules, prompt)
     manifest = _manifest(dataset, rules, prompt, verifier_spec) | _turns_manifest(rules, turns, settings)
     if (convention := convention_of(verifier)) is not None:
         manifest["verifier_call"] = convention
@@ -156,8 +173,8 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     return streams, manifest
 
 
-def read_options(task: TaskSpec, options: Mapping[str, Any]) -> tuple[Settings, Dataset, Prompt]:
-    """The settings, the data set and the prompt of the arguments of `gym.make`: what needs no tokenizer and no verifier.
+def read_options(task: TaskSpec, options: Mapping[str, Any]) -> tuple[Settings, Dataset]:
+    """The settings and the data set of the arguments of `gym.make`: what needs no tokenizer and no verifier.
 
     Raises:
         RLVRError: As for `build`.
@@ -170,9 +187,21 @@ def read_options(task: TaskSpec, options: Mapping[str, Any]) -> tuple[Settings, 
     if isinstance(settings.interaction, str):
         settings = dataclasses.replace(settings, interaction=_named_interaction(settings.interaction))
         check_types(settings)
+    if settings.tools is None and settings.describe_tools != "auto":
+        raise InvalidArgumentError("describe_tools says how the prompt tells of tools: give tools=, too")
     data_options = {name: value for name, value in options.items() if name in task.data_options}
     dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
-    return settings, dataset, get_prompt(task.prompt if settings.prompt is None else settings.prompt)
+    return settings, dataset
+
+
+def _is_chat(dataset: Dataset, renderer: PromptRenderer, turns: _Turns) -> bool:
+    """Whether the tokenizer's chat template renders the prompts, judged by the first problem.
+
+    The stop strings of a prompt are made for plain text: in an answer that ends with a token, they may be meant.
+    """
+    if renderer.tokenizer.chat_template is None or not len(dataset):
+        return False
+    return turns.opening is not None or renderer.is_chat(dataset[0])
 
 
 def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
@@ -185,16 +214,81 @@ def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
         check_drops(streams.rules, turns.interaction.after_tokens, turns.interaction.keep)
 
 
-def _task_rules(task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer) -> dict[str, Any]:
+def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_template: bool) -> Prompt:
+    """The prompt of an environment.
+
+    Args:
+        task: What the id stands for.
+        dataset: Its problems.
+        settings: The arguments of the environment.
+        has_template: Whether the tokenizer has a chat template.
+
+    Raises:
+        InvalidArgumentError: If there is a system message, and the prompt is no chat.
+    """
+    if settings.prompt in ("auto", "auto_chat"):
+        prompt = task.prompt_for(dataset, chat=has_template or settings.prompt == "auto_chat")
+    else:
+        prompt = get_prompt(task.prompt if settings.prompt is None else settings.prompt)
+    if settings.system is None:
+        return prompt
+    if not isinstance(prompt, ChatPrompt):
+        raise InvalidArgumentError(
+            f"system= is the first message of a chat, but the prompt {prompt.name!r} is text: choose a chat prompt, such as "
+            "prompt='chat'"
+        )
+    return dataclasses.replace(prompt, system=settings.system)
+
+
+def chosen_verifier(
+    task: TaskSpec, settings: Settings, dataset: Dataset, prompt: Prompt
+) -> tuple[VerifierArgument, Verifier]:
+    """The verifier of an environment, and how it is named.
+
+    Raises:
+        InvalidArgumentError: If a verifier or a prompt is given, and the verifier can't use the references of the problems, or
+            can't read an answer that is written as the prompt asks.
+    """
+    default = task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
+    spec = _with_own_gold(default if settings.verifier is None else settings.verifier, default)
+    verifier = preferring(_verifier(spec), asked_form(prompt))
+    if settings.verifier is not None:
+        check_references(settings.verifier, verifier, default[0], dataset)
+    if settings.verifier is not None or settings.prompt is not None:
+        check_pair(spec, verifier, prompt, dataset)
+    return spec, verifier
+
+
+def _task_rules(
+    task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt
+) -> dict[str, Any]:
     """The rules for which an id may have defaults of its own, each replaced by the setting that is given."""
     own = {} if task.rules is None else task.rules(dataset, tokenizer)
-    names = ("max_new_tokens", "legal_actions", "process_scorer", "end_condition")
+    names = ("legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
-    check_budget(dataset, "max_new_tokens", given.get("max_new_tokens"))
-    defaults = {"max_new_tokens": task.max_new_tokens, **own}
-    if settings.tools is not None:
-        defaults["max_new_tokens"] = max(defaults["max_new_tokens"], TOOL_TOKENS)
-    return {**defaults, **given}
+    check_budget(dataset, "max_new_tokens", settings.max_new_tokens)
+    budget = _budget(task, settings, prompt, own.get("max_new_tokens", task.max_new_tokens))
+    return {**own, **given, "max_new_tokens": budget}
+
+
+def fewest_new_tokens(task: TaskSpec, settings: Settings, prompt: Prompt) -> int:
+    """The number of tokens that the policy may produce; no more than that where the id's own number needs the tokenizer."""
+    return _budget(task, settings, prompt, task.max_new_tokens if task.rules is None else 0)
+
+
+def _budget(task: TaskSpec, settings: Settings, prompt: Prompt, default: int) -> int:
+    """The number of tokens that the policy may produce.
+
+    Args:
+        task: What the id stands for.
+        settings: The arguments of the environment.
+        prompt: The prompt.
+        default: The id's own number.
+    """
+    if settings.max_new_tokens is not None:
+        return settings.max_new_tokens
+    in_chat = task.chat_tokens if isinstance(prompt, ChatPrompt) else 0
+    return max(default, in_chat, 0 if settings.tools is None else TOOL_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -235,7 +329,9 @@ def _turn_rules(
             f"max_inserted_tokens must be at least 1 with {' and '.join(given) or 'the interaction of this environment'}, "
             f"whose replies are inserted; got {settings.max_inserted_tokens}"
         )
-    dialogue = get_dialogue(settings.dialogue, tokenizer, [tool_schema(tool) for tool in tools])
+    dialogue = get_dialogue(
+        settings.dialogue, tokenizer, [tool_schema(tool) for tool in tools], _described(settings, tokenizer, renderer)
+    )
     plain = isinstance(dialogue, PlainDialogue)
     as_needed = room and plain and not tools and settings.summarize_after is None
     enough = room if as_needed else max(room, _INSERTED_TOKENS)
@@ -255,6 +351,13 @@ def _turn_rules(
 
 
 _INSERTED_TOKENS = 1024
+
+
+def _described(settings: Settings, tokenizer: Tokenizer, renderer: PromptRenderer) -> DescribeTools:
+    """How tools are described: a chat without a template still tells of them, unlike a prompt that is text."""
+    bare_chat = tokenizer.chat_template is None and isinstance(renderer.prompt, ChatPrompt)
+    asked = settings.describe_tools
+    return "text" if asked == "auto" and bare_chat and isinstance(settings.dialogue, str) else asked
 
 
 def _named_interaction(path: str) -> Interaction:
@@ -308,7 +411,7 @@ def _kept_short(
     interaction = Summarize(answers, summarize, opening=opening)
     if tools:  # some chat templates have no user speak after a tool, and say so here
         said = (ToolMessage("tool", "x", tools[0].name), Message("user", interaction.request))
-        dialogue.bridge(said, renderer.tokenizer.eos_token)
+        dialogue.bridge(said, turn_end(renderer.tokenizer))
     return interaction
 
 
@@ -316,7 +419,7 @@ def _request_tokens(interaction: Any, dialogue: Dialogue, tools: Sequence[Tool])
     """The number of tokens of the shortest answer that asks for a summary, which begins with a result if only tools answer."""
     request = SummaryRequest("user", interaction.request)
     said = (*(ToolMessage("tool", "", tool.name) for tool in tools[:1]), request)
-    return len(dialogue.bridge(said, dialogue.tokenizer.eos_token))
+    return len(dialogue.bridge(said, turn_end(dialogue.tokenizer)))
 
 
 def _check_below_context(name: str, settings: Settings) -> None:
@@ -344,10 +447,18 @@ class PromptRenderer:
 
     prompt: Prompt
     tokenizer: Tokenizer
+    question: Callable[[Problem], Problem] | None = None
+    """Puts the question of a problem in the words of a chat; None where it is one already. See `question_in`."""
+    tools: ToolDescription | None = None
+    """What the text also says of tools."""
 
     def __call__(self, problem: Problem) -> str:
         """Render the text that a policy continues."""
-        return self.prompt.render(problem, self.tokenizer.chat_template)
+        return self._rendered(problem, [])
+
+    def asked(self, problem: Problem) -> Problem:
+        """The problem as the prompt asks it: see `question`."""
+        return problem if self.question is None else self.question(problem)
 
     def parts(self, problem: Problem) -> list[str]:
         """The same text in parts, which are encoded one by one.
@@ -363,6 +474,7 @@ class PromptRenderer:
         text = self._rendered(problem, chats)
         utf8(text, f"the prompt of problem {problem.id!r}")
         said = [message.content for chat in chats for message in chat]
+        said += [] if self.tools is None else [self.tools.text]
         spelled = [mark for mark in marks if any(mark in content for content in said)]
         if not spelled:
             return [text]
@@ -376,21 +488,32 @@ class PromptRenderer:
             cut += _CUT
         return self._rendered(problem, chats, lambda content: cut.join(split_marks(content, spelled))).split(cut)
 
+    def is_chat(self, problem: Problem) -> bool:
+        """Whether the prompt is a chat, which the tokenizer's chat template renders if it has one."""
+        chats: list[tuple[Message, ...]] = []
+        self._rendered(problem, chats)
+        return bool(chats)
+
     def _rendered(
         self, problem: Problem, chats: list[tuple[Message, ...]], change: Callable[[str], str] | None = None
     ) -> str:
         """Render the text, with what messages say changed, and append the chats that it is made of."""
+        problem = self.asked(problem)
         template = self.tokenizer.chat_template
-        if template is None and not isinstance(self.prompt, ChatPrompt | TextPrompt):
-            return self.prompt.render(problem, None)
 
         def render(messages: tuple[Message, ...]) -> str:
+            if self.tools is not None and template is not None:
+                messages = self.tools.put_into(messages)
             chats.append(messages)
             if change is not None:
                 messages = tuple(dataclasses.replace(message, content=change(message.content)) for message in messages)
             return render_chat(messages, template)
 
-        return self.prompt.render(problem, render)
+        plain = template is None and not isinstance(self.prompt, ChatPrompt | TextPrompt)
+        text = self.prompt.render(problem, None if plain else render)
+        if self.tools is None or (chats and template is not None):
+            return text
+        return f"{self.tools.text if change is None else change(self.tools.text)}\n\n{text}"
 
     def messages(self, problem: Problem) -> tuple[Message, ...]:
         """The chat before any template; a prompt that is text is one user message.
@@ -404,7 +527,7 @@ class PromptRenderer:
             chats.append(messages)
             return ""
 
-        text = self.prompt.render(problem, keep)
+        text = self.prompt.render(self.asked(problem), keep)
         messages = chats[0] if chats else (Message("user", text),)
         for message in messages:
             utf8(message.content, f"the prompt of problem {problem.id!r}")
@@ -413,6 +536,17 @@ class PromptRenderer:
     def message(self, problem: Problem) -> tuple[Message, ...]:
         """The text that a policy continues, as one message."""
         return (Message("user", self(problem)),)
+
+
+OWN_VERIFIER = "environment"
+"""Name of the environment's own verifier, as the gold of `with_gold`."""
+
+
+def _with_own_gold(spec: VerifierArgument, default: tuple[str, Mapping[str, object]]) -> VerifierArgument:
+    """The verifier `with_gold` whose gold is the environment's own, under the prompt that is used; any other as it is."""
+    if not isinstance(spec, tuple) or spec[0] != "with_gold" or dict(spec[1]).get("gold") != OWN_VERIFIER:
+        return spec
+    return "with_gold", {**spec[1], "gold": default}
 
 
 def _verifier(spec: VerifierArgument) -> Verifier:
@@ -447,14 +581,21 @@ def _answer_characters(dataset: Dataset, rules: Rules) -> FixedActions:
 
 
 def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: VerifierArgument) -> dict[str, Any]:
+    stops = list(stop_tokens(rules.tokenizer))
     return {
         "dataset": _identity(dataset),
         "problems": len(dataset),
-        "prompt": {"name": prompt.name, "fingerprint": prompt.fingerprint},
+        "prompt": {
+            "name": prompt.name,
+            "fingerprint": prompt.fingerprint,
+            "chat": isinstance(prompt, ChatPrompt),
+            "answer": asked_form(prompt),
+        },
         "tokenizer": rules.tokenizer.fingerprint,
         "verifier": _verifier_identity(verifier),
         "reader": READER,
         "stop": list(rules.stop),
+        **({"stop_tokens": stops} if len(stops) > 1 else {}),
         "max_prompt_tokens": rules.max_prompt_tokens,
         "max_new_tokens": rules.max_new_tokens,
         "restrict_actions": rules.legal_actions is not None,
@@ -469,12 +610,21 @@ def _turns_manifest(rules: Rules, turns: _Turns, settings: Settings) -> dict[str
             "tools": [_tool_record(tool) for tool in turns.tools],
             "interaction": _identity(turns.answers),
             "dialogue": type(turns.dialogue).__name__,
+            **(_description_record(turns.dialogue) if turns.tools else {}),
             "max_turns": rules.max_turns,
             "max_inserted_tokens": rules.max_inserted_tokens,
         }
     names = ("max_context_tokens", "summarize_after", "drop_results_after")
     limits = {name: value for name in names if (value := getattr(settings, name)) is not None}
     return manifest | ({"context": limits} if limits else {})
+
+
+def _description_record(dialogue: object) -> dict[str, Any]:
+    """How the model is told of the tools, with the words if there are any."""
+    if isinstance(dialogue, DescribedDialogue | PlainDialogue):
+        said = dialogue.description
+        return {"describe_tools": "none"} if said is None else {"describe_tools": "text", "description": said.text}
+    return {"describe_tools": "template" if isinstance(dialogue, TemplateDialogue) else "dialogue"}
 
 
 def _tool_record(tool: Tool) -> dict[str, Any]:
@@ -515,24 +665,19 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
     and what the tokenizer puts before a text.
     """
     if turns.opening is not None and turns.dialogue is not None:
-        return _longest_opening(dataset, turns.dialogue, turns.opening)
+        return _longest_opening(dataset, turns.dialogue, turns.opening, longest_problem(dataset, render.question))
     tokenizer = render.tokenizer
-    if (longest := longest_problem(dataset)) is not None:
+    if (longest := longest_problem(dataset, render.question)) is not None:
         return _start_tokens(dataset, tokenizer) + len(render(longest).encode())
     # Only data sets that say what they hold are remembered; any other may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
-    key = (tokenizer.fingerprint, render.prompt.fingerprint)
+    said = ("" if render.question is None else " in words") + ("" if render.tools is None else render.tools.text)
+    key = (tokenizer.fingerprint, render.prompt.fingerprint + said)
     if key not in known:
         known[key] = _most_tokens(tokenizer, [render.parts(dataset[index]) for index in range(len(dataset))])
     if known[key] < 1:
         raise empty_prompt(dataset[0])
     return known[key]
-
-
-def longest_problem(dataset: Dataset) -> Problem | None:
-    """The longest problem that a data set may make; None if it does not say."""
-    bytes_of_prompt = getattr(dataset, "max_prompt_bytes", None)
-    return None if bytes_of_prompt is None else Problem("", "0" * bytes_of_prompt, None)
 
 
 def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
@@ -543,9 +688,14 @@ def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
     return len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
 
 
-def _longest_opening(dataset: Dataset, dialogue: Dialogue, opening: Callable[[Problem], tuple[Message, ...]]) -> int:
+def _longest_opening(
+    dataset: Dataset,
+    dialogue: Dialogue,
+    opening: Callable[[Problem], tuple[Message, ...]],
+    longest: Problem | None,
+) -> int:
     """The same where a dialogue encodes the prompt."""
-    if (longest := longest_problem(dataset)) is not None:
+    if longest is not None:
         messages = opening(longest)
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
         # Tokens of the frame may be split where text follows or goes before.

@@ -7,12 +7,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import verifiers
-from rlvr_envs.envs.build import PromptRenderer, build, longest_problem, read_options
+from rlvr_envs.envs.build import (
+    PromptRenderer,
+    Settings,
+    build,
+    choose_prompt,
+    chosen_verifier,
+    fewest_new_tokens,
+    read_options,
+)
 from rlvr_envs.envs.fitting import reads_references
+from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
 from rlvr_envs.prompts import Prompt
 from rlvr_envs.tokenizers import ByteTokenizer, check_hugging_face
 from rlvr_envs.types import Dataset
+from verifiers import InvalidArgumentError, Problem
 
 _BUILT_IN = ("byte", "char")
 _FAST = "tokenizer.json"
@@ -41,7 +51,7 @@ def check_task(task: TaskSpec, options: Mapping[str, Any]) -> CheckedTask:
         case (str(name), dict(arguments)):
             verifiers.check_spec(name, arguments)
             if not reads_references(verifier):
-                del others["verifier"]
+                others["verifier"] = _unjudged
     tokenizer = others.get("tokenizer")
     if isinstance(tokenizer, str) and tokenizer not in _BUILT_IN:
         check_hugging_face(tokenizer)
@@ -53,34 +63,59 @@ def check_task(task: TaskSpec, options: Mapping[str, Any]) -> CheckedTask:
         streams.close()
 
 
+def _unjudged(completion: str, problem: Problem) -> bool:
+    """Stands for a verifier that may load a model, and is not built."""
+    return False
+
+
 def _without_tokenizer(task: TaskSpec, options: Mapping[str, Any], tokenizer: Path) -> CheckedTask:
     """Check what needs no tokenizer, and count as far as can be counted without its chat template.
+
+    What is wrong under each of the prompts that it may decide on is wrong.
 
     Args:
         task: The task.
         options: The arguments.
         tokenizer: File of the tokenizer; it need not exist.
     """
-    settings, dataset, prompt = read_options(task, options)
-    if settings.verifier is None:
-        verifier, arguments = task.verifier_of(dataset)
-        verifiers.make(verifier, **arguments)
-    budget = task.max_new_tokens if task.rules is None else 0
-    if settings.max_new_tokens is not None:
-        budget = settings.max_new_tokens
+    settings, dataset = read_options(task, options)
+    counted, errors = [], []
+    for prompt in _prompts(task, dataset, settings):
+        try:
+            chosen_verifier(task, settings, dataset, prompt)
+        except InvalidArgumentError as error:
+            errors.append(error)
+        else:
+            counted.append(_fewest_tokens(task, dataset, settings, prompt, tokenizer))
+    if not counted:
+        raise errors[0]
+    return CheckedTask(min(counted), len(dataset))
+
+
+def _prompts(task: TaskSpec, dataset: Dataset, settings: Settings) -> list[Prompt]:
+    """The prompts that the settings may choose: `"auto"` has another one for a tokenizer without a chat template.
+
+    With a system message it has none, since such a prompt is text.
+    """
+    prompts = [choose_prompt(task, dataset, settings, has_template=True)]
+    if settings.system is None and (other := choose_prompt(task, dataset, settings, has_template=False)) not in prompts:
+        prompts.append(other)
+    return prompts
+
+
+def _fewest_tokens(task: TaskSpec, dataset: Dataset, settings: Settings, prompt: Prompt, tokenizer: Path) -> int:
+    """The tokens that an episode may have, but for those of a chat template and of what an id adds by itself."""
     longest = settings.max_prompt_tokens
     if longest is None:
         longest = _fewest_prompt_tokens(dataset, prompt, tokenizer)
-    total = longest + budget + (settings.max_inserted_tokens or 0)
-    if settings.max_context_tokens is not None:
-        total = min(total, settings.max_context_tokens)
-    return CheckedTask(total, len(dataset))
+    total = longest + fewest_new_tokens(task, settings, prompt) + (settings.max_inserted_tokens or 0)
+    return total if settings.max_context_tokens is None else min(total, settings.max_context_tokens)
 
 
 def _fewest_prompt_tokens(dataset: Dataset, prompt: Prompt, tokenizer: Path) -> int:
     """The tokens of what the longest prompt's messages say, without those of a chat template."""
-    renderer = PromptRenderer(prompt, ByteTokenizer())
-    longest = longest_problem(dataset)
+    renderer = PromptRenderer(prompt, ByteTokenizer(), question_in(dataset, prompt))
+    longest = longest_problem(dataset, renderer.question)
     if longest is not None:
         return sum(len(message.content.encode()) for message in renderer.messages(longest))
     if not tokenizer.is_file():

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
-from rlvr_envs.types import Dataset
+import numpy as np
+
+from rlvr_envs.prompts import Prompt, written_answer
+from rlvr_envs.streams import Rules
+from rlvr_envs.types import Dataset, FixedActions
 from verifiers import (
     InvalidArgumentError,
+    Outcome,
     Problem,
     Verifier,
     VerifierContractError,
@@ -16,8 +22,13 @@ from verifiers import (
     verify_batch,
 )
 
+if TYPE_CHECKING:
+    from verifiers.unit_tests import UnitTestVerifier
+
 _TRIED = frozenset({"choice", "countdown", "exact", "ifeval", "json_schema", "math", "numeric", "sql", "unit_tests"})
 """Verifiers that read a reference before the completion, and judge an empty one at no cost: they ask no model or server."""
+_JUDGED_BY_TEXT = frozenset({"choice", "countdown", "exact", "math", "numeric"})
+"""Those of them that judge the text of an answer, which is the reference or the gold completion of a problem."""
 _PROBLEMS = 8
 """Number of problems that are tried: one whose reference can't be read says nothing of the others."""
 _MAX_LENGTH = 300
@@ -56,6 +67,85 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
 def reads_references(spec: object) -> bool:
     """Whether a verifier, as it was named, can be tried on references at no cost."""
     return _name_of(spec) in _TRIED
+
+
+def check_pair(spec: object, verifier: Verifier, prompt: Prompt, dataset: Dataset) -> None:
+    """Refuse a verifier that reads no answer in the form in which the prompt asks for it.
+
+    Args:
+        spec: How the verifier was named.
+        verifier: The verifier.
+        prompt: The prompt.
+        dataset: The problems.
+
+    Raises:
+        InvalidArgumentError: If the gold answer of none of the first problems is correct when it is written as the prompt asks.
+    """
+    name = _name_of(spec)
+    find_objection = {"unit_tests": _objection_to_program}.get(name, _objection_to_answer)
+    if name not in (*_JUDGED_BY_TEXT, "unit_tests"):
+        return
+    objections = []
+    for problem in (dataset[index] for index in range(min(len(dataset), _PROBLEMS))):
+        gold = gold_answer(problem)
+        objection = None if gold is None else find_objection(verifier, prompt, gold, problem)
+        if objection is None:
+            return
+        objections.append(f"the gold answer of problem {problem.id!r}, {objection}")
+    if objections:
+        raise InvalidArgumentError(
+            f"the verifier {name!r} can't read an answer that is written as the prompt {prompt.name!r} asks: {objections[0]}. "
+            "Choose another prompt=, or a verifier= that reads this form"
+        )
+
+
+def check_spelling(rules: Rules, prompt: Prompt) -> None:
+    """Refuse a prompt that asks for marks around the answer which the legal tokens can't spell.
+
+    Raises:
+        InvalidArgumentError: If a byte of the marks is in no legal token, where the same tokens are always legal.
+    """
+    if not isinstance(rules.legal_actions, FixedActions):
+        return
+    marks = written_answer(prompt, "")
+    legal = np.flatnonzero(rules.legal_actions.mask)
+    spelled = {byte for token in legal.tolist() for byte in rules.tokenizer.token_bytes(token)}
+    if not spelled.issuperset(marks.encode()):
+        raise InvalidArgumentError(
+            f"the prompt {prompt.name!r} asks for {marks!r} around the answer, but the legal tokens of this environment can't "
+            "spell it: choose another prompt=, such as 'chat'"
+        )
+
+
+def _objection_to_answer(verifier: Verifier, prompt: Prompt, gold: str, problem: Problem) -> str | None:
+    """Why a gold answer is not correct when it is written as a prompt asks; None if it is."""
+    completion = written_answer(prompt, gold)
+    verdict = verify_batch(verifier, [completion], [problem])[0]
+    if verdict.outcome in (Outcome.CORRECT, Outcome.VERIFIER_ERROR):  # an error says nothing of the form
+        return None
+    reason = verdict.detail.get("reason")
+    return f"{completion!r}, is {verdict.outcome.value}{f' ({reason})' if reason else ''}"
+
+
+def _objection_to_program(verifier: Verifier, prompt: Prompt, gold: str, problem: Problem) -> str | None:
+    """Why a gold program is not found when it is written as a prompt asks; None if it is. Nothing is run."""
+    program = cast("UnitTestVerifier", verifier).program_in
+    expected = program(gold)
+    completion = written_answer(prompt, expected)
+    return (
+        None
+        if program(completion).strip() == expected.strip()
+        else f"{completion!r}, is read as {program(completion)!r}"
+    )
+
+
+def gold_answer(problem: Problem) -> str | None:
+    """The text of a problem's gold answer, without a solution; None if there is none."""
+    gold = problem.metadata.get("gold_completion")
+    if isinstance(gold, str) and (not isinstance(problem.reference, str) or "difficulty" in problem.metadata):
+        return gold
+    reference = problem.reference
+    return str(reference) if isinstance(reference, str | int | float) and not isinstance(reference, bool) else None
 
 
 def _name_of(spec: object) -> str:

@@ -9,12 +9,16 @@ from typing import Any
 
 from rlvr_envs.data import ProblemDataset, Source
 from rlvr_envs.procedural.base import DEFAULT_SIZES, ProceduralDataset
-from rlvr_envs.prompts import Prompt
+from rlvr_envs.prompts import CHAT_PROMPTS, ChatPrompt, Prompt, get_prompt
 from rlvr_envs.tokenizers import Tokenizer
 from rlvr_envs.types import Dataset
 from rlvr_envs.worlds import world_rules
 from rlvr_envs.worlds.process_data import ProcessDataset
 from rlvr_envs.worlds.process_rules import process_rules
+
+_LEAST_CHAT_TOKENS = 256
+_WORDINESS = 8
+"""How many times as long as the answer itself, with end tokens, a chat's turns are expected to be."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,15 @@ class TaskSpec:
     data_options: tuple[str, ...] = ()
     """Further arguments of `load`."""
     verifier: tuple[str, Mapping[str, object]] = ("math", {})
+    chat_verifier: tuple[str, Mapping[str, object]] | None = None
+    """The default verifier under a chat prompt, where `verifier` takes nothing but the answer itself."""
     prompt: str | Prompt = "plain"
+    chat_prompt: str | None = None
+    """Name of the prompt for models with a chat template; None for `prompt` if that is a chat, or else what goes with the
+    verifier."""
     max_new_tokens: int = 512
+    chat_tokens: int = 0
+    """The least `max_new_tokens` by default under a chat prompt, for ids whose own default has no room for words."""
     tokenizer: str = "byte"
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None
     """Gives, for a data set and a tokenizer, further defaults of `Rules` by name, `max_new_tokens` included;
@@ -43,10 +54,22 @@ class TaskSpec:
         """Names of the splits."""
         return tuple(self.sizes)
 
-    def verifier_of(self, dataset: Dataset) -> tuple[str, Mapping[str, object]]:
-        """Name and arguments of the default verifier of a data set: what its problems need, else that of the task."""
+    def verifier_of(self, dataset: Dataset, *, chat: bool = False) -> tuple[str, Mapping[str, object]]:
+        """Name and arguments of the default verifier of a data set: what its problems need, else that of the task.
+
+        Args:
+            dataset: The problems.
+            chat: Whether they are asked by a `ChatPrompt`.
+        """
         own = dataset.verifier if isinstance(dataset, ProblemDataset) else None
-        return own or self.verifier
+        return own or (self.chat_verifier if chat else None) or self.verifier
+
+    def prompt_for(self, dataset: Dataset, *, chat: bool) -> Prompt:
+        """The prompt that `"auto"` stands for: that of a chat for a model with a chat template, else the default."""
+        prompt = get_prompt(self.prompt)
+        if not chat or isinstance(prompt, ChatPrompt):
+            return prompt
+        return get_prompt(self.chat_prompt or CHAT_PROMPTS.get(self.verifier_of(dataset)[0], "chat"))
 
 
 def benchmark_task(
@@ -75,6 +98,7 @@ def procedural_task(
     *,
     max_new_tokens: int,
     sizes: Mapping[str, int] = DEFAULT_SIZES,
+    chat_prompt: str | None = None,
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None,
 ) -> TaskSpec:
     """Describe the task of a family of generated problems; its difficulty fields become arguments, `sizes` are by default."""
@@ -85,7 +109,11 @@ def procedural_task(
         source="generated",
         data_options=names,
         verifier=dataset.verifier,
+        chat_verifier=dataset.chat_verifier,
+        # The words of a game say how a move is written; it is no final answer.
+        chat_prompt=chat_prompt or ("boxed_chat" if rules is None else "chat"),
         max_new_tokens=max_new_tokens,
+        chat_tokens=max(_LEAST_CHAT_TOKENS, _WORDINESS * max_new_tokens),
         rules=rules,
     )
 

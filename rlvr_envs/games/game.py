@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from rlvr_envs.contexts import without_summaries
 from rlvr_envs.types import Reply, Turn
 from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
+from verifiers.completion import EXPLICIT, Form, cut, find
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class GameInteraction:
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
         """Answer the last move."""
-        move = self.game(problem.reference, [turn.text for turn in turns])
+        move = self.game(problem.reference, [move_in(turn.text) for turn in turns])
         return Reply((Message("user", f"\n{move.text}\n"),), 0.0 if move.over else move.reward, ends=move.over)
 
 
@@ -65,8 +66,32 @@ class GameVerifier:
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge the dialogue that a completion ends."""
         dialogue = without_summaries(dialogue_of(completion))
-        moves = [message.content for message in dialogue if message.role == "assistant"]
+        moves = [move_in(message.content) for message in dialogue if message.role == "assistant"]
         return verdict_of(self.game(problem.reference, moves), moves)
+
+
+def move_in(turn: str) -> str:
+    """The part of a player's turn that holds the move: the answer that it marks, or all of it without thoughts."""
+    response = cut(turn).text
+    marked = find(response, _AnyText(), (*EXPLICIT, "phrase")).value
+    return response if marked is None else marked
+
+
+@dataclass(frozen=True)
+class _AnyText:
+    """A `Kind` of answers of which any text is one."""
+
+    cues: None = None
+    is_list: bool = False
+
+    def read(self, content: str, form: Form) -> str | None:
+        return None if form == "second" else content or None
+
+    def same(self, first: str, second: str) -> bool:
+        return first == second
+
+    def comparable(self, first: str, second: str) -> bool:
+        return False
 
 
 def verdict_of(move: Move, moves: Sequence[str]) -> Verdict:

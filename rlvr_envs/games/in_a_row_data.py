@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rlvr_envs.games.in_a_row import MAX_SOLVED_CELLS, InARow
-from rlvr_envs.games.two_sided import OPPONENTS, Start, TwoSidedInteraction, prompt_of, told
+from rlvr_envs.games.two_sided import OPPONENTS, Start, TwoSidedInteraction, prompt_of, question_of, told
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import InvalidArgumentError, Problem, unknown_name
 
 _SEEDS = 2**62
 """Seeds of an opponent's chance, from which its opening follows too."""
@@ -83,6 +83,11 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
 
     def _key(self, content: tuple[tuple[int, ...], int]) -> object:
         return content
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules of the game, and where it begins."""
+        opening: Any = problem.reference
+        return question_of(*opening[:2])
 
     def _task(self, content: tuple[tuple[int, ...], int]) -> GeneratedProblem:
         opening, seed = content

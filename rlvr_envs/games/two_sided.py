@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rlvr_envs.contexts import without_summaries
-from rlvr_envs.games.game import Move, verdict_of
+from rlvr_envs.games.game import Move, move_in, verdict_of
 from rlvr_envs.games.in_a_row import InARow, greedy_move, optimal_move, random_move
 from rlvr_envs.types import Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, Verdict, dialogue_of
@@ -43,6 +43,11 @@ class Seat:
     def prompt(self) -> str:
         """What this side was asked."""
         return prompt_of(self.start.board, self.start.opening)
+
+    @property
+    def question(self) -> str:
+        """What this side was asked, in the words of a chat."""
+        return question_of(self.start.board, self.start.opening)
 
     @property
     def played(self) -> tuple[int, ...]:
@@ -98,6 +103,21 @@ def prompt_of(board: InARow, opening: Sequence[int]) -> str:
     return f"{board.name} 1-{board.moves}, played {' '.join(map(str, opening)) or 'none'}, you:"
 
 
+def question_of(board: InARow, opening: Sequence[int]) -> str:
+    """The rules of the game in words, and the moves before a side's first."""
+    where = (
+        f"A move is the number of a column, from 1 to {board.moves}, in which your mark drops to the lowest free cell"
+        if board.drops
+        else f"A move is the number of a free cell, from 1 to {board.moves}, counted row by row"
+    )
+    return (
+        f"Play {board.name} against me on a board of {board.columns} columns and {board.rows} rows. {where}. Whoever first has "
+        f"{board.connect} marks in a row, column or diagonal wins. We move in turn, and a move that is not possible loses. "
+        "Each of your turns is one move: write its number alone, and I answer with mine. Moves so far: "
+        f"{' '.join(map(str, opening)) or 'none'}. What is your move?"
+    )
+
+
 def told(text: str) -> str:
     """A reply of the other side, as it is appended."""
     return f"\n{text}\n"
@@ -143,7 +163,7 @@ class TwoSidedInteraction:
         mine, *rest = after.moves
         seat = Seat(start._replace(opening=(*start.opening, mine)), tuple(rest))
         text = self.opponent(seat)
-        move = _legal_move(start.board, seat.played, text)
+        move = _legal_move(start.board, seat.played, move_in(text))
         reply = Message("user", told(_NO_MOVE if move is None else str(move)))
         return Reply((reply,), ends=_follow(start, [*said, reply]).over)
 
@@ -177,7 +197,8 @@ def _follow(start: Start, said: Sequence[Message]) -> _Followed:
     moves: list[int] = []
     for message in said:
         own = message.role == "assistant"
-        move = _legal_move(start.board, (*start.opening, *moves), message.content)
+        text = move_in(message.content) if own else message.content
+        move = _legal_move(start.board, (*start.opening, *moves), text)
         if move is None:
             return _Followed(_NO_MOVE, over=True, score=float(not own), moves=tuple(moves))
         moves.append(move)

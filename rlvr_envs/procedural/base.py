@@ -78,6 +78,13 @@ class GeneratedDataset(abc.ABC):
     def __len__(self) -> int:
         """Count the problems."""
 
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem as a chat is asked it: in words, with the rules of a game. By default the prompt itself.
+
+        It is longer than the prompt by the same number of bytes for every problem of the data set.
+        """
+        return str(problem.prompt)
+
     @property
     def distinct(self) -> int | None:
         """Number of different problems: all of them; None where that is not known before they are made."""
@@ -147,6 +154,8 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
 
     verifier: ClassVar[tuple[str, Mapping[str, object]]]
     """The verifier that judges the answers, as the name and the arguments that `verifiers.make` takes."""
+    chat_verifier: ClassVar[tuple[str, Mapping[str, object]] | None] = None
+    """The verifier that judges the answers of a chat, where `verifier` takes nothing but the answer itself."""
     hidden: ClassVar[bool] = False
     """Whether a prompt leaves out what decides its episodes, such as a secret, so that problems of equal prompts differ."""
 

@@ -1,16 +1,28 @@
 """Prompts: how a problem is put to the policy. `get_prompt` finds one by name or makes one from a template."""
 
-from rlvr_envs.prompts.presets import PRESETS, get_prompt, register_prompt
-from rlvr_envs.prompts.prompt import ChatPrompt, ChatTemplate, Exemplar, Prompt, TextPrompt, render_chat
+from rlvr_envs.prompts.presets import CHAT_PROMPTS, PRESETS, get_prompt, register_prompt
+from rlvr_envs.prompts.prompt import (
+    ChatPrompt,
+    ChatTemplate,
+    Exemplar,
+    Prompt,
+    TextPrompt,
+    asked_form,
+    render_chat,
+    written_answer,
+)
 
 __all__ = [
+    "CHAT_PROMPTS",
     "PRESETS",
     "ChatPrompt",
     "ChatTemplate",
     "Exemplar",
     "Prompt",
     "TextPrompt",
+    "asked_form",
     "get_prompt",
     "register_prompt",
     "render_chat",
+    "written_answer",
 ]

@@ -6,10 +6,12 @@ Those that suit many data sets are here; that of a benchmark is in its file in `
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import cast
 
 from rlvr_envs.prompts.prompt import PLACEHOLDER, ChatPrompt, Prompt, TextPrompt
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
 _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
     TextPrompt(
@@ -31,10 +33,12 @@ _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
         name="boxed_chat",
         template="{problem}\n\nReason step by step, then give your final answer in \\boxed{}.",
         source="Zero-shot chat with the answer format of MATH, usual for instruction-tuned models.",
+        answer_format="\\boxed{{answer}}",
     ),
     ChatPrompt(
         name="choice_chat",
-        template='{problem}\n\nReason step by step, then end with "The answer is X.", X being the letter of your choice.',
+        template="{problem}\n\nReason step by step, then give the letter of your choice in \\boxed{}.",
+        answer_format="\\boxed{{answer}}",
         source="Zero-shot chat for multiple choice, usual for instruction-tuned models.",
     ),
     ChatPrompt(
@@ -42,20 +46,34 @@ _GENERAL: tuple[TextPrompt | ChatPrompt, ...] = (
         template="{problem}\n\nReason step by step, then give your final answer between <answer> and </answer>, in exactly the "
         "form that is asked for.",
         source="Zero-shot chat with the answer in tags, as reasoning-gym reads it.",
+        answer_format="<answer>{answer}</answer>",
     ),
     ChatPrompt(
         name="code_chat",
         template="Solve this programming task in Python. Reply with one fenced block that begins with ```python and "
         "holds the whole program, including any imports and functions given below.\n\n{problem}",
         source="Zero-shot chat that asks for one fenced program, usual for instruction-tuned models.",
+        answer_format="```python\n{answer}\n```",
     ),
     ChatPrompt(
         name="sql_chat",
         template="{problem}\n\nAnswer with one SQL query in SQLite's dialect, in a fenced block that begins with ```sql.",
         source="Zero-shot chat that asks for one fenced query.",
+        answer_format="```sql\n{answer}\n```",
     ),
 )
 
+CHAT_PROMPTS: Mapping[str, str] = MappingProxyType(
+    {
+        "math": "boxed_chat",
+        "numeric": "boxed_chat",
+        "choice": "choice_chat",
+        "reasoning_gym": "tagged_chat",
+        "unit_tests": "code_chat",
+        "sql": "sql_chat",
+    }
+)
+"""The prompt with which a chat is asked, by the verifier that reads its answer; for any other verifier it is `"chat"`."""
 _named = {prompt.name: prompt for prompt in _GENERAL}
 PRESETS = MappingProxyType(_named)
 """The named prompts."""
@@ -71,7 +89,8 @@ def get_prompt(spec: str | Prompt) -> Prompt:
     """Find or make a prompt.
 
     Args:
-        spec: A preset's name; a template with `{problem}` in it; or a prompt, returned as it is.
+        spec: A preset's name; a template with `{problem}` in it; the `module:attribute` of a prompt, such as
+            `my_prompts.py:CHAT`; or a prompt, returned as it is.
 
     Raises:
         UnknownNameError: If no preset has that name; the message offers the nearest.
@@ -85,6 +104,8 @@ def get_prompt(spec: str | Prompt) -> Prompt:
         )
     if spec in PRESETS:
         return PRESETS[spec]
+    if is_attribute_path(spec):
+        return _imported(spec)
     if not _is_unicode(spec):
         raise InvalidArgumentError(
             f"a prompt must be Unicode text, but this one has half of a surrogate pair: {spec!a}"
@@ -92,6 +113,16 @@ def get_prompt(spec: str | Prompt) -> Prompt:
     if re.fullmatch(r"[\w.-]+", spec):
         raise unknown_name("prompt", spec, PRESETS)
     return TextPrompt(spec)
+
+
+def _imported(path: str) -> Prompt:
+    prompt = import_attribute(path, "prompt")
+    if not _is_prompt(prompt):
+        raise InvalidArgumentError(
+            f"the prompt {path!r} is {type(prompt).__name__} {prompt!r}; expected a rlvr_envs.ChatPrompt, a TextPrompt or an "
+            "object with their attributes"
+        )
+    return cast("Prompt", prompt)
 
 
 def _is_unicode(text: str) -> bool:

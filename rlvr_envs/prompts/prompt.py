@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from verifiers import InvalidArgumentError, Message, Problem
+from verifiers.completion import Form, form_of
 
 PLACEHOLDER = "{problem}"
 """The placeholder of the problem in a template. All other braces in a template or a problem are literal."""
+ANSWER = "{answer}"
+"""The placeholder of the answer in `answer_format`. All other braces are literal."""
+_FORMATS = {r"\boxed": r"\boxed{{answer}}", "<answer>": "<answer>{answer}</answer>", "####": "#### {answer}"}
+"""The answer formats that a template names, by what it then holds."""
 
 ChatTemplate = Callable[[tuple[Message, ...]], str]
 """A tokenizer's chat template: turns messages into text that ends where the assistant's next message begins."""
@@ -89,6 +94,8 @@ class TextPrompt:
     """Text between two examples, and between the last example and the problem."""
     stop: tuple[str, ...] = ()
     """Default stop strings."""
+    answer_format: str | None = None
+    """The form in which the answer is asked for, such as `"#### {answer}"`. Verifiers prefer it to any other form."""
     name: str = "custom"
     """The preset's name."""
     source: str = ""
@@ -96,6 +103,7 @@ class TextPrompt:
 
     def __post_init__(self) -> None:
         _check_template(self.template)
+        _check_answer_format(self.answer_format)
 
     @property
     def fingerprint(self) -> str:
@@ -138,6 +146,8 @@ class ChatPrompt:
     """Worked examples, each a user message through the template and the assistant's answer."""
     stop: tuple[str, ...] = ("\n\nUser:",)
     """Default stop strings; this one ends an answer in the plain form of `render_chat`, which has no end token."""
+    answer_format: str | None = None
+    """The form in which the answer is asked for, such as `"#### {answer}"`. Verifiers prefer it to any other form."""
     name: str = "custom"
     """The preset's name."""
     source: str = ""
@@ -145,6 +155,7 @@ class ChatPrompt:
 
     def __post_init__(self) -> None:
         _check_template(self.template)
+        _check_answer_format(self.answer_format)
 
     @property
     def fingerprint(self) -> str:
@@ -187,9 +198,28 @@ def _check_template(template: str) -> None:
         )
 
 
+def _check_answer_format(answer_format: str | None) -> None:
+    if answer_format is not None and ANSWER not in answer_format:
+        raise InvalidArgumentError(f"an answer format needs {ANSWER} where the answer goes, got {answer_format!r}")
+
+
+def written_answer(prompt: Prompt, answer: str) -> str:
+    """An answer in the form in which a prompt asks for it: that of `answer_format`, or the one that its template names."""
+    if not isinstance(prompt, TextPrompt | ChatPrompt):
+        return answer
+    named = (form for sign, form in _FORMATS.items() if sign in prompt.template)
+    return (prompt.answer_format or next(named, ANSWER)).replace(ANSWER, answer)
+
+
+def asked_form(prompt: Prompt) -> Form | None:
+    """The form of the marks in which a prompt's `answer_format` asks for the answer; None where it asks for none."""
+    answer_format = getattr(prompt, "answer_format", None)
+    return form_of(answer_format.replace(ANSWER, "0")) if answer_format else None
+
+
 def _fingerprint(prompt: TextPrompt | ChatPrompt) -> str:
     content = dataclasses.asdict(prompt)
-    del content["name"], content["source"]
+    del content["name"], content["source"], content["answer_format"]
     return hashlib.sha256(json.dumps([type(prompt).__name__, content], sort_keys=True).encode()).hexdigest()
 
 

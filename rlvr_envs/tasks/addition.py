@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from verifiers import Problem
 
 Summands = tuple[int, int]
 
@@ -27,6 +28,7 @@ class Addition(ProceduralDataset[Summands]):
 
     name: ClassVar[str] = "addition"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {"whole": True})
+    chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {})
 
     digits: int = 2
 
@@ -52,6 +54,10 @@ class Addition(ProceduralDataset[Summands]):
     def _key(self, content: Summands) -> object:
         return sorted(content)
 
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem in words."""
+        return f"What is {str(problem.prompt).removesuffix('=')}?"
+
     def _task(self, content: Summands) -> GeneratedProblem:
         first, second = content
         answer = str(first + second)
@@ -71,7 +77,7 @@ class AdditionEnv(TaskEnv):
     The sum's expression, up to the equals sign.
 
     ## Reward
-    1 when the completion is the literal sum and nothing else, else 0.
+    1 when the completion is the literal sum and nothing else, else 0. Under a chat prompt, the answer that it gives counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `digits` (2). Defaults:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from verifiers import Problem
 
 ExpressionTree = int | tuple[str, "ExpressionTree", "ExpressionTree"]
 """A number, or a sign with its two operands."""
@@ -35,6 +36,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     name: ClassVar[str] = "arithmetic"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {"whole": True})
+    chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {})
 
     depth: int = 2
     digits: int = 1
@@ -96,6 +98,10 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     def _key(self, content: ExpressionTree) -> object:
         return _sum_key(content)
+
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem in words."""
+        return f"What is the value of {str(problem.prompt).removesuffix('=')}?"
 
     def _task(self, content: ExpressionTree) -> GeneratedProblem:
         answer = str(_value(content))
@@ -162,7 +168,7 @@ class ArithmeticEnv(TaskEnv):
     The expression, up to the equals sign.
 
     ## Reward
-    1 when the completion is the literal value and nothing else, else 0.
+    1 when the completion is the literal value and nothing else, else 0. Under a chat prompt, the answer that it gives counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `depth` (2) of the nesting

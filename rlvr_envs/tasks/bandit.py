@@ -15,7 +15,7 @@ from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
 from rlvr_envs.procedural.base import require_whole
 from rlvr_envs.worlds.process import Branch, Process, uniforms
 from rlvr_envs.worlds.process_data import ProcessDataset
-from verifiers import InvalidArgumentError, check_types, unknown_name
+from verifiers import InvalidArgumentError, Problem, check_types, unknown_name
 
 Rewards = Literal["bernoulli", "normal"]
 MOST_ARMS = len(string.ascii_lowercase)
@@ -86,6 +86,13 @@ def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
+PULLS_IN_WORDS = (
+    "Each arm pays at random, and some pay more on average than others. Number of pulls: {}. Each of your turns is the letter "
+    "of an arm, alone. Which arm do you pull?"
+)
+"""What a chat is told of a bandit, with the number of pulls to be filled in."""
+
+
 @dataclass(frozen=True)
 class Bandit(ProcessDataset):
     """Pulls of one bandit; a problem is one pull, or several, with luck of its own.
@@ -142,6 +149,10 @@ class Bandit(ProcessDataset):
                 f"means of rewards 0 and 1 must be from 0 to 1, got {self.means}: or set rewards='normal'"
             )
         return tuple(map(float, self.means))
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules, and where it begins."""
+        return f"Pull one of the arms {', '.join(self.process.actions)}. {PULLS_IN_WORDS.format(self.pulls)}"
 
     @property
     def starts(self) -> Mapping[int, float]:

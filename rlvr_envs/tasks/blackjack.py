@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
 from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, in_base
+from verifiers import Problem
 
 RANKS = "A23456789TJQK"
 _DRAWN = 40
@@ -92,6 +93,17 @@ class Blackjack(ProceduralDataset[str]):
 
     def _key(self, content: str) -> object:
         return content
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules of the game, and where it begins."""
+        yours, dealers = (
+            str(problem.prompt).removeprefix("blackjack, you ").removesuffix(", hit or stand:").split(", dealer ")
+        )
+        return (
+            f"Play a hand of blackjack. You have {yours}, and the dealer shows {dealers}. T, J, Q and K count 10, and an ace, "
+            "A, counts 1 or 11. With more than 21 you lose. Each of your turns is one word: hit, to draw a card, or stand, "
+            "after which the dealer draws to 17. Hit or stand?"
+        )
 
     def _task(self, content: str) -> GeneratedProblem:
         return GeneratedProblem(_prompt(content), Deck(content), None)

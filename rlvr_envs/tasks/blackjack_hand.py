@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
 from rlvr_envs.worlds.process import Branch, Process
 from rlvr_envs.worlds.process_data import ProcessDataset
+from verifiers import Problem
 
 _CARDS = {card: (4 if card == 10 else 1) / 13 for card in range(1, 11)}
 """The probability of each card, an ace being 1: from a deck without end."""
@@ -90,6 +91,15 @@ class BlackjackHand(ProcessDataset):
     def process(self) -> Process:
         """The states: the player's hand and the card that the dealer shows, such as `18s/A`; then the three ends."""
         return _process()
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules, and where it begins."""
+        yours, dealers = str(problem.prompt).removesuffix(":").split("/")
+        return (
+            f"Play a hand of blackjack. You have {yours}, where s stands for an ace that counts 11, and the dealer shows "
+            f"{dealers}. With more than 21 you lose. Each of your turns is one letter: H to draw a card, or S to stick, after "
+            "which the dealer draws to 17. H or S?"
+        )
 
     @property
     def starts(self) -> Mapping[int, float]:

@@ -12,7 +12,9 @@ from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
 from rlvr_envs.procedural.base import require_whole
 from rlvr_envs.worlds.process import Branch, Process
 from rlvr_envs.worlds.process_data import ProcessDataset
+from rlvr_envs.worlds.rules import MOVES_IN_WORDS
 from rlvr_envs.worlds.world import MOVES, OFFSETS
+from verifiers import Problem
 
 _STEP, _FALL = -1.0, -100.0
 
@@ -42,6 +44,15 @@ class CliffWalk(ProcessDataset):
         require_whole("columns", self.columns, 3, 20)
         names = tuple(f"{row},{column}" for row in range(self.rows) for column in range(self.columns))
         return Process(names, MOVES, tuple(self._moves()), frozenset({self._goal}))
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules, and where it begins."""
+        return (
+            f"Walk over a grid of {self.rows} rows and {self.columns} columns from the lower left cell to the lower right one. "
+            "The other cells of the lowest row are a cliff: a move into it costs 100 and leads back to the start. Any other "
+            f"move costs 1. {MOVES_IN_WORDS} Each of your turns is one letter. I answer with the row and the column where you "
+            "are, numbered from 0 at the top left. What is your move?"
+        )
 
     def _moves(self) -> Iterator[tuple[tuple[Branch, ...], ...]]:
         """The branches of the moves of each cell; an episode never goes on at the goal, and never is at the cliff."""

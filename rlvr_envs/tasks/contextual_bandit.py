@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
 from rlvr_envs.procedural.base import require_whole
-from rlvr_envs.tasks.bandit import MOST_ARMS, MOST_PULLS, Rewards, bandit_process, check_rewards
+from rlvr_envs.tasks.bandit import MOST_ARMS, MOST_PULLS, PULLS_IN_WORDS, Rewards, bandit_process, check_rewards
 from rlvr_envs.worlds.process import Process, uniforms
 from rlvr_envs.worlds.process_data import ProcessDataset
-from verifiers import check_types
+from verifiers import Problem, check_types
 
 _MOST_BITS = 8
 
@@ -86,6 +86,14 @@ class ContextualBandit(ProcessDataset):
         """The mean reward of each arm in each context, f64[2**d a]."""
         means: NDArray[np.float64] = (1 + self._context_features @ self.weights.T / (self.bits + 1)) / 2
         return means
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules, and where it begins."""
+        context = str(problem.prompt).removesuffix(":")
+        return (
+            f"The context is {context}. Pull one of the arms {', '.join(self.process.actions)}; how much an arm pays depends "
+            f"on the context. {PULLS_IN_WORDS.format(self.pulls)}"
+        )
 
     @property
     def starts(self) -> Mapping[int, float]:

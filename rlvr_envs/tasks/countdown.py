@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
+from verifiers import Problem
 from verifiers.countdown import CountdownReference
 
 _SIGNS = 12
@@ -89,6 +90,14 @@ class Countdown(ProceduralDataset[SolvedGame]):
 
     def _key(self, content: SolvedGame) -> object:
         return sorted(content.numbers), content.target
+
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem in words."""
+        target, _, numbers = str(problem.prompt).removeprefix("make ").removesuffix(":").partition(" from ")
+        return (
+            f"Write an expression of the value {target}. It has to use each of the numbers {numbers} exactly once, and nothing "
+            "else but +, -, *, / and parentheses."
+        )
 
     def _task(self, content: SolvedGame) -> GeneratedProblem:
         numbers = " ".join(map(str, content.numbers))

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
-from rlvr_envs.worlds.drawing import read_drawing
+from rlvr_envs.worlds.drawing import draw, read_drawing
 from rlvr_envs.worlds.process import Process, world_process
 from rlvr_envs.worlds.process_data import ProcessDataset
-from rlvr_envs.worlds.rules import coordinates
+from rlvr_envs.worlds.rules import MOVES_IN_WORDS, coordinates
 from rlvr_envs.worlds.world import World
-from verifiers import InvalidArgumentError, check_types
+from verifiers import InvalidArgumentError, Problem, check_types
 
 LAYOUT = """
 +---+---+---+---+
@@ -61,6 +61,15 @@ class FrozenLake(ProcessDataset):
     def world(self) -> World:
         """The lake where nobody slips."""
         return read_drawing(self.layout)
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules, and where it begins."""
+        return (
+            f"Walk over this frozen lake from S to G, and not into a hole, T:\n\n{draw(self.world)}\n\n{MOVES_IN_WORDS} The "
+            f"ice is slippery: with probability {self.slip:.3g}, a move leads to one of its two sides instead. Each of your "
+            "turns is one letter. I answer with the row and the column where you are, numbered from 0 at the top left. What is "
+            "your move?"
+        )
 
     @property
     def starts(self) -> Mapping[int, float]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from verifiers import Problem
 
 _DRAWN_INPUTS = 6
 _LETTERS = "abcdefgh"
@@ -205,6 +206,10 @@ class Function(ProceduralDataset[FunctionProblem]):
     def _key(self, content: FunctionProblem) -> object:
         return content.key
 
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem in words."""
+        return f"Complete this Python function:\n\n```python\n{problem.prompt}```"
+
     def _task(self, content: FunctionProblem) -> GeneratedProblem:
         # Unit tests are the verifier of this family alone: the others do not wait for their import.
         from verifiers.unit_tests import CallCase, CallTests
@@ -336,4 +341,6 @@ class FunctionEnv(TaskEnv):
     `split="train"`, `max_new_tokens=160`.
     """
 
-    task: ClassVar[TaskSpec] = procedural_task(Function, sizes={"train": 10_000, "test": 1_000}, max_new_tokens=160)
+    task: ClassVar[TaskSpec] = procedural_task(
+        Function, sizes={"train": 10_000, "test": 1_000}, max_new_tokens=160, chat_prompt="code_chat"
+    )

@@ -12,7 +12,7 @@ from typing import ClassVar
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, world_task
 from rlvr_envs.procedural.base import GeneratedDataset, require_whole
 from rlvr_envs.worlds.process import Process, world_process
-from rlvr_envs.worlds.rules import alphabet, coordinates
+from rlvr_envs.worlds.rules import MOVES_IN_WORDS, alphabet, coordinates
 from rlvr_envs.worlds.world import MAX_SIDE, Cell, World, require_reward
 from verifiers import Problem
 
@@ -54,6 +54,15 @@ class GridWorld(GeneratedDataset):
         if index not in self._problems:
             self._problems[index] = self._problem(*self._pairs[index])
         return self._problems[index]
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules, and where it begins."""
+        start, goal = str(problem.prompt).removesuffix(":").split(">")
+        return (
+            f"Walk over a grid of {self.n} rows and {self.n} columns, numbered from 0 at the top left, from row {start[0]} and "
+            f"column {start[1]} to row {goal[0]} and column {goal[1]}, in as few moves as you can. {MOVES_IN_WORDS} Write the "
+            "letters of the moves alone, without spaces."
+        )
 
     @property
     def alphabet(self) -> str:

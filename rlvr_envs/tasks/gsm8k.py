@@ -85,6 +85,7 @@ PROMPT = register_prompt(
         name="gsm8k_cot_8shot",
         template="Question: {problem}\nAnswer:",
         exemplars=EXEMPLARS,
+        answer_format="#### {answer}",
         stop=("Question:", "</s>", "<|im_end|>"),
         source="Eight chains of thought (Wei et al. 2022, arXiv:2201.11903) in GSM8K's own answer format, which ends "
         "with '#### ' and the number; layout and stop strings as usual in evaluation harnesses. Examples of our own.",

@@ -97,6 +97,15 @@ class GuessNumber(ProceduralDataset[int]):
     def _key(self, content: int) -> object:
         return content
 
+    def in_words(self, problem: Problem) -> str:
+        """The rules of the game, and where it begins."""
+        return (
+            f"I think of a whole number from 1 to {self.high}. Guess it in at most {self.turns} turns. Each of your turns is "
+            "one "
+            'guess: write the number alone. I answer "higher" if my number is higher than your guess, and "lower" if it is '
+            "lower. What is your first guess?"
+        )
+
     def _task(self, content: int) -> GeneratedProblem:
         return GeneratedProblem(f"guess 1-{self.high}:", SecretNumber(content, self.turns), str(content))
 

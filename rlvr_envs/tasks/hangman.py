@@ -11,6 +11,7 @@ from typing import ClassVar
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, SecretWord, WordDataset, game_rules
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, require_whole
+from verifiers import Problem
 
 _WORD = re.compile(r"[a-z]+")
 
@@ -70,6 +71,15 @@ class Hangman(WordDataset):
     def _check_difficulty(self) -> None:
         super()._check_difficulty()
         require_whole("misses", self.misses, 1, 1_000)
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules of the game, and where it begins."""
+        return (
+            f"Find my secret English word of {self.length} letters. Each of your turns is one guess: write a letter, or the "
+            "whole word, alone. I answer with the word, in which a - stands for each letter that is not yet found, and the "
+            f"number of misses that are left. A guess that finds nothing is a miss, and {self.misses} misses lose the game. "
+            f"The word is {'-' * self.length}. What is your first guess?"
+        )
 
     def _task(self, content: str) -> GeneratedProblem:
         return GeneratedProblem(self._prompt, SecretWord(content, self.misses), content)

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, Problem
 
 
 class Coefficients(NamedTuple):
@@ -76,6 +76,11 @@ class LinearEquation(ProceduralDataset[Coefficients]):
     def _key(self, content: Coefficients) -> object:
         divisor = math.gcd(*content) * (1 if content.a > 0 else -1)
         return tuple(number // divisor for number in content)
+
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem in words."""
+        equation = str(problem.prompt).removesuffix(", x=")
+        return f"Solve {equation} for x. Write the value of x as a whole number or a fraction."
 
     def _task(self, content: Coefficients) -> GeneratedProblem:
         a, b, c = content

@@ -121,6 +121,15 @@ class Mastermind(ProceduralDataset[str]):
     def _key(self, content: str) -> object:
         return content
 
+    def in_words(self, problem: Problem) -> str:
+        """The rules of the game, and where it begins."""
+        return (
+            f"Find my secret code of {self.length} digits, each from 1 to {self.colours}; digits may repeat. You have "
+            f"{self.guesses} turns. Each of your turns is one guess: write its {self.length} digits alone, without spaces. I "
+            'answer with the number of digits that are right, and of digits that are in the code at another place: "1 right 2 '
+            'near". What is your first guess?'
+        )
+
     def _task(self, content: str) -> GeneratedProblem:
         return GeneratedProblem(f"break {self.length} of 1-{self.colours}:", Code(content, self.guesses), content)
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, world_task
 from rlvr_envs.procedural.base import GeneratedDataset
-from rlvr_envs.worlds.drawing import read_drawing
+from rlvr_envs.worlds.drawing import draw, read_drawing
 from rlvr_envs.worlds.process import Process, world_process
-from rlvr_envs.worlds.rules import alphabet, coordinates
+from rlvr_envs.worlds.rules import MOVES_IN_WORDS, alphabet, coordinates
 from rlvr_envs.worlds.world import World, require_reward
 from verifiers import Problem, check_types
 
@@ -63,6 +63,13 @@ class Maze(GeneratedDataset):
     def world(self) -> World:
         """The maze."""
         return read_drawing(self.layout, goal_reward=GOAL_REWARD, trap_reward=TRAP_REWARD, step_reward=self.step_reward)
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules, and where it begins."""
+        return (
+            f"Walk through this maze from S to G, and not over T, in as few moves as you can:\n\n{draw(self.world)}\n\n"
+            f"{MOVES_IN_WORDS} Write the letters of the moves alone, without spaces."
+        )
 
     @property
     def alphabet(self) -> str:

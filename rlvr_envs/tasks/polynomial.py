@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
 from rlvr_envs.procedural.polynomial import FORMS
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, Problem
 
 
 class Product(NamedTuple):
@@ -94,6 +94,13 @@ class Polynomial(ProceduralDataset[Product]):
 
     def _key(self, content: Product) -> object:
         return _coefficients(content.factors)
+
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem in words."""
+        form, _, polynomial = str(problem.prompt).removesuffix(":").partition(" ")
+        if form == "expand":
+            return f"Expand {polynomial} into a sum of terms."
+        return f"Factor {polynomial} into linear factors."
 
     def _task(self, content: Product) -> GeneratedProblem:
         product = "".join(f"({_sum_text([b, a])})" for a, b in content.factors)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
+from verifiers import Problem
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Reverse(ProceduralDataset[str]):
 
     name: ClassVar[str] = "reverse"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {})
+    chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {"marked": True})
 
     length: int = 5
 
@@ -51,6 +53,11 @@ class Reverse(ProceduralDataset[str]):
     def _key(self, content: str) -> object:
         return min(content, content[::-1])
 
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem in words."""
+        letters = str(problem.prompt).removeprefix("reverse ").removesuffix(":")
+        return f"Write the letters {letters} in reverse order, with nothing between them."
+
     def _task(self, content: str) -> GeneratedProblem:
         answer = content[::-1]
         return GeneratedProblem(f"reverse {content}:", answer, answer)
@@ -69,7 +76,7 @@ class ReverseEnv(TaskEnv):
     The word.
 
     ## Reward
-    1 when the completion is the reversed word, else 0.
+    1 when the completion is the reversed word, else 0. Under a chat prompt, the answer that it gives counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5). Defaults:

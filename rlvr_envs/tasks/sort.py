@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
+from verifiers import Problem
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
 
     name: ClassVar[str] = "sort"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {})
+    chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {"marked": True, "ignore": ","})
 
     length: int = 4
     max_number: int = 99
@@ -54,6 +56,11 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
     def _key(self, content: tuple[int, ...]) -> object:
         return sorted(content)
 
+    def in_words(self, problem: Problem) -> str:
+        """The question of a problem in words."""
+        numbers = str(problem.prompt).removeprefix("sort ").removesuffix(":")
+        return f"Sort the numbers {numbers} from small to large. Write all of them, with one space between two numbers."
+
     def _task(self, content: tuple[int, ...]) -> GeneratedProblem:
         answer = _listed(sorted(content))
         return GeneratedProblem(f"sort {_listed(content)}:", answer, answer)
@@ -76,7 +83,7 @@ class SortEnv(TaskEnv):
     The numbers.
 
     ## Reward
-    1 when the completion is the sorted list, else 0.
+    1 when the completion is the sorted list, else 0. Under a chat prompt, the answer that it gives counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4) and

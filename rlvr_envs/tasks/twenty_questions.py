@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from verifiers import Problem
 
 _TABLE = """
 dog: animal legs fur tame
@@ -143,6 +144,15 @@ class TwentyQuestions(ProceduralDataset[str]):
 
     def _key(self, content: str) -> object:
         return content
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules of the game, and where it begins."""
+        return (
+            f"I think of a thing. Find out which in at most {self.questions} turns. Each of your turns asks whether the thing "
+            "has "
+            'one property, which I answer with "yes" or "no", or names the thing. Name one property or one thing a turn, and '
+            f"write that word alone. The properties are: {', '.join(PROPERTIES)}. What is your first question?"
+        )
 
     def _task(self, content: str) -> GeneratedProblem:
         return GeneratedProblem(self._prompt, SecretThing(content, self.questions), content)

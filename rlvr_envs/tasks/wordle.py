@@ -12,6 +12,7 @@ from typing import ClassVar
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, SecretWord, WordDataset, game_rules
 from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, require_whole
+from verifiers import Problem
 
 _WORD = re.compile(r"[a-z]+")
 _NO_WORD = "no word of {} letters"
@@ -72,6 +73,14 @@ class Wordle(WordDataset):
     def _check_difficulty(self) -> None:
         super()._check_difficulty()
         require_whole("guesses", self.guesses, 1, 1_000)
+
+    def in_words(self, problem: Problem) -> str:
+        """The rules of the game, and where it begins."""
+        return (
+            f"Find my secret English word of {self.length} letters in at most {self.guesses} turns. Each of your turns is one "
+            f"guess: write a word of {self.length} letters alone. I answer with one sign for each letter: g if the letter is "
+            "right, y if it is in the word at another place, and - if it is not in the word. What is your first guess?"
+        )
 
     def _task(self, content: str) -> GeneratedProblem:
         return GeneratedProblem(_prompt(self.length), SecretWord(content, self.guesses), content)

@@ -42,6 +42,11 @@ class TextSeat:
         return self.view[0]
 
     @property
+    def question(self) -> str:
+        """The same, which is in words."""
+        return self.prompt
+
+    @property
     def dialogue(self) -> tuple[Message, ...]:
         """What it said since, and what it was told then, in turn."""
         return tuple(

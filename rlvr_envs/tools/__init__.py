@@ -40,7 +40,7 @@ def _tools(spec: ToolArgument) -> list[Tool]:
     if not isinstance(spec, str):
         return [_tool(spec)]
     name = spec.strip()
-    if is_attribute_path(name):
+    if ":" in name or is_attribute_path(name):
         named: Any = import_attribute(name, "tool")
         return [_tool(part) for part in named] if isinstance(named, list | tuple) else [_tool(named)]
     if name not in TOOLS:

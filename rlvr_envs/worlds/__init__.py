@@ -3,7 +3,14 @@
 from rlvr_envs.worlds.drawing import draw, read_drawing
 from rlvr_envs.worlds.episodes import PrefixPolicy, WorldEpisode, every_episode, prefix_values
 from rlvr_envs.worlds.process import Branch, Process, world_process
-from rlvr_envs.worlds.rules import Walk, WalkVerifier, move_tokens, step_reward, world_of, world_rules
+from rlvr_envs.worlds.rules import (
+    Walk,
+    WalkVerifier,
+    move_tokens,
+    step_reward,
+    world_of,
+    world_rules,
+)
 from rlvr_envs.worlds.world import MOVES, Cell, World
 
 __all__ = [

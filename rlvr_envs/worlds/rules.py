@@ -125,6 +125,12 @@ def alphabet(side: int) -> str:
     return MOVES + "0123456789"[:side] + ">:"
 
 
+MOVES_IN_WORDS = (
+    "L moves one cell to the left, D down, R right and U up. A move against a wall or the border changes nothing."
+)
+"""The moves of a walk, as a chat is told them."""
+
+
 def coordinates(cell: Cell) -> str:
     """How a prompt writes a cell: the digit of its row, then that of its column."""
     return f"{cell[0]}{cell[1]}"

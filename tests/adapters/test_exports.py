@@ -101,15 +101,15 @@ def test_what_can_not_be_judged_is_in_no_mean() -> None:
 
 def test_primeintellect_files(tmp_path: Path) -> None:
     verifier = primeintellect.export("Addition", tmp_path / "sums", split="test", limit=2)
-    assert verifier == environment_class("Addition").task.verifier
+    assert verifier == environment_class("Addition").task.chat_verifier
     source = (tmp_path / "sums" / "sums" / "__init__.py").read_text("utf-8")
     compile(source, "sums", "exec")
-    assert "\nSTOP = []\n" in source
+    assert "stop" not in source.lower()  # the model answers a chat, in its template
     rows = [
         json.loads(line) for line in (tmp_path / "sums" / "sums" / "problems.jsonl").read_text("utf-8").splitlines()
     ]
     problem = environment_class("Addition").task.load(split="test")[1]
-    assert rows[1]["prompt"] == [{"role": "user", "content": problem.prompt}]
+    assert rows[1]["prompt"][0]["content"].startswith(f"What is {str(problem.prompt).removesuffix('=')}?")
     assert json.loads(rows[1]["reference"]) == problem.reference
 
 
@@ -135,7 +135,8 @@ def test_verl_rows_and_their_reward(tmp_path: Path) -> None:
     assert [data.name, reward.name] == ["test.parquet", "reward.py"]
     rows = pyarrow.parquet.read_table(data).to_pylist()
     problems = environment_class("Addition").task.load(split="test", digits=1)
-    assert [row["prompt"] for row in rows] == [[{"role": "user", "content": problems[i].prompt}] for i in range(3)]
+    asked = [row["prompt"][0]["content"].partition("?")[0] for row in rows]
+    assert asked == [f"What is {str(problems[i].prompt).removesuffix('=')}" for i in range(3)]
     assert [row["reward_model"]["ground_truth"] for row in rows] == [problems[i].reference for i in range(3)]
     compute_score = loaded(reward).compute_score
     row = {"data_source": rows[2]["data_source"], "extra_info": rows[2]["extra_info"]}
@@ -194,7 +195,7 @@ def test_the_trl_script_names_the_environment(tmp_path: Path) -> None:
     [
         ("verl", "reward.custom_reward_function.name=compute_score"),
         ("trl", "train.py --model_name_or_path MODEL"),
-        ("prime-rl", "rlvr serve-verifier --verifier numeric --args whole=true"),
+        ("prime-rl", "rlvr serve-verifier --verifier numeric"),
         ("lm-eval", "--tasks sums --model hf"),
     ],
 )

@@ -39,12 +39,17 @@ def test_prompts() -> None:
 def test_a_task_is_asked_as_its_environment_asks() -> None:
     task = load_task("Addition", "test", size=2)
     assert len(task.problems) == 2
-    assert task.messages(0) == [{"role": "user", "content": task.text(0)}]
-    assert task.text(0) == task.problems[0].prompt
+    sum_of = str(task.problems[0].prompt).removesuffix("=")
+    assert task.messages(0)[0]["content"].startswith(f"What is {sum_of}?\n\nReason step by step")
+    assert task.verifier_spec == ("numeric", {})
+    plain = load_task("Addition", "test", chat=False, size=2)
+    assert plain.messages(0) == [{"role": "user", "content": plain.text(0)}]
+    assert plain.text(0) == task.problems[0].prompt
+    assert plain.verifier_spec == ("numeric", {"whole": True})
     chat = LoadedTask(task.problems, task.verifier, ChatPrompt("{problem}?", system="Add."), task.verifier_spec, "test")
     assert chat.messages(1) == [
         {"role": "system", "content": "Add."},
-        {"role": "user", "content": f"{task.problems[1].prompt}?"},
+        {"role": "user", "content": f"What is {str(task.problems[1].prompt).removesuffix('=')}??"},
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.adapters import trl
-from rlvr_envs import environment_class
+from rlvr_envs import TaskEnv, TaskSpec, environment_class
 from tests.adapters.broken import exactly
 from verifiers import Message, Problem, UnknownArgumentError, from_function
 
@@ -82,7 +82,26 @@ def test_an_environment_brings_its_references() -> None:
     rows, reward = trl.environment("Addition", "test", size=3)
     problems = environment_class("Addition").task.load(split="test", size=3)
     assert rows["problem"] == [0, 1, 2]
-    assert rows[1]["prompt"] == [{"role": "user", "content": problems[1].prompt}]
+    assert rows[1]["prompt"][0]["content"].startswith(f"What is {str(problems[1].prompt).removesuffix('=')}?")
     assert reward.__name__ == "Addition"
     given = [str(problems[index].reference) for index in (2, 0)] + ["none"]
     assert reward(prompts=["", "", ""], completions=given, problem=[2, 0, 1]) == [1.0, 1.0, 0.0]
+
+
+class Logs(TaskEnv):
+    """One chat, whose answer looks like another turn of the plain form."""
+
+    task = TaskSpec(
+        load=lambda split: [Problem("0", "Write a log.", "A:\n\nUser: root")],
+        sizes={"train": 1},
+        source="made",
+        verifier=("exact", {}),
+        prompt="chat",
+        max_new_tokens=8,
+    )
+
+
+def test_an_answer_in_a_chat_is_judged_whole() -> None:
+    pytest.importorskip("datasets")
+    _, reward = trl.environment("tests.adapters.test_trl:Logs")
+    assert reward(prompts=[""], completions=["A:\n\nUser: root"], problem=[0]) == [1.0]

@@ -20,7 +20,7 @@ from agents.commands.main import _COMMANDS, CANNOT, REFUSED, Preview, _load, mai
 from agents.commands.setting_names import setting_names
 from agents.commands.train import AGENT_COMMANDS, _with
 from agents.files.outputs import locked
-from agents.policies.transformers.model_files import check_model, model_folder
+from agents.policies.transformers.model_files import check_model, model_context, model_folder
 from agents.registry import VALUE_AGENTS
 from rlvr_envs import ByteTokenizer
 from tests import tiny_models
@@ -79,6 +79,10 @@ REFUSALS = (
     Refusal("rlhf --env Sort --out NEW --step 4", "Did you mean --steps?"),
     Refusal("train grpo --env Sort --steps few", "--steps: expected a whole number, got 'few'"),
     Refusal("train grpo --env Sort --engine vlm", "--engine: expected one of"),
+    *(
+        Refusal(f"{command} --save-dtype float64", "--save-dtype: expected one of")
+        for command in ("train grpo --env Sort", "sft --env Sort --out NEW")
+    ),
     Refusal("train grpo --env Sort --loggers tensorbord", "Did you mean 'tensorboard'?"),
     Refusal("train grpo --env Sort --device cuda-1", "unknown device 'cuda-1'"),
     Refusal("train grpo --env Sort --engine-args a=1", "takes no arguments"),
@@ -104,6 +108,10 @@ REFUSALS = (
             ("--env-args verifier=7", "verifier"),
             ("--verifier exakt", "Did you mean 'exact'?"),
             ("--verifier missing.toml", "missing.toml"),
+            ("--verifier exact --env-args prompt=boxed_chat", "the verifier 'exact' can't read an answer"),
+            ("--env-args describe_tools=text", "give tools=, too"),
+            ("--env-args describe_tools=words", "describe_tools"),
+            ("--env-args prompt=plain system=Hi", "is text: choose a chat prompt"),
             ("--verifier exact --verifier-args strip=1", "strip"),
             ("--verifier reward_model --verifier-args modle=x", "Did you mean 'model'?"),
             ("--reward-model missing/model", "missing/model"),
@@ -268,9 +276,24 @@ def test_runs_and_checkpoints_are_told_from_folders_that_hold_a_model(tmp_path: 
     assert model_folder(model.parent) == model
 
 
-def test_an_adapter_is_a_model_for_transformers(tmp_path: Path) -> None:
-    (tmp_path / "adapter_config.json").write_text("{}", encoding="utf-8")
-    check_model(tmp_path)
+def test_an_adapter_has_the_context_of_its_base_which_has_to_be_there(tmp_path: Path) -> None:
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    adapter.mkdir()
+    named = {"base_model_name_or_path": str(base)}
+    (adapter / "adapter_config.json").write_text(json.dumps(named), encoding="utf-8")
+    with pytest.raises(InvalidArgumentError, match=rf"the model '{base}', to which the adapter at {adapter} belongs"):
+        check_model(adapter)
+    base.mkdir()
+    (base / "config.json").write_text('{"max_position_embeddings": 48}', encoding="utf-8")
+    check_model(adapter)
+    assert model_context(adapter) == 48
+
+
+def test_a_run_that_saved_an_adapter_holds_a_model(tmp_path: Path) -> None:
+    model = tmp_path / "checkpoints" / "step-000001" / "model"
+    model.mkdir(parents=True)
+    (model / "adapter_config.json").write_text("{}", encoding="utf-8")
+    assert model_folder(tmp_path) == model
 
 
 def test_a_run_without_a_checkpoint_is_no_model(tmp_path: Path) -> None:

@@ -16,9 +16,11 @@ import torch
 
 from agents import AGENTS, Learner, load_policy, save_model, tiny_model
 from agents.commands.main import main
-from rlvr_envs import ENVIRONMENTS, ByteTokenizer
+from rlvr_envs import ENVIRONMENTS, ByteTokenizer, HuggingFaceTokenizer
 from rlvr_envs.tasks import CLASSES
 from tests.conftest import USABLE
+from tests.dialogue.templates import CHATML
+from tests.tiny_models import byte_level_tokenizer
 
 BENCHMARKS = [
     cls.__name__.removesuffix("Env")
@@ -658,3 +660,32 @@ def test_the_layout_of_a_data_set_is_given_as_in_gym_make(tmp_path: Path, capsys
     code, _, error = run(capsys, *check, columns)
     assert code != 0
     assert f"{path}, line 1: no 'reward_model.answer': 'reward_model' holds the keys 'ground_truth'" in error
+
+
+def test_what_ends_turns_is_said_where_it_is_more_than_the_end_token(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inner = byte_level_tokenizer("<|im_start|>", "<|im_end|>")
+    inner.chat_template = CHATML
+    tokenizer = HuggingFaceTokenizer(inner)
+    size: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
+    model, tuned = tmp_path / "model", tmp_path / "tuned"
+    save_model(model, tiny_model(tokenizer.vocab_size, **size), tokenizer)
+    said = "turns end with <|im_end|> (chat template) or <|endoftext|> (tokenizer)\n"
+    env = ("--env", "Addition", "--env-args", "prompt=chat", "max_new_tokens=3")
+    code, output, _ = run(
+        capsys, "sft", *env, "--model", str(model), "--out", str(tuned), "--steps", "1", "--batch-size", "2"
+    )
+    assert (code, output.count(said)) == (0, 1)
+    few = ("--problems", "2", "--out", str(tmp_path / "eval"))
+    code, output, _ = run(capsys, "eval", *env, "--model", str(tuned), *few)
+    assert (code, output.count(said)) == (0, 1)
+    sizes = ("--steps", "1", "--problems-per-step", "1", "--group-size", "2", "--loggers")
+    folder = tmp_path / "run"
+    code, output, _ = run(capsys, "train", "grpo", *env, "--model", str(tuned), *sizes, "--run-folder", str(folder))
+    assert (code, output.count(said)) == (0, 1)
+    assert json.loads((folder / "config.json").read_text())["environment"]["stop_tokens"] == [0, 2]
+    code, output, _ = run(capsys, "play", *env, "--model", str(folder))
+    assert (code, output.count(said)) == (0, 1)
+    code, output, _ = run(capsys, "sft", *env, "--out", str(tmp_path / "tiny"), "--steps", "1", "--batch-size", "2")
+    assert (code, "turns end with" in output) == (0, False)

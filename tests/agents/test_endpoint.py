@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -90,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def usual(body: Body, path: str = "/v1/chat/completions") -> bytes:
     prompt = body["prompt"] if path == "/v1/completions" else body["messages"][-1]["content"]
-    total = sum(map(int, prompt.removesuffix("=").split("+")))
+    total = sum(map(int, re.findall(r"\d+", prompt)))
     return chat(str(total + body["seed"] % 2)) if path != "/v1/completions" else completion(str(total))
 
 
@@ -380,3 +381,24 @@ def test_what_the_command_refuses(server: Server, tmp_path: Path, capsys: pytest
     assert code == 1
     assert "status 401: who are you; check the model 'adder', the key" in error
     assert not folder.exists()
+
+
+def test_a_server_that_is_sent_messages_ends_answers_itself(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def say(body: Body, _: int) -> bytes:
+        return chat("4") if "messages" in body else completion("4")
+
+    server.script = say
+    chat_prompt = ("--env-args", "prompt=chat")
+    for number, (more, stop) in enumerate(
+        [
+            (chat_prompt, None),
+            ((*chat_prompt, "stop=END"), ["END"]),
+            (("route=completions", *chat_prompt), ["\n\nUser:"]),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        assert run(capsys, server, folder, *more)[0] == 0
+        assert server.bodies[-1].get("stop") == stop
+        assert RecordedRun.read(folder).settings["environment"]["stop"] == (stop or [])

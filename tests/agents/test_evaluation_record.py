@@ -15,10 +15,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from rich.console import Console
 
 from agents import CausalLMPolicy, EvaluationRecord, Reinforce, ReinforceConfig, evaluate, save_model, tiny_model
+from agents.commands.common import say_prompt
 from agents.commands.main import main
 from agents.files.json_files import JsonLines
 from agents.results.evaluation_record import MANIFEST, SAMPLES
@@ -87,6 +90,24 @@ def record_in(
     played = how.pop("policy", None) or Seeded()
     with EvaluationRecord(folder, **how) as record:
         return evaluate(env or vector_env(4), played, record=record, on_sample=ended, **settings)
+
+
+def test_a_record_shows_the_prompt_with_its_tools_and_the_output_says_who_renders_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from tests.dialogue.templates import tokenizer_of
+
+    tokenizer = tokenizer_of("chatml")
+    settings: dict[str, Any] = {"tools": "calculator", "max_new_tokens": 20, "tokenizer": tokenizer}
+    env = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1, **settings)
+    model = CausalLMPolicy(tiny_model(tokenizer.vocab_size))
+    with EvaluationRecord(tmp_path / "a", settings={}) as record:
+        evaluate(env, model, problems=1, record=record)
+    prompt = manifest_of(tmp_path / "a")["settings"]["example_prompt"]
+    assert "Evaluates an arithmetic expression" in prompt
+    assert prompt.endswith("<|im_start|>assistant\n")
+    say_prompt(Console(), env.unwrapped)
+    assert "in the model's chat template" in capsys.readouterr().out
 
 
 def test_a_record_holds_all_of_every_sample(tmp_path: Path) -> None:

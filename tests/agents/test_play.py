@@ -150,7 +150,7 @@ def test_the_environment_answers_between_turns(player: Any, monkeypatch: pytest.
     )
     monkeypatch.setattr(sys, "stdin", io.StringIO("x.yy\nab.\n"))
     console, inserted = TerminalConsole(file=io.StringIO()), list[str]()
-    playing = player(env.tokenizer, console) if player is TextPlayer else player(env, console)
+    playing = player(env, console)
     observation, info = env.reset(seed=0, options={"problem": 0})
     if player is TextPlayer:  # a terminal gives one text after the other, a pipe ends with the first
         texts = iter(["x.yy", "ab."])

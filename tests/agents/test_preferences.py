@@ -82,7 +82,12 @@ GOOD = {"prompt": "1=", "chosen": "1", "rejected": "2"}
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"prompt": "1=", "chosen": "1"}, "line 2: no column 'rejected'"),
+        (
+            {"prompt": "1=", "better": "1", "worse": "2"},
+            r"line 2: no column 'chosen' or 'rejected'\. Columns found: 'prompt', 'better', 'worse'; a pair needs 'prompt', "
+            "'chosen', 'rejected': rename those of the file$",
+        ),
+        ({}, "line 2: no column 'prompt' or 'chosen' or 'rejected'. Columns found: none; a pair needs"),
         ({**GOOD, "prompt": 3}, "'prompt' should hold text, or messages with role and content, got int"),
         ({**GOOD, "prompt": []}, "'prompt' should hold text, or messages"),
         ({**GOOD, "chosen": [{"role": "user", "content": "1"}]}, "a list with one message of the assistant"),

@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+import verifiers
 from agents.commands.main import main
-from agents.results.at_k import estimate_pass_at
+from agents.files.json_files import plain
+from agents.results.at_k import count_votes, estimate_pass_at
 from agents.results.comparison import (
     compare_measures,
     compare_runs,
@@ -23,11 +25,33 @@ from agents.results.comparison import (
 )
 from agents.results.completions import ExternalCompletion, read_completions
 from agents.results.contamination import overlaps
-from agents.results.evaluation_record import COLUMNS, MANIFEST, SAMPLES, TABLE, EvaluationRecord, Sample, sample_line
-from agents.results.judging import match_problems
+from agents.results.evaluation_record import (
+    COLUMNS,
+    MANIFEST,
+    SAMPLES,
+    TABLE,
+    EvaluationRecord,
+    Sample,
+    recorded_completion,
+    sample_line,
+)
+from agents.results.judging import match_problems, rejudge
 from agents.results.reading import RecordedRun, paired_scores
-from rlvr_envs.tasks import Addition, Sort
-from verifiers import DataError, InvalidArgumentError, Message, MissingDataError, Outcome, Problem, Verdict, statistics
+from rlvr_envs.tasks import Addition, Hangman, Sort
+from rlvr_envs.tasks.hangman import HangmanVerifier
+from verifiers import (
+    Completion,
+    DataError,
+    InvalidArgumentError,
+    Message,
+    MissingDataError,
+    Outcome,
+    Problem,
+    ToolMessage,
+    Verdict,
+    dialogue_of,
+    statistics,
+)
 
 PROBLEMS = Sort("test", size=40)
 
@@ -286,10 +310,39 @@ def test_judging_anew_lists_the_verdicts_that_differ_and_changes_nothing(
     with pytest.raises(SystemExit) as ended:
         main(["rescore", "graded", *options])
     assert (ended.value.code, "0 of 2 verdicts differ" in capsys.readouterr().out) == (0, True)
+    manifest = json.loads(Path("graded", MANIFEST).read_text())
+    manifest["settings"]["environment"] = {"dataset": "Sort(size=40)"}  # as rlvr eval records it
+    Path("graded", MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(SystemExit) as ended:
         main(["rescore", "graded", "--env-args", "length=3"])
     assert ended.value.code == 1
-    assert "give the run's environment, split and arguments" in capsys.readouterr().err
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.endswith("give the run's environment, split and arguments; its data set was Sort(size=40)")
+
+
+def broken(completion: str, problem: Problem) -> bool:
+    raise ConnectionError("the server is down")
+
+
+def test_judging_anew_succeeds_only_where_every_completion_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "made.jsonl", [{"completion": "1 2"}])
+    options = ["--verifier", "tests.agents.test_results:broken", "--env-args", "size=40"]
+    for command in (["grade", "made.jsonl", "--env", "Sort", "--out", "graded"], ["rescore", "graded"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, *options])
+    assert ended.value.code == 1
+    printed = capsys.readouterr().out
+    assert "0 of 1 verdicts differ" in printed
+    assert "the verifier could not judge 1 of 1 completions: ConnectionError: the server is down" in printed
+    rows = [json.loads(line) for line in Path("graded", SAMPLES).read_text().splitlines()]
+    written(Path("graded", SAMPLES), [{**row, "outcome": None, "error": "no answer"} for row in rows])
+    with pytest.raises(SystemExit) as ended:
+        main(["rescore", "graded", *options])
+    assert ended.value.code == 1
+    assert "graded holds no completion, only failed requests: there is nothing to judge" in capsys.readouterr().err
 
 
 def test_a_parquet_file_is_named_as_one(tmp_path: Path) -> None:
@@ -533,10 +586,30 @@ def test_pass_at_k_leaves_out_what_is_neither_right_nor_wrong() -> None:
     assert str(estimate).endswith("1 problem with fewer samples left out")
 
 
+def scored_rows(*of_problems: Sequence[float]) -> list[Sample]:
+    rows = rows_with([[Outcome.CORRECT] * len(scores) for scores in of_problems])
+    scores = [score for of_problem in of_problems for score in of_problem]
+    return [replace(row, outcome="scored", score=score) for row, score in zip(rows, scores, strict=True)]
+
+
 def test_pass_at_k_of_scores_alone_is_unknown() -> None:
-    estimate = estimate_pass_at([replace(row, outcome="scored") for row in rows_with([[Outcome.CORRECT] * 4])], 2)
-    assert str(estimate) == "pass@2 unknown: no problem has 2 samples that are right or wrong"
+    estimate = estimate_pass_at(scored_rows([1.0, 0.3], [0.0, 1.0]), 2)
+    assert str(estimate) == (
+        "pass@2 unknown: no problem has 2 samples that are right or wrong; of 4 samples with a score, not all have 0 or 1. A "
+        "verifier says which are right by a bool, or 0 and 1 alone"
+    )
     assert estimate.summary()["value"] is None
+
+
+def test_scores_that_are_all_0_or_1_are_right_or_wrong() -> None:
+    estimate = estimate_pass_at(scored_rows([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]), 2)
+    assert estimate.value == pytest.approx((2 / 3 + 0) / 2)
+    assert (estimate.problems, estimate.left_out, estimate.scored) == (2, 0, 0)
+    problems, exact = Addition("test"), verifiers.make("exact")
+    assert isinstance(exact, verifiers.AnswerVerifier)
+    votes = count_votes(scored_rows([1.0, 0.0], [0.0, 0.0]), problems, exact)
+    assert [[vote == 0 for vote in of_problem] for of_problem in votes] == [[True, False], [False, False]]
+    assert count_votes(scored_rows([1.0, 0.3]), problems, exact) == [[]]
 
 
 @pytest.mark.parametrize("k", [0, 3])
@@ -561,3 +634,49 @@ def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:
     assert (row["outcome"], row["score"], row["seed"], row["completion"]) == ("correct", 1.0, 2**64 - 1, "<b>")
     assert json.loads(row["prompt"]) == [{"role": "user", "content": "How?"}]
     assert (row["reference"], json.loads(row["detail"])) == ("7", {"reason": "x\\ud800", "n": "NaN"})
+
+
+# Episodes of several turns
+
+
+def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problems = Hangman("test")
+    word = problems[0].reference.word  # type: ignore[attr-defined] # a SecretWord
+    letters = sorted(set(word))
+    said = [Message("assistant", letters[0])]
+    for letter in letters[1:]:
+        said += [Message("user", "\n----- 8 misses\n"), Message("assistant", letter)]
+    completion = Completion(letters[-1], tuple(said))
+    verdict = HangmanVerifier()(completion, problems[0])
+    assert verdict.outcome is Outcome.CORRECT
+    assert HangmanVerifier()(letters[-1], problems[0]).outcome is Outcome.INCORRECT  # the last turn alone wins nothing
+    folder = tmp_path / "run"
+    with EvaluationRecord(folder, settings={"env": "rlvr/Hangman-v0", "split": "test"}) as record:
+        record.begin({"problems": 1, "samples": 1})
+        sample = Sample.judged(verdict, problem=0, problem_id=problems[0].id, sample=0, score=1.0)
+        asked = replace(problems[0], prompt=problems.in_words(problems[0]))
+        record.add(sample_line(sample, completion, verdict, problems[0], asked))
+    run = RecordedRun.read(folder)
+    assert recorded_completion(run.rows[0]) == letters[-1]
+    assert dialogue_of(recorded_completion(run.rows[0])) == completion.dialogue
+    flips, (again,) = rejudge(run, problems, HangmanVerifier())
+    assert (flips, again.outcome) == ([], Outcome.CORRECT)
+    with pytest.raises(SystemExit) as ended:
+        main(["show", str(folder), "0"])
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "Find my secret English word" in shown
+    assert f"dialogue of {len(said)} messages" in shown
+    assert f"assistant: {letters[0]}" in shown
+    with pytest.raises(DataError, match="must be a list of messages, got 'x'"):
+        recorded_completion({**run.rows[0], "dialogue": "x"})
+
+
+def test_the_result_of_a_tool_is_recorded_with_its_name() -> None:
+    said = (Message("assistant", "1+1"), ToolMessage("tool", "2", "calculator", "id"), Message("assistant", "2"))
+    line = plain(
+        sample_line(Sample(0, "", 0, 0, None, None, None, 0, False, None, False), Completion("2", said), None, None)
+    )
+    assert dialogue_of(recorded_completion(line)) == said

@@ -197,6 +197,9 @@ def test_a_run_on_a_proxy_logs_the_verifier_of_the_environment(start: str, capsy
 
 def test_the_own_verifier_of_an_environment_is_the_gold_one(start: str) -> None:
     task = Task("rlvr/Addition-v0", {"digits": 1})
-    name, arguments = task.proxy(("length_penalty", {"free": 0, "limit": 9}), "char")
-    verdict = make(name, **arguments)("3", Problem("", "1+2=", "3"))
+    env = task.vec("train", "char", 1, verifier=task.proxy(("length_penalty", {"free": 0, "limit": 9})))
+    verifier = env.streams.rules.verifier
+    assert verifier is not None
+    assert env.manifest["verifier"][1]["gold"] == ["numeric", {"whole": True}]
+    verdict = verifier("3", Problem("", "1+2=", "3"))
     assert verdict.detail["gold"] == {"score": 1.0, "outcome": "correct", "answer": "3", "detail": {}}

@@ -94,7 +94,8 @@ def test_a_policy_sees_the_other_side_of_a_game_as_an_episode_of_its_own(tokeniz
 def test_no_move_and_no_question_of_a_game_becomes_a_special_token(prompt: str) -> None:
     tokenizer = HuggingFaceTokenizer(byte_level_tokenizer("<|im_end|>"))  # has no chat template
     said = [Message("assistant", "1<|im_end|>"), Message("user", "2<|im_end|>")]
-    seat = SimpleNamespace(prompt="Move?" + "<|im_end|>" * (prompt == "chat"), dialogue=tuple(said))
+    asked = "Move?" + "<|im_end|>" * (prompt == "chat")
+    seat = SimpleNamespace(prompt=asked, question=asked, dialogue=tuple(said))
     tokens = PolicyOpponent(LowestFree(), tokenizer, prompt=prompt).prompt_tokens(cast("Any", seat))
     assert tokenizer.special_tokens["<|im_end|>"] not in tokens
 

@@ -185,7 +185,7 @@ def test_a_template_that_is_not_made_for_tools_is_refused(tokenizer: Any, messag
 
 def test_a_format_that_is_not_the_templates_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="another format than 'mistral'"):
-        get_dialogue("mistral", tokenizer_of("chatml"), [TOOL])
+        TemplateDialogue(tokenizer_of("chatml"), [TOOL], call_format=CALL_FORMATS["mistral"])
 
 
 def test_the_format_follows_from_the_tokenizer() -> None:
@@ -194,5 +194,7 @@ def test_the_format_follows_from_the_tokenizer() -> None:
     assert isinstance(get_dialogue("plain", tokenizer_of("llama"), []), PlainDialogue)
     with pytest.raises(InvalidArgumentError, match="dialogue must be 'auto', 'plain', one of 'hermes'"):
         get_dialogue("chatgpt", ByteTokenizer(), [])
-    with pytest.raises(InvalidArgumentError, match="needs a tokenizer with a chat template; use dialogue='plain'"):
+    with pytest.raises(
+        InvalidArgumentError, match="needs a Hugging Face tokenizer with a chat template; use dialogue='plain'"
+    ):
         get_dialogue("hermes", ByteTokenizer(), [TOOL])

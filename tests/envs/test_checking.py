@@ -36,16 +36,20 @@ def test_tokens_are_those_of_the_environment(tokenizer: str, limits: dict[str, i
     assert check_task(cls.task, options) == (env.observation_space["tokens"].shape[0], len(env.streams.dataset))  # type: ignore[index]
 
 
+def saved_tokenizer(folder: Path, template: str | None = None) -> str:
+    made = tiny_models.byte_level_tokenizer("<|im_start|>", "<|im_end|>")
+    made.chat_template = template
+    made.save_pretrained(folder)
+    return str(folder)
+
+
 @pytest.mark.parametrize("template", [None, TEMPLATE])
 @pytest.mark.parametrize("name", ["Text", "Sort"])
 @pytest.mark.parametrize("prompt", ["plain", "boxed_chat"])
 def test_a_tokenizer_that_is_not_loaded_is_counted_from_below(
     name: str, prompt: str, template: str | None, tmp_path: Path
 ) -> None:
-    made = tiny_models.byte_level_tokenizer("<|im_start|>", "<|im_end|>")
-    made.chat_template = template
-    made.save_pretrained(tmp_path)
-    options: dict[str, Any] = {"tokenizer": str(tmp_path), "max_new_tokens": 5, "prompt": prompt}
+    options: dict[str, Any] = {"tokenizer": saved_tokenizer(tmp_path, template), "max_new_tokens": 5, "prompt": prompt}
     cls = environment_class(name)
     tokens, problems = check_task(cls.task, options)
     env = cls(**options)
@@ -54,6 +58,62 @@ def test_a_tokenizer_that_is_not_loaded_is_counted_from_below(
     assert 5 < tokens <= most
     # What is missing is the frame around the messages, which has few tokens.
     assert tokens > most - 60
+
+
+@pytest.mark.parametrize("template", [None, TEMPLATE])
+@pytest.mark.parametrize("prompt", ["auto", "auto_chat", "plain", "boxed_chat"])
+def test_the_room_for_an_answer_is_that_of_the_prompt(prompt: str, template: str | None, tmp_path: Path) -> None:
+    options = {"tokenizer": saved_tokenizer(tmp_path, template), "prompt": prompt}
+    cls = environment_class("Sort")
+    most = cls(**options).observation_space["tokens"].shape[0]  # type: ignore[index]
+    tokens = check_task(cls.task, options).tokens
+    if prompt == "auto":  # which of its prompts is used is not known yet, so that the shorter one counts
+        assert tokens == check_task(cls.task, {**options, "prompt": "plain"}).tokens <= most
+    else:
+        assert most - 60 < tokens <= most
+
+
+@pytest.mark.parametrize("tokenizer", ["byte", "folder"])
+@pytest.mark.parametrize("prompt", ["boxed_chat", "auto"])
+def test_a_verifier_that_can_not_read_what_the_prompt_asks_for_is_refused(
+    prompt: str, tokenizer: str, tmp_path: Path
+) -> None:
+    folder = saved_tokenizer(tmp_path) if tokenizer == "folder" else tokenizer
+    task = environment_class("Sort").task
+    if prompt == "auto":  # which a tokenizer decides on, and one of the two may meet the verifier
+        check_task(task, {"prompt": prompt, "verifier": "exact", "tokenizer": folder})
+        return
+    with pytest.raises(InvalidArgumentError, match="the verifier 'exact' can't read an answer"):
+        check_task(task, {"prompt": prompt, "verifier": "exact", "tokenizer": folder})
+
+
+@pytest.mark.parametrize("tokenizer", ["byte", "folder"])
+def test_a_verifier_that_is_not_built_is_not_mistaken_for_the_default(tokenizer: str, tmp_path: Path) -> None:
+    folder = saved_tokenizer(tmp_path) if tokenizer == "folder" else tokenizer
+    task = environment_class("Function").task
+    with pytest.raises(InvalidArgumentError, match="can't read an answer"):
+        check_task(task, {"prompt": "boxed_chat", "tokenizer": folder})
+    judge = (f"{__name__}:LoadsAModel", {"model": "m"})
+    check_task(task, {"prompt": "boxed_chat", "tokenizer": folder, "verifier": judge})
+    check_task(
+        task,
+        {
+            "prompt": "boxed_chat",
+            "tokenizer": folder,
+            "verifier": ("with_gold", {"proxy": judge, "gold": "environment"}),
+        },
+    )
+
+
+def test_a_system_message_needs_a_chat(tmp_path: Path) -> None:
+    task = environment_class("Sort").task
+    options = {"tokenizer": saved_tokenizer(tmp_path), "system": "Hi"}
+    with pytest.raises(InvalidArgumentError, match="is text: choose a chat prompt"):
+        check_task(task, {**options, "prompt": "plain"})
+    # Whether there is a template, and so a chat, is only known of a tokenizer that is loaded.
+    check_task(task, {**options, "prompt": "auto"})
+    with pytest.raises(InvalidArgumentError, match="is text: choose a chat prompt"):
+        check_task(task, {**options, "prompt": "auto", "tokenizer": "byte"})
 
 
 def test_a_verifier_that_may_load_a_model_is_not_built() -> None:
@@ -74,6 +134,9 @@ def test_a_verifier_that_may_load_a_model_is_not_built() -> None:
         ({"size": "few"}, InvalidArgumentError, "size"),
         ({"split": "tset"}, UnknownNameError, "Did you mean 'test'"),
         ({"prompt": "boxed_caht"}, UnknownNameError, "Did you mean 'boxed_chat'"),
+        ({"describe_tools": "text"}, InvalidArgumentError, "give tools=, too"),
+        ({"describe_tools": "words", "tools": "calculator"}, UnknownNameError, "describe_tools"),
+        ({"verifier": "numeric"}, InvalidArgumentError, "can't use the reference"),
     ],
 )
 @pytest.mark.parametrize("tokenizer", ["byte", "folder"])

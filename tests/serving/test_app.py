@@ -83,6 +83,19 @@ def test_health_counts(client: Client) -> None:
         (b'{"items": []}', 422, "invalid_request", "body.items"),
         (b'{"items": [{"completion": 4}]}', 422, "invalid_request", "body.items.0.completion"),
         (b'{"items": [{"reference": "4"}]}', 422, "invalid_request", "body.items.0.completion"),
+        (b'{"item": []}', 400, "invalid_request", "body: unknown key 'item'. Did you mean 'items'?"),
+        (
+            b'{"items": [{"completion": "4", "refrence": "4"}]}',
+            400,
+            "invalid_request",
+            "body.items.0: unknown key 'refrence'. Did you mean 'reference'? Known: completion, id, metadata, prompt, ",
+        ),
+        (
+            b'{"items": [{"completion": "4", "prompt": [{"role": "user", "text": "2+2?"}]}]}',
+            400,
+            "invalid_request",
+            "unknown key 'text'. Did you mean 'content'? Known: content, role.",
+        ),
         (b'{"items": [%s]}' % b",".join([b'{"completion": ""}'] * 4), 413, "too_large", "at most 3 completions, got 4"),
         (b'{"items": [{"completion": "%s"}]}' % (b"x" * 2000), 413, "too_large", "2000 bytes"),
     ],
@@ -153,6 +166,8 @@ def test_openrlhf_gets_its_layout() -> None:
         )
         assert status == 200
         assert content == {"rewards": [1.0, 0.0], "scores": [1.0, 0.0], "extra_logs": {"answered": [1.0, 1.0]}}
+        later = {"query": ["2+2=4"], "prompts": ["2+2="], "labels": ["4"], "new": 1}
+        assert client.post("/get_reward", later)[0] == 200
         failing = {"query": ["2+2=break"], "prompts": ["2+2="], "labels": ["4"]}
         assert client.post("/get_reward", failing)[0] == 503
         cut = {"query": ["+2=4"], "prompts": ["2+2="], "labels": ["4"]}

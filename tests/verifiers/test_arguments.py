@@ -182,3 +182,41 @@ def test_a_package_offers_what_its_modules_define() -> None:
 def test_what_is_no_path_is_named_by_its_article() -> None:
     with pytest.raises(InvalidArgumentError, match=r"^expected an interaction as module:attribute, .*, got 'foo'$"):
         verifiers.import_attribute("foo", "interaction")
+
+
+def test_a_file_is_named_with_what_is_meant_of_it(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my-judges.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for path in ("./my-judges.py:lenient", "~/my-judges.py:lenient", f"{tmp_path}/my-judges.py:lenient"):
+        assert callable(verifiers.import_attribute(path, "verifier"))
+    for path in ("my-judges.py", "./my-judges.py", "my-judges.py:", "missing.py"):
+        name = path.removesuffix(":")
+        with pytest.raises(InvalidArgumentError, match=rf"got '{path}': name what is in the file, as in {name}:name$"):
+            verifiers.import_attribute(path, "tool")
+    for path in ("my-judges:lenient", "./my-judges:lenient"):
+        with pytest.raises(InvalidArgumentError, match=rf"got '{path}': did you mean .*my-judges\.py:lenient\?$"):
+            verifiers.import_attribute(path, "verifier")
+
+
+@pytest.mark.parametrize("path", ["./judges.py", "judges.py"])
+def test_whatever_takes_an_attribute_says_how_to_name_one_of_a_file(path: str) -> None:
+    import gymnasium
+
+    from agents.registry import agent_classes
+    from rlvr_envs.registration import find_environment
+    from rlvr_envs.tools import get_tools
+
+    takers: list[Callable[[], object]] = [
+        lambda: verifiers.make(path),
+        lambda: get_tools(path),
+        lambda: find_environment(path),
+        lambda: agent_classes(path),
+        lambda: gymnasium.make("rlvr/Addition-v0", interaction=path),
+        lambda: gymnasium.make("rlvr/Text-v0", dataset=path),
+    ]
+    for take in takers:
+        with pytest.raises(InvalidArgumentError, match=r"name what is in the file, as in (\./)?judges\.py:name$"):
+            take()
+    with pytest.raises(InvalidArgumentError, match=r"^expected a tool as module:attribute, .*, got 'my-tools:add'$"):
+        get_tools("calculator,my-tools:add")

@@ -7,13 +7,14 @@ block.
 from verifiers.completion.answers import FORMS, Found, Kind, find
 from verifiers.completion.blocks import Block, fenced_blocks, last_block
 from verifiers.completion.cut import Response, cut, without_end_tokens, without_thoughts
-from verifiers.completion.explicit import boxed_answer
-from verifiers.completion.mark import Form, Mark
+from verifiers.completion.explicit import boxed_answer, form_of
+from verifiers.completion.mark import EXPLICIT, Form, Mark
 
 READER = 2
 """The version of the reader, which records of evaluations hold: it changes with what is found in a completion."""
 
 __all__ = [
+    "EXPLICIT",
     "FORMS",
     "READER",
     "Block",
@@ -26,6 +27,7 @@ __all__ = [
     "cut",
     "fenced_blocks",
     "find",
+    "form_of",
     "last_block",
     "without_end_tokens",
     "without_thoughts",

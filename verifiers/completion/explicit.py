@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from verifiers.completion import words
 from verifiers.completion.code import code_spans, is_within
-from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Form, Mark
+from verifiers.completion.mark import BEFORE, EXPLICIT, MOST_MARKS, REACH, Form, Mark
 from verifiers.completion.marking import View
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
@@ -56,6 +56,12 @@ def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
         else:
             outer.append(mark)
     return _listed(text, outer)
+
+
+def form_of(text: str) -> Form | None:
+    """The form of the last mark of rank 1 in a text; None if it has none."""
+    marks = explicit_marks(text, EXPLICIT)
+    return marks[-1].form if marks else None
 
 
 def boxes(text: str) -> list[tuple[int, int, str | None]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from verifiers._settings import check_arguments
+from verifiers.completion.mark import Form
 from verifiers.errors import InvalidArgumentError, unknown_argument
 from verifiers.math._stack import with_room
 from verifiers.math.answer_form import objection
@@ -113,6 +115,14 @@ class MathVerifier:
         self.options = ComparisonOptions(**{**defaults.options, **options})
         self._algebra = AlgebraWorker(deadline_s=deadline_s, memory_mib=memory_mib)
         self._processes = shared_processes(check_workers(workers))
+
+    def preferring(self, form: Form) -> MathVerifier:
+        """This verifier, preferring answers in the form that a prompt asks for, unless its extraction names one."""
+        if self.extraction.asked is not None or self.extraction.pattern is not None:
+            return self
+        verifier = copy.copy(self)
+        verifier.extraction = replace(self.extraction, asked=form)
+        return verifier
 
     def __repr__(self) -> str:
         return f"MathVerifier(extraction={self.extraction!r}, options={self.options!r})"

@@ -154,6 +154,11 @@ class UnitTestVerifier:
             detail = {"error": str(error), "isolation": self._isolation()}
             return Verdict.of(Outcome.VERIFIER_ERROR, str(program), detail=detail)
 
+    def program_in(self, completion: str) -> str:
+        """The program that is found in a completion; empty if there is none."""
+        program = extract(completion, self._extraction)
+        return "" if program is None else program.text
+
     def _limits_within(self, timeout_s: float | None) -> Limits:
         """The limits of a program, with its own in place of the verifier's `timeout_s` if it has one."""
         if timeout_s is None:

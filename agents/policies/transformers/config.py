@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.choices import Checkpointing, Precision
+from agents.choices import Checkpointing, Precision, SaveDtype
 from agents.policies.trainable import require_temperature
 from verifiers import InvalidArgumentError, check_types
 
@@ -47,6 +47,10 @@ class PolicyConfig:
     """Maximum number of tokens in the KV cache, including padding; None uses the free memory of a GPU, and sets no limit on a
     CPU. A rollout plays no more rows at once than fit; in other loops, further rows are computed from scratch at every
     token."""
+    save_dtype: SaveDtype = "source"
+    """Type of the saved weights; `"source"` is that of the model that was loaded, and the weights' own for one made in memory.
+    A checkpoint also has the bits that this drops, so that training resumes exactly. Adapters keep the type in which they are
+    trained."""
     fast: bool = True
     """Whether to use optimisations. False disables them all, for comparison: no cache, no sharing of prompts, gradients by
     autograd alone, all logits at once. Results only differ by rounding."""

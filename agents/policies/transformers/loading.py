@@ -8,27 +8,35 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from agents.files.integrity import check_checksums
 from agents.files.json_files import write_json
+from agents.files.modes import follow_umask
 from agents.policies.devices import policy_device
 from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.lora import base_of, merged, save_adapter, with_saved_adapter
 from agents.policies.transformers.model_files import (
     TOKENIZER_FILE,
+    adapter_base,
+    base_reported,
     check_model,
     check_tokenizer,
     has_tokenizer,
+    is_adapter,
     model_folder,
     saved_tokenizer,
 )
 from agents.policies.transformers.policy import CausalLMPolicy
+from agents.policies.transformers.rounding import rounded
+from agents.policies.transformers.source import Source, checksum, set_source, source_of
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
 from verifiers import CheckpointError, InvalidArgumentError
 from verifiers.hub import without_loading_bars
@@ -86,19 +94,23 @@ def tiny_model(
         return Qwen2ForCausalLM(config).eval()
 
 
-def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
+def load_model(name: str | Path, *, dtype: str = "auto", base_model: str | Path | None = None) -> Any:
     """Load a causal LM from a folder or by its name on the hub, in evaluation mode.
 
     Args:
-        name: A folder with `config.json` and weights, or a hub name.
-        dtype: As for `from_pretrained`; `"auto"` keeps the saved one.
+        name: A folder with `config.json` and weights, or with an adapter, which is merged into its base; or a hub name.
+        dtype: As for `from_pretrained`; `"auto"` keeps the saved one, which with an adapter is that of its base.
+        base_model: Folder or hub name of the base of an adapter, if it is not where the adapter says.
 
     Raises:
         InvalidArgumentError: If no model can be loaded under that name.
     """
+    if is_adapter(name):
+        return _with_adapter(Path(name), dtype, base_model)
     check_model(name)
     try:
         with without_loading_bars():
+            saved_dtype = AutoConfig.from_pretrained(name).get_text_config().dtype
             loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
     except Exception as error:
         # A damaged file may cause any error: of JSON, of safetensors, of pickle, or a missing key.
@@ -112,6 +124,23 @@ def load_model(name: str | Path, *, dtype: str = "auto") -> Any:
             f"the weights at {str(name)!r} do not match its config.json: {len(report['missing_keys'])} are missing, such as "
             f"{min(report['missing_keys'])!r}, and would be random"
         )
+    place = str(Path(name).resolve()) if Path(name).is_dir() else str(name)
+    set_source(model, Source(place, saved_dtype or model.dtype, checksum(model.named_parameters())))
+    return model.eval()
+
+
+def _with_adapter(folder: Path, dtype: str, base_model: str | Path | None) -> Any:
+    """The base of a saved adapter with the adapter, merged in float32 before anything is rounded."""
+    base = base_model or adapter_base(folder)
+    with base_reported(folder, base):
+        model = load_model(base, dtype="float32")
+    model = with_saved_adapter(model, folder)
+    source = source_of(model)
+    if dtype == "auto" and source is not None:
+        weights = rounded(dict(model.named_parameters()), source.dtype).weights
+        for weight_name, weight in model.named_parameters():
+            weight.data = weights[weight_name]
+        model.config.dtype = source.dtype
     return model.eval()
 
 
@@ -123,27 +152,58 @@ def _cause(error: Exception) -> str:
     return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
 
 
-def save_model(folder: Path, model: Any, tokenizer: Tokenizer | None) -> None:
+def save_model(
+    folder: Path, model: Any, tokenizer: Tokenizer | None, *, dtype: torch.dtype | None = None
+) -> Mapping[str, torch.Tensor]:
     """Save a model, and its tokenizer if it is a built-in or a Hugging Face one, so that `load_policy` finds both.
 
-    For a torch module that is not a `transformers` model, only the weights are saved, and its `architecture` if it has one.
+    Of a model with an adapter only the adapter is saved, with the name of its base, if that can be loaded from where it came
+    from; otherwise, as of a model that was made in memory, the model is saved with the adapter merged. For a torch module that
+    is not a `transformers` model, only the weights are saved, and its `architecture` if it has one.
+
+    Args:
+        folder: Folder to write to.
+        model: The model.
+        tokenizer: The tokenizer; None saves none.
+        dtype: Type of the saved weights of a `transformers` model; None for the model's own. An adapter keeps its own.
+
+    Returns:
+        What rounding to `dtype` dropped, for `rounding.restored`, by the names of the model's weights.
     """
-    if is_pretrained(model):
-        with without_loading_bars(), writing_to(folder):
-            model.save_pretrained(folder)
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        with writing_to(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    dropped: Mapping[str, torch.Tensor] = {}
+    with writing_to(folder):
+        if (base := base_of(model)) is not None:
+            save_adapter(folder, model, base)
+        elif is_pretrained(model):
+            dropped = _save_pretrained(folder, merged(model, device="cpu"), dtype)
+        else:
             torch.save(model.state_dict(), folder / _WEIGHTS)
-        if hasattr(model, "architecture"):
-            write_json(folder / ARCHITECTURE, model.architecture)
-    path = Path(folder) / TOKENIZER_FILE
+    if hasattr(model, "architecture"):
+        write_json(folder / ARCHITECTURE, model.architecture)
+    path = folder / TOKENIZER_FILE
     if isinstance(tokenizer, CharTokenizer):
         write_json(path, {"type": "char", "alphabet": tokenizer.alphabet})
     elif isinstance(tokenizer, ByteTokenizer):
         write_json(path, {"type": "byte"})
     elif isinstance(tokenizer, HuggingFaceTokenizer):
         tokenizer.inner.save_pretrained(folder)
+    follow_umask(folder)
+    return dropped
+
+
+def _save_pretrained(folder: Path, model: Any, dtype: torch.dtype | None) -> Mapping[str, torch.Tensor]:
+    with without_loading_bars():
+        if dtype is None:
+            model.save_pretrained(folder)
+            return {}
+        saved = rounded(model.state_dict(keep_vars=True), dtype)
+        model.save_pretrained(folder, state_dict=dict(saved.weights))
+        own = model.config.dtype
+        model.config.dtype = dtype
+        model.config.save_pretrained(folder)
+        model.config.dtype = own
+    return saved.dropped
 
 
 @contextlib.contextmanager
@@ -190,6 +250,18 @@ def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
     return weights
 
 
+@contextlib.contextmanager
+def whole_model_folder(name: str | Path) -> Iterator[str | Path]:
+    """As `model_folder`, but a temporary copy with the adapter merged if the model is saved as an adapter."""
+    folder = model_folder(name)
+    if not is_adapter(folder):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        save_model(Path(temporary), load_model(folder), load_tokenizer(folder))
+        yield temporary
+
+
 def load_tokenizer(name: str | Path) -> Tokenizer:
     """Load a model's tokenizer: saved by `save_model`, or found by `transformers`.
 
@@ -231,6 +303,7 @@ def load_policy(
     tokenizer: object = None,
     dtype: str = "auto",
     device: str = "auto",
+    base_model: str | Path | None = None,
 ) -> tuple[CausalLMPolicy, Tokenizer]:
     """Load a model and its tokenizer as a policy.
 
@@ -240,6 +313,7 @@ def load_policy(
         tokenizer: The tokenizer of a model without one of its own, as for `get_tokenizer`.
         dtype: As for `load_model`; use `"float32"` for training, since small updates vanish in half precision.
         device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU where there is one.
+        base_model: As for `load_model`.
 
     Raises:
         InvalidArgumentError: If the model or its tokenizer can't be loaded, the two don't fit, or the device is not available.
@@ -253,7 +327,7 @@ def load_policy(
     place = policy_device(device)
     folder = model_folder(name)
     try:
-        model = load_model(folder, dtype=dtype)
+        model = load_model(folder, dtype=dtype, base_model=base_model)
     except InvalidArgumentError:
         if Path(folder).parent.name.startswith("step-"):
             check_checksums(Path(folder).parent)

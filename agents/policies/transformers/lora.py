@@ -7,15 +7,24 @@ is the same model with the adapter disabled, which takes no memory.
 from __future__ import annotations
 
 import copy
-import hashlib
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from agents.files.json_files import read_json, write_json
+from agents.policies.transformers.model_files import ADAPTER_CONFIG
+from agents.policies.transformers.source import checksum, source_of
 from verifiers import InvalidArgumentError, missing_dependency
+
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+_BASE = "rlvr_base.json"
+"""File with a checksum of the base, which adapters by `peft` do not have."""
+_PREFIX = "base_model.model."
+"""How `peft` begins the names of a model's weights."""
 
 
 def add_lora(
@@ -92,38 +101,85 @@ def _copied(model: Any, device: torch.device | str | None) -> Any:
 
 
 def adapter_weights(model: Any) -> dict[str, Any] | None:
-    """The weights of a model's adapter; None if it has none."""
+    """The weights of a model's adapter, by the names of `peft`; None if it has none."""
     if not has_adapter(model):
         return None
     from peft import get_peft_model_state_dict
 
-    return dict(get_peft_model_state_dict(model))
+    return dict(get_peft_model_state_dict(model, save_embedding_layers=False))
 
 
 def adapted_model(model: Any) -> dict[str, Any] | None:
-    """What an adapter's weights depend on: its rank, its alpha and the base weights; None without an adapter.
-
-    The base weights are identified by a checksum of up to `_SAMPLED` numbers of each.
-    """
+    """What an adapter's weights depend on: its rank, its alpha and a checksum of the base weights; None without an adapter."""
     if not has_adapter(model):
         return None
     settings = model.peft_config[model.active_adapter]
-    return {"rank": settings.r, "alpha": settings.lora_alpha, "checksum of its base": _base_checksum(model)}
+    return {"rank": settings.r, "alpha": settings.lora_alpha, "checksum of its base": checksum(_base_weights(model))}
 
 
-_SAMPLED = 256
+def _base_weights(model: Any) -> list[tuple[str, Any]]:
+    return [(name, weight) for name, weight in model.named_parameters() if "lora_" not in name]
 
 
-@torch.no_grad()
-def _base_checksum(model: Any) -> str:
-    digest = hashlib.sha256()
-    for name, weight in sorted(model.named_parameters()):
-        if "lora_" in name:
-            continue
-        numbers = weight.detach().flatten()
-        digest.update(f"{name} {tuple(weight.shape)}".encode())
-        digest.update(numbers[:: -(-len(numbers) // _SAMPLED) or 1].cpu().float().numpy().tobytes())
-    return digest.hexdigest()
+def base_of(model: Any) -> str | None:
+    """The folder or hub name from which the base of an adapter can be loaded; None if its weights are not those there."""
+    source = source_of(model)
+    if source is None or not has_adapter(model):
+        return None
+    plain = {name.removeprefix(_PREFIX).replace(".base_layer.", "."): weight for name, weight in _base_weights(model)}
+    return source.name if checksum(plain.items()) == source.checksum else None
+
+
+def save_adapter(folder: Path, model: Any, base: str) -> None:
+    """Write an adapter as `peft` and `transformers` read it, and a checksum of its base.
+
+    Args:
+        folder: Folder to write to.
+        model: A model with an adapter.
+        base: The folder or hub name of its base.
+    """
+    from safetensors.torch import save_file
+
+    settings = copy.deepcopy(model.peft_config[model.active_adapter])
+    settings.base_model_name_or_path, settings.inference_mode = base, True
+    settings.save_pretrained(folder)
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in (adapter_weights(model) or {}).items()}
+    save_file(weights, folder / ADAPTER_WEIGHTS, {"format": "pt"})  # more entries would be written in a random order
+    write_json(folder / _BASE, {"checksum": checksum(_base_weights(model))})
+
+
+def with_saved_adapter(base: Any, folder: Path) -> Any:
+    """The model with a saved adapter merged into it.
+
+    Args:
+        base: The adapter's base, which is changed.
+        folder: A folder with an adapter, by `save_adapter` or by `peft`.
+
+    Raises:
+        InvalidArgumentError: If the adapter was trained on other weights, as far as its file says, or can't be loaded.
+        MissingDependencyError: If `peft` is not installed.
+    """
+    try:
+        from peft import PeftModel
+    except ImportError as error:
+        raise missing_dependency("peft", "lora", "LoRA") from error
+    from safetensors import SafetensorError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
+            adapted = PeftModel.from_pretrained(base, folder)
+        expected = read_json(folder / _BASE)["checksum"] if (folder / _BASE).is_file() else None
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
+        raise InvalidArgumentError(
+            f"the adapter at {folder} can't be loaded: {type(error).__name__}: {error}"
+        ) from error
+    if expected is not None and expected != checksum(_base_weights(adapted)):
+        raise InvalidArgumentError(
+            f"the adapter at {folder} was trained on other weights than those at {base.name_or_path!r}: name the model that it "
+            f"was trained on as base_model_name_or_path in {folder / ADAPTER_CONFIG}"
+        )
+    return adapted.merge_and_unload()
 
 
 def set_adapter_weights(model: Any, weights: Mapping[str, Any]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from agents.files.integrity import CHECKSUMS
+from agents.files.json_files import read_json
 from agents.training.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, Tokenizer
 from verifiers import InvalidArgumentError
@@ -18,8 +21,10 @@ TOKENIZER_FILE = "rlvr_tokenizer.json"
 """File that says which of the built-in tokenizers is a model's."""
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
 """Files that identify a `transformers` tokenizer in a folder."""
+ADAPTER_CONFIG = "adapter_config.json"
+"""File with the settings of a saved adapter and the name of its base."""
 _CONFIG = "config.json"
-_CONFIGS = (_CONFIG, "adapter_config.json")
+_CONFIGS = (_CONFIG, ADAPTER_CONFIG)
 """Files of which a folder that `transformers` loads has one."""
 _MOST_NAMED = 3
 
@@ -29,7 +34,8 @@ def model_folder(name: str | Path) -> str | Path:
     checkpoint = latest_checkpoint(Path(name))
     if checkpoint is None and (Path(name) / CHECKSUMS).is_file():
         checkpoint = Path(name)
-    return name if checkpoint is None or not (checkpoint / MODEL / _CONFIG).is_file() else checkpoint / MODEL
+    found = checkpoint is not None and any((checkpoint / MODEL / file).is_file() for file in _CONFIGS)
+    return checkpoint / MODEL if checkpoint is not None and found else name
 
 
 def check_model(folder: str | Path, kind: str = "causal language model") -> None:
@@ -54,6 +60,33 @@ def check_model(folder: str | Path, kind: str = "causal language model") -> None
             f"no {kind} could be loaded from {str(folder)!r}: expected a folder with {_CONFIG} and weights, or a name on the "
             f"Hugging Face hub ({cause})"
         )
+    if is_adapter(folder):
+        base = adapter_base(path)
+        with base_reported(path, base):
+            check_model(base)
+
+
+def is_adapter(folder: str | Path) -> bool:
+    """Whether a folder holds an adapter, which belongs to a model elsewhere."""
+    return (Path(folder) / ADAPTER_CONFIG).is_file()
+
+
+def adapter_base(folder: Path) -> str:
+    """The folder or hub name of the model to which an adapter belongs; empty if its settings do not say."""
+    return str(read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path") or "")
+
+
+@contextlib.contextmanager
+def base_reported(folder: Path, base: str | Path) -> Iterator[None]:
+    """Within the block, errors of an adapter's base say whose base it is, and what to do."""
+    try:
+        yield
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(
+            f"the model {str(base)!r}, to which the adapter at {folder} belongs, could not be loaded: put it there again, name "
+            f"where it is now as base_model_name_or_path in {folder / ADAPTER_CONFIG}, or merge the two into one model "
+            f"with rlvr export --merge {folder} --base-model FOLDER --folder OUT ({error})"
+        ) from error
 
 
 def check_context(width: int, context: int | None) -> None:
@@ -72,6 +105,8 @@ def check_context(width: int, context: int | None) -> None:
 
 def model_context(folder: str | Path) -> int | None:
     """The number of tokens that a model reads at once, as its config.json says; None where that can't be told."""
+    if is_adapter(folder):
+        return model_context(adapter_base(Path(folder)))
     config = _read_config(Path(folder))
     text = config.get("text_config")
     most = (text if isinstance(text, dict) else config).get("max_position_embeddings")

@@ -15,6 +15,7 @@ from agents.policies.transformers.acting import Actor
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.language_model import LanguageModel
 from agents.policies.transformers.scoring import Scorer
+from agents.policies.transformers.source import source_of
 from agents.types import Action
 from rlvr_envs import Observation
 from verifiers import InvalidArgumentError
@@ -148,6 +149,15 @@ class CausalLMPolicy(Scorer):
     def is_half(self) -> bool:
         """Whether the model computes in half precision, in which sampling and training passes differ noticeably."""
         return self._lm.is_half
+
+    @property
+    def saved_dtype(self) -> torch.dtype | None:
+        """The type in which weights are saved, by `save_dtype`; None for their own."""
+        source = source_of(self.model)
+        if self.config.save_dtype == "source":
+            return None if source is None else source.dtype
+        dtype: torch.dtype = getattr(torch, self.config.save_dtype)
+        return dtype
 
     @property
     def device(self) -> torch.device:

@@ -1,0 +1,19 @@
+"""The permissions of files that libraries write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def follow_umask(folder: Path) -> None:
+    """Give every file below a folder the permissions of a new file there, by the umask or by what the folder prescribes.
+
+    safetensors lets only the owner read what it writes, whatever the umask is.
+    """
+    probe = folder / ".mode"
+    probe.touch()
+    mode = probe.stat().st_mode & 0o777
+    probe.unlink()
+    for path in folder.rglob("*"):
+        if path.is_file() and path.stat().st_mode & 0o777 != mode:
+            path.chmod(mode)

@@ -1,0 +1,78 @@
+"""Tools in a chat template that can't show them: described in words, called in words, answered by the user."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvr_envs.dialogue.calls import CallFormat, ParsedTurn
+from rlvr_envs.dialogue.description import ToolDescription, describe_tools, knows_tool_role, takes_system
+from rlvr_envs.dialogue.dialogue import ToolSchema
+from rlvr_envs.dialogue.literal import spell
+from rlvr_envs.dialogue.plain import RESULT_FRAME
+from rlvr_envs.dialogue.template import TemplateDialogue
+from rlvr_envs.tokenizers import HuggingFaceTokenizer
+from verifiers import Message
+
+
+class DescribedDialogue:
+    """A Hugging Face tokenizer's chat template, in which messages describe the tools.
+
+    The description is part of the system message, or of the user's first where the template has no system message. A call is
+    text in a turn of the assistant, and its result a message of the role `tool` where the template has its own way to show
+    these, otherwise a user's message, which also holds what the user says after it. The tokens equal those of the template
+    over these messages.
+
+    Args:
+        tokenizer: One with a chat template.
+        tools: At least one.
+        form: How the model is to write calls.
+        describe: Whether the tools are described; otherwise a prompt of yours does it.
+
+    Raises:
+        InvalidArgumentError: If there is no chat template, or calls of this form can't be described as text.
+    """
+
+    def __init__(
+        self, tokenizer: HuggingFaceTokenizer, tools: Sequence[ToolSchema], form: CallFormat, *, describe: bool = True
+    ) -> None:
+        self.tokenizer = tokenizer
+        self._template = TemplateDialogue(tokenizer)
+        self._format = form
+        template = tokenizer.chat_template
+        assert template is not None  # the template dialogue has looked
+        self._has_tool_role = knows_tool_role(template)
+        frame = None if self._has_tool_role else RESULT_FRAME
+        self.description = (
+            ToolDescription(describe_tools(tools, form, frame), takes_system(template)) if describe else None
+        )
+        """What the opening says of the tools."""
+        self.stop: Sequence[str | int] = (form.frame[1],) if form.frame and form.frame[1] else ()
+
+    def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
+        """Encode the messages, with the description of the tools, and the mark of the assistant's turn."""
+        return self._template.open(messages if self.description is None else self.description.put_into(messages))
+
+    def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
+        """Encode what the template writes from the end of the assistant's turn to the beginning of the next."""
+        return self._template.bridge(self._shown(messages), last_token)
+
+    def parse(self, tokens: NDArray[np.int32]) -> ParsedTurn:
+        """Read the calls from the tokens, special tokens written out."""
+        return self._format.parse(spell(self.tokenizer, tokens))
+
+    def _shown(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages as the template shows them; many templates refuse two of the user in a row."""
+        if self._has_tool_role:
+            return [Message(message.role, message.content) for message in messages]
+        answers = [
+            Message("user", RESULT_FRAME.format(message.content)) if message.role == "tool" else message
+            for message in messages
+        ]
+        return [
+            Message(role, "\n\n".join(message.content for message in said))
+            for role, said in itertools.groupby(answers, key=lambda message: message.role)
+        ]

@@ -1,0 +1,49 @@
+"""Problems as a prompt asks them: in the words of a chat, or as models that are trained from nothing read them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rlvr_envs.procedural.base import GeneratedDataset
+from rlvr_envs.prompts import ChatPrompt, Prompt
+from rlvr_envs.types import Dataset
+from verifiers import Problem
+
+
+class LongestProblem(Problem):
+    """Stands for the longest problem of a data set, as it is asked."""
+
+
+@dataclass(frozen=True)
+class InWords:
+    """Puts the problems of a generated data set in words."""
+
+    dataset: GeneratedDataset
+
+    def __call__(self, problem: Problem) -> Problem:
+        """The problem with its question in words as the prompt."""
+        if isinstance(problem, LongestProblem):
+            return problem
+        return dataclasses.replace(problem, prompt=self.dataset.in_words(problem))
+
+    @property
+    def extra_bytes(self) -> int:
+        """How much longer each question is in words than as a prompt, in UTF-8 bytes."""
+        first = self.dataset[0]
+        return len(self.dataset.in_words(first).encode()) - len(str(first.prompt).encode())
+
+
+def question_in(dataset: Dataset, prompt: Prompt) -> Callable[[Problem], Problem] | None:
+    """Gives each problem as a prompt asks it: in words under a `ChatPrompt`; None if problems are asked as they are."""
+    return InWords(dataset) if isinstance(dataset, GeneratedDataset) and isinstance(prompt, ChatPrompt) else None
+
+
+def longest_problem(dataset: Dataset, question: Callable[[Problem], Problem] | None) -> Problem | None:
+    """The longest problem that a data set may make, as it is asked; None if the data set does not say."""
+    bytes_of_prompt = getattr(dataset, "max_prompt_bytes", None)
+    if bytes_of_prompt is None:
+        return None
+    extra = question.extra_bytes if isinstance(question, InWords) else 0
+    return LongestProblem("", "0" * (bytes_of_prompt + extra), None)

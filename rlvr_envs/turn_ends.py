@@ -1,0 +1,85 @@
+"""Where a turn ends: the tokens that a model's generation config and its chat template name for this.
+
+The template's is what it writes after a turn of the assistant, so that nothing is known here of any model's marks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from verifiers import InvalidArgumentError
+
+ASSISTANT = "Zq7assistant7qZ"
+"""Placeholder for what an assistant says."""
+USER = {"role": "user", "content": "x"}
+
+_GENERATION_CONFIG = "generation_config.json"
+
+
+def special_tokens_in(text: str, special_tokens: Mapping[str, int]) -> list[str]:
+    """The special tokens that a text spells, in the order in which they first appear, the longer one where two begin."""
+    spelled = [mark for mark in special_tokens if mark and mark in text]
+    return sorted(spelled, key=lambda mark: (text.index(mark), -len(mark)))
+
+
+def closing_token(tokenizer: Any, special_tokens: Mapping[str, int]) -> int | None:
+    """The token with which a `transformers` tokenizer's chat template closes a turn of the assistant.
+
+    None where there is no template, it closes turns with ordinary text, or it has no turns of an assistant.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        return None
+    chat = [USER, {"role": "assistant", "content": ASSISTANT}]
+    try:
+        text = str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=False))
+    except Exception:  # noqa: BLE001 - a template may raise anything; what an episode needs of it is rendered, and raises, there
+        return None
+    _, found, after = text.rpartition(ASSISTANT)
+    marks = special_tokens_in(after, special_tokens) if found else []
+    return special_tokens[marks[0]] if marks else None
+
+
+def generation_stops(name: str, vocab_size: int, special_tokens: Mapping[str, int]) -> list[int]:
+    """The end tokens of the generation config beside a tokenizer, in its folder or in the hub's cache; none without one.
+
+    A config that `transformers` derived from the model's may have the architecture's default, which is no choice for this
+    vocabulary: of such a config only special tokens count.
+
+    Raises:
+        InvalidArgumentError: If the file is damaged, or a token is outside the vocabulary.
+    """
+    path = generation_config_file(name, local_files_only=True)
+    if path is None:
+        return []
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        named = config.get("eos_token_id")
+        tokens = [int(token) for token in (named if isinstance(named, list) else [] if named is None else [named])]
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(
+            f"{path} is damaged: expected a JSON object whose eos_token_id is a token, a list of tokens or null ({error}); "
+            "correct it, or download the model again"
+        ) from error
+    if config.get("_from_model_config"):
+        return [token for token in tokens if token in special_tokens.values()]
+    for token in tokens:
+        if not 0 <= token < vocab_size:
+            raise InvalidArgumentError(
+                f"{path} says that the token {token} ends a text, which is outside the tokenizer's vocabulary "
+                f"[0, {vocab_size}): correct its eos_token_id, or use the tokenizer that the model was trained with"
+            )
+    return tokens
+
+
+def generation_config_file(name: str, *, local_files_only: bool) -> Path | None:
+    """The generation config in a folder, or of a name on the hub; None if there is none to be had."""
+    from transformers.utils import cached_file
+
+    try:
+        found = cached_file(name, _GENERATION_CONFIG, local_files_only=local_files_only)
+    except OSError:  # so transformers says that there is no such file, or that the hub can't be reached
+        return None
+    return None if found is None else Path(found)

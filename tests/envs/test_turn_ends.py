@@ -1,0 +1,376 @@
+"""A turn ends with the tokenizer's end token, with those of the generation config, and with that of the chat template."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+import rlvr_envs
+from agents import Episode, TorchPolicy, rollout
+from agents.experiments.supervised import demonstration
+from agents.rollouts.given import given_turns
+from agents.self_play import PolicyOpponent
+from rlvr_envs import (
+    ByteTokenizer,
+    ChatPrompt,
+    HuggingFaceTokenizer,
+    PromptRenderer,
+    Reply,
+    TaskEnv,
+    TaskSpec,
+    TextActions,
+    TextPrompt,
+    Turn,
+    get_tokenizer,
+    stop_tokens,
+    turn_end,
+)
+from rlvr_envs.dialogue import TemplateDialogue, spell
+from tests.dialogue.templates import CHATML, LLAMA, TOOL
+from tests.envs.helpers import streams
+from tests.tiny_models import byte_level_tokenizer
+from verifiers import InvalidArgumentError, Message, Outcome, Problem, Verdict
+
+GEMMA = """\
+{%- for message in messages %}
+{{- '<start_of_turn>' + ('model' if message.role == 'assistant' else 'user') + '\\n' + message.content + '<end_of_turn>\\n' }}
+{%- endfor %}{% if add_generation_prompt %}{{- '<start_of_turn>model\\n' }}{% endif %}"""
+MISTRAL = """\
+{%- for message in messages %}
+{%- if message.role == 'user' %}{{- '[INST]' + message.content + '[/INST]' }}
+{%- else %}{{- message.content + eos_token }}{% endif %}{% endfor %}"""
+PLAIN = """\
+{%- for message in messages %}{{- message.role + ': ' + message.content + '\\n' }}{% endfor %}
+{%- if add_generation_prompt %}{{- 'assistant: ' }}{% endif %}"""
+OPEN_TURNS = """\
+{%- for message in messages %}{{- '<|' + message.role + '|>' + message.content }}{% endfor %}
+{%- if add_generation_prompt %}{{- '<|assistant|>' }}{% endif %}"""
+LAST_CLOSED = """\
+{%- for message in messages %}{{- '<|' + message.role + '|>' + message.content + '<|end|>' }}{% endfor %}
+{{- '<|assistant|>' if add_generation_prompt else eos_token }}"""
+NO_ASSISTANT = (
+    "{% for message in messages %}{% if message.role == 'user' %}{{ message.content }}{% endif %}{% endfor %}"
+)
+REFUSES = "{% if messages | length > 1 %}{{ raise_exception('one message') }}{% endif %}{{ messages[0].content }}"
+ROLES = ("<|user|>", "<|assistant|>")
+
+
+def tokenizer_with(template: str, *special: str, eos: str = "<|endoftext|>") -> Any:
+    """A `transformers` tokenizer with a template, whose end token the template need not use."""
+    inner = byte_level_tokenizer(*special, eos_token=eos)
+    inner.chat_template = template
+    return inner
+
+
+def chatml() -> Any:
+    """Whose token 0 is the end token, and 2 closes turns."""
+    return tokenizer_with(CHATML, "<|im_start|>", "<|im_end|>")
+
+
+def saved(folder: Path, tokenizer: Any, **generation_config: Any) -> str:
+    tokenizer.save_pretrained(folder)
+    (folder / "generation_config.json").write_text(json.dumps(generation_config))
+    return str(folder)
+
+
+def spelled(tokenizer: HuggingFaceTokenizer) -> dict[str, str]:
+    return {spell(tokenizer, [token]): source for token, source in stop_tokens(tokenizer).items()}
+
+
+class Told:
+    """What the verifier was given."""
+
+    def __init__(self) -> None:
+        self.completions: list[str] = []
+
+    def __call__(self, completion: str, problem: Problem) -> Verdict:
+        self.completions.append(str(completion))
+        return Verdict(1.0, Outcome.CORRECT, completion)
+
+
+@pytest.mark.parametrize(
+    ("inner", "closes"),
+    [
+        (chatml(), "<|im_end|>"),
+        (tokenizer_with(LLAMA, "<|eot_id|>", "<|end_of_text|>", eos="<|end_of_text|>"), "<|eot_id|>"),
+        (tokenizer_with(GEMMA, "<eos>", "<start_of_turn>", "<end_of_turn>", eos="<eos>"), "<end_of_turn>"),
+        (tokenizer_with(LAST_CLOSED, *ROLES, "<|end|>"), "<|end|>"),
+    ],
+    ids=["chatml", "llama", "gemma", "end token behind the last turn"],
+)
+def test_the_token_that_closes_a_turn_in_the_template_ends_turns(inner: Any, closes: str) -> None:
+    tokenizer = HuggingFaceTokenizer(inner)
+    assert spelled(tokenizer) == {inner.eos_token: "tokenizer", closes: "chat template"}
+    assert next(iter(stop_tokens(tokenizer))) == tokenizer.eos_token
+    assert spell(tokenizer, [turn_end(tokenizer)]) == closes
+
+
+def test_it_may_be_the_end_token() -> None:
+    tokenizer = HuggingFaceTokenizer(tokenizer_with(MISTRAL, "</s>", "[INST]", "[/INST]", eos="</s>"))
+    assert spelled(tokenizer) == {"</s>": "tokenizer, chat template"}
+    assert turn_end(tokenizer) == tokenizer.eos_token
+
+
+@pytest.mark.parametrize("template", [PLAIN, OPEN_TURNS, NO_ASSISTANT, REFUSES, None])
+def test_a_template_may_close_turns_with_no_special_token(template: str | None) -> None:
+    tokenizer = HuggingFaceTokenizer(tokenizer_with(template, *ROLES) if template else byte_level_tokenizer(*ROLES))
+    assert stop_tokens(tokenizer) == {tokenizer.eos_token: "tokenizer"}
+    assert turn_end(tokenizer) == tokenizer.eos_token
+
+
+def test_a_tokenizer_of_somebody_else_ends_turns_with_its_end_token() -> None:
+    tokenizer = ByteTokenizer()
+    assert stop_tokens(tokenizer) == {256: "tokenizer"}
+    assert turn_end(tokenizer) == 256
+    assert np.flatnonzero(streams().rules.stop_tokens()).tolist() == [256]
+
+
+@pytest.mark.parametrize(
+    ("named", "tokens"), [([2, 0], {0, 2}), (1, {0, 1}), ([1, 3], {0, 1, 3}), (None, {0}), ([], {0})]
+)
+def test_the_generation_config_beside_a_tokenizer_names_end_tokens(
+    named: object, tokens: set[int], tmp_path: Path
+) -> None:
+    inner = byte_level_tokenizer("<a>", "<b>")
+    tokenizer = get_tokenizer(saved(tmp_path, inner, eos_token_id=named))
+    assert set(stop_tokens(tokenizer)) == tokens
+    assert next(iter(stop_tokens(tokenizer))) == tokenizer.eos_token == 0
+
+
+def test_all_sources_of_a_token_are_said(tmp_path: Path) -> None:
+    tokenizer = get_tokenizer(saved(tmp_path, chatml(), eos_token_id=[2, 0]))
+    assert stop_tokens(tokenizer) == {0: "tokenizer, generation config", 2: "generation config, chat template"}
+
+
+def test_a_tokenizer_object_of_a_folder_has_its_generation_config_too(tmp_path: Path) -> None:
+    named = get_tokenizer(saved(tmp_path, byte_level_tokenizer("<a>"), eos_token_id=1))
+    assert isinstance(named, HuggingFaceTokenizer)
+    assert set(stop_tokens(get_tokenizer(named.inner))) == {0, 1}
+
+
+def test_of_a_default_of_the_architecture_only_special_tokens_count(tmp_path: Path) -> None:
+    path = saved(tmp_path, byte_level_tokenizer("<a>"), eos_token_id=[1, 7, 50256], _from_model_config=True)
+    assert set(stop_tokens(get_tokenizer(path))) == {0, 1}
+
+
+def test_an_end_token_outside_the_vocabulary_is_an_error(tmp_path: Path) -> None:
+    path = saved(tmp_path, byte_level_tokenizer(), eos_token_id=[0, 50256])
+    with pytest.raises(
+        InvalidArgumentError, match=r"generation_config.json says that the token 50256 ends a text.*\[0, 257\)"
+    ):
+        get_tokenizer(path)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"eos_token_id": "<a>"}'])
+def test_a_damaged_generation_config_is_an_error(content: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, byte_level_tokenizer())
+    (tmp_path / "generation_config.json").write_text(content)
+    with pytest.raises(InvalidArgumentError, match="is damaged: expected a JSON object"):
+        get_tokenizer(path)
+
+
+# Episodes
+
+
+def test_an_episode_ends_where_the_template_ends_the_turn() -> None:
+    tokenizer = HuggingFaceTokenizer(chatml())
+    for end in (0, 2):
+        env: Any = gymnasium.make("rlvr/Addition-v0", tokenizer=tokenizer, prompt="chat", verifier=(verifier := Told()))
+        env.reset(seed=0)
+        terminated = False
+        for token in [*tokenizer.encode("12"), end]:
+            assert not terminated
+            _, _, terminated, truncated, _ = env.step(int(token))
+        assert (terminated, truncated) == (True, False)
+        assert verifier.completions == ["12"]
+        assert env.unwrapped.manifest["stop_tokens"] == [0, 2]
+
+
+def test_a_prompt_that_is_text_ends_there_too_and_gold_texts_end_with_the_end_token() -> None:
+    env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1, tokenizer=chatml(), max_new_tokens=8)
+    assert np.flatnonzero(env.streams.rules.stop_tokens()).tolist() == [0, 2]
+    assert demonstration(env.streams, 0).tokens[-1] == 0
+
+
+def test_a_manifest_is_as_before_where_the_end_token_is_the_only_one() -> None:
+    env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1)
+    assert "stop_tokens" not in env.manifest
+
+
+def asked(env: Any) -> str:
+    """The first problem in the words of a chat."""
+    return str(env.streams.dataset.in_words(env.streams.dataset[0]))
+
+
+def test_gold_completions_end_with_the_token_that_closes_the_turn() -> None:
+    env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1, tokenizer=chatml(), prompt="chat")
+    shown = demonstration(env.streams, 0)
+    chat = [
+        {"role": "user", "content": asked(env)},
+        {"role": "assistant", "content": shown.completion},
+    ]
+    inner = env.streams.rules.tokenizer.inner
+    text = inner.apply_chat_template(chat, tokenize=False)
+    assert spell(env.streams.rules.tokenizer, shown.tokens) + "\n" == text
+    assert shown.policy_mask[-1]
+
+
+def test_a_text_as_an_action_is_closed_so() -> None:
+    tokenizer = HuggingFaceTokenizer(chatml())
+    env = TextActions(gymnasium.make("rlvr/Addition-v0", tokenizer=tokenizer, prompt="chat"))
+    env.reset(seed=0)
+    *_, terminated, _, _ = env.step("12")
+    assert terminated
+    observation = env.unwrapped.streams.tokens[0, : env.unwrapped.streams.length[0]]  # type: ignore[attr-defined]
+    assert observation[-1] == 2
+
+
+def three_turns(turns: tuple[Turn, ...], problem: Problem) -> Reply | None:
+    return None if len(turns) == 3 else Reply((Message("user", f"Go on, {len(turns)}"),))
+
+
+def chat_of_three_turns(env: Any, said: str) -> str:
+    """What the template writes for the whole conversation."""
+    chat = [{"role": "user", "content": asked(env)}]
+    for turn in (1, 2, 3):
+        chat.append({"role": "assistant", "content": said})
+        chat += [{"role": "user", "content": f"Go on, {turn}"}] if turn < 3 else []
+    return str(env.streams.rules.tokenizer.inner.apply_chat_template(chat, tokenize=False))
+
+
+def three_turn_env() -> Any:
+    return gymnasium.make_vec(
+        "rlvr/Addition-v0", num_envs=1, tokenizer=chatml(), prompt="chat", interaction=three_turns, max_new_tokens=32
+    )
+
+
+def test_a_sampled_conversation_has_the_tokens_of_the_template() -> None:
+    env = three_turn_env()
+    tokenizer = env.streams.rules.tokenizer
+    # The likeliest token behind each: the line break of the template, "O", "K", the token that closes a turn.
+    newline, o, k = (int(tokenizer.encode(text)[0]) for text in ("\n", "O", "K"))
+    table = torch.nn.Embedding(tokenizer.vocab_size, tokenizer.vocab_size)
+    with torch.no_grad():
+        table.weight.zero_()
+        for last, following in ((newline, o), (o, k), (k, 2), (2, newline)):
+            table.weight[last, following] = 1.0
+    policy = TorchPolicy(table, torch.nn.Identity(), temperature=0.0)
+    (trajectory,) = rollout(env, policy, [Episode(problem=0, group=0, seed=0)])
+    assert trajectory.terminated
+    assert trajectory.completion == "OK"
+    expected = tokenizer.encode(chat_of_three_turns(env, "OK"), start=True)
+    assert [*trajectory.tokens, newline] == expected.tolist()
+    assert trajectory.policy_mask.sum() == 9  # "O", "K" and what closes the turn, three times
+
+
+def test_so_has_a_conversation_that_is_given_as_texts() -> None:
+    env = three_turn_env()
+    shown = given_turns(env.streams, 0, ["a", "a", "a"])
+    assert spell(env.streams.rules.tokenizer, shown.tokens) + "\n" == chat_of_three_turns(env, "a")
+
+
+def test_a_turn_that_ends_with_another_end_token_is_closed_by_the_template() -> None:
+    tokenizer = HuggingFaceTokenizer(chatml())
+    bridge = TemplateDialogue(tokenizer).bridge([Message("user", "Hi")], tokenizer.eos_token)
+    assert spell(tokenizer, bridge) == "<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_a_turn_with_a_call_ends_with_the_same_token() -> None:
+    tokenizer = HuggingFaceTokenizer(tokenizer_with(CHATML, "<|im_start|>", "<|im_end|>", "</tool_call>"))
+    assert TemplateDialogue(tokenizer, [TOOL]).stop == ()
+
+
+@dataclass(frozen=True)
+class MySeat:
+    prompt: str
+    dialogue: tuple[Message, ...]
+    chance: int = 0
+
+
+def test_an_opponent_sees_its_moves_closed_by_the_template() -> None:
+    tokenizer = HuggingFaceTokenizer(chatml())
+    opponent = PolicyOpponent(None, tokenizer, prompt="chat")  # type: ignore[arg-type] # nothing is sampled
+    said = [("user", "Your move?"), ("assistant", "3"), ("user", "Mine is 4.")]
+    seat = MySeat(said[0][1], tuple(Message(role, text) for role, text in said[1:]))
+    chat = [{"role": role, "content": text} for role, text in said]
+    text = tokenizer.inner.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    assert spell(tokenizer, opponent.prompt_tokens(seat)) == text
+
+
+# Stop strings
+
+
+def stop_of(**options: Any) -> list[Any]:
+    env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1, **options)
+    assert env.manifest["stop"] == list(env.streams.rules.stop)
+    return list(env.streams.rules.stop)
+
+
+def test_a_chat_in_the_template_has_no_stop_strings_but_those_that_are_given() -> None:
+    assert stop_of(prompt="chat") == ["\n\nUser:"]
+    assert stop_of(prompt="chat", tokenizer=chatml()) == []
+    assert stop_of(prompt="chat", tokenizer=chatml(), stop="END") == ["END"]
+    assert stop_of(prompt="chat", tokenizer=chatml(), stop="\n\nUser:") == ["\n\nUser:"]
+    assert stop_of(prompt=ChatPrompt(stop=("END",)), tokenizer=chatml()) == []
+
+
+def test_an_answer_in_the_template_may_name_a_user() -> None:
+    tokenizer, verifier = HuggingFaceTokenizer(chatml()), Told()
+    env: Any = gymnasium.make(
+        "rlvr/Addition-v0", tokenizer=tokenizer, prompt="chat", verifier=verifier, max_new_tokens=32
+    )
+    env.reset(seed=0)
+    env.step_many(np.array([*tokenizer.encode("A log:\n\nUser: root"), 2]))
+    assert verifier.completions == ["A log:\n\nUser: root"]
+
+
+class Chats(TaskEnv):
+    """Problems that are chats."""
+
+    task = TaskSpec(
+        load=lambda split: [Problem("0", (Message("user", "1 + 1"),), "2")],
+        sizes={"test": 1},
+        default_split="test",
+        source="made",
+        verifier=("exact", {}),
+        prompt=TextPrompt("{problem} =", stop=("\n",)),
+        max_new_tokens=4,
+    )
+
+
+def test_a_prompt_that_is_text_keeps_its_stop_strings_unless_the_template_renders_it() -> None:
+    assert stop_of(prompt="answer_only", tokenizer=chatml()) == ["\n"]
+    assert Chats().streams.rules.stop == ("\n",)
+    assert Chats(tokenizer=chatml()).streams.rules.stop == ()
+
+
+def test_a_text_that_a_template_opens_with_tools_has_none_but_those_of_the_dialogue() -> None:
+    options: dict[str, Any] = {"prompt": "answer_only", "tools": ["calculator"]}
+    assert stop_of(**options) == ["\n", "</tool>"]
+    assert stop_of(**options, tokenizer=chatml()) == []
+
+
+def test_any_prompt_may_use_the_template() -> None:
+    class Own:
+        name, stop, fingerprint = "own", ("END",), "own-1"
+
+        def render(self, problem: Problem, chat_template: Any = None) -> str:
+            messages = (Message("user", str(problem.prompt)),)
+            return chat_template(messages) if chat_template else str(problem.prompt)
+
+    tokenizer = HuggingFaceTokenizer(chatml())
+    assert PromptRenderer(Own(), tokenizer).is_chat(Problem("", "1", None))
+    assert stop_of(prompt=Own()) == ["END"]
+    assert stop_of(prompt=Own(), tokenizer=tokenizer) == []
+
+
+def test_the_functions_are_public() -> None:
+    assert rlvr_envs.stop_tokens is stop_tokens
+    assert rlvr_envs.turn_end is turn_end
