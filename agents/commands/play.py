@@ -14,6 +14,7 @@ from rich.console import Console
 from agents.commands.before_loading import check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
+    PROMPT,
     check_at_least,
     check_is_saved,
     env_arguments,
@@ -107,7 +108,7 @@ class Play:
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
         judged_by = {} if spec is None else {"verifier": spec}
         given = with_options(judged_by, env_arguments(self.env_args))
-        arguments = with_options({"split": self.split}, given)
+        arguments = {**PROMPT, **with_options({"split": self.split}, given)}
         check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
         with shown_warnings():
             if self.model is not None:

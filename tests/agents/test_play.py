@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from agents import PolicyConfig, evaluate, load_model, load_policy, save_model, tiny_model
+from agents.commands.common import make_vec
 from agents.commands.main import main
 from agents.commands.play import Play
 from agents.console.terminal import TerminalConsole
@@ -24,6 +25,7 @@ from agents.playing.episode import play_episode
 from agents.playing.labels import legal_tokens, token_label
 from agents.playing.person import TextPlayer, TokenPlayer
 from rlvr_envs import ByteTokenizer, CharTokenizer, TokenEnv, environment_class
+from tests import tiny_models
 from tests.envs.helpers import EOS, says, streams
 from verifiers import DataError, InvalidArgumentError
 
@@ -208,14 +210,28 @@ def test_in_a_terminal_the_text_ends_with_control_d() -> None:
 # A model
 
 
+def small_model(vocab_size: int) -> Any:
+    made = tiny_model(vocab_size, layers=1, hidden_size=16, heads=2, intermediate_size=32)
+    with torch.no_grad():
+        made.get_output_embeddings().weight.mul_(40)  # so that probabilities differ
+    return made
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("model")
     tokenizer = ByteTokenizer()
-    made = tiny_model(tokenizer.vocab_size, layers=1, hidden_size=16, heads=2, intermediate_size=32)
-    with torch.no_grad():
-        made.get_output_embeddings().weight.mul_(40)  # so that probabilities differ
-    save_model(folder, made, tokenizer)
+    save_model(folder, small_model(tokenizer.vocab_size), tokenizer)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def chat_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("chat")
+    tokenizer = tiny_models.byte_level_tokenizer("<|im_start|>", "<|im_end|>")
+    tokenizer.chat_template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endfor %}"
+    save_model(folder, small_model(len(tokenizer)), None)
+    tokenizer.save_pretrained(folder)
     return str(folder)
 
 
@@ -247,16 +263,18 @@ def test_probabilities_are_those_of_the_models_logits(model: str) -> None:
         context.append(labels[label])
 
 
-def test_a_recorded_sample_is_played_again_by_its_seed(model: str) -> None:
+@pytest.mark.parametrize("kind", ["model", "chat_model"])
+def test_a_recorded_sample_is_played_again_by_its_seed(kind: str, request: pytest.FixtureRequest) -> None:
+    model = request.getfixturevalue(kind)
     policy, tokenizer = load_policy(model, PolicyConfig(temperature=1.0))
-    vector = environment_class("Sort").make_vec(4, split="test", tokenizer=tokenizer, max_new_tokens=6)
+    vector = make_vec("Sort", 4, {"split": "test", "tokenizer": tokenizer, "max_new_tokens": 6})
     result = evaluate(vector, policy, problems=3, samples=2, seed=5)
     played = {}
     for row, trajectory in zip(result.rows, result.trajectories, strict=True):
         said = shown(model, problem=row.problem, seed=row.seed, top=1, env_args=("max_new_tokens=6",))
         own = trajectory.tokens[trajectory.policy_mask]
         labels = [label for _, label, *_ in ROW.findall(said)]
-        assert labels == [token_label(tokenizer, token) for token in own]
+        assert labels == [token_label(tokenizer, int(token)) for token in own]
         played[row.seed] = labels
     assert len(played) == 6
 
