@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from verifiers.completion import words
 from verifiers.completion.behind import alternatives_after, is_taken_back, next_line
@@ -59,8 +58,7 @@ class Kind(Protocol[Value]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Found(Generic[Value]):
+class Found(NamedTuple, Generic[Value]):
     """The answer of a response, or why there is none."""
 
     value: Value | None

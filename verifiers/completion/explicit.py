@@ -14,8 +14,10 @@ from verifiers.completion import words
 from verifiers.completion.code import code_spans, is_within
 from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Form, Mark
 from verifiers.completion.marking import View
+from verifiers.completion.places import matches
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
+_BRACE = re.compile(r"\\[\\{}]|[{}]")
 _DELIMITER = re.compile(r"\\.|[{}$\s]", re.DOTALL)
 _FORMULA_ENDS = frozenset(("$", r"\)", r"\]"))
 _BETWEEN = re.compile(
@@ -29,7 +31,7 @@ _HEADING = re.compile(r"#{3,}[ \t]*[*_]*(?:\(?[0-9]{1,2}[.):][ \t]+)?[*_]*[^\W\d
 _TAG = re.compile(words.tags(words.TAGS, opening=True), re.IGNORECASE)
 _TAG_END = re.compile(words.tags(words.TAGS, opening=False), re.IGNORECASE)
 _KEY = re.compile(
-    rf'(?<=[{{,])\s*"(?:{"|".join(words.KEYS)})"\s*:\s*'
+    rf'"(?:{"|".join(words.KEYS)})"\s*:\s*'
     r'(?P<value>"(?:[^"\\\n]|\\.)*+"|[^\s,}"\[\]{][^,}\n]{0,200})',
     re.IGNORECASE,
 )
@@ -38,7 +40,7 @@ _KEY = re.compile(
 def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
     """The marks of rank 1 outside of code, in order; those side by side are one, and so are nested ones."""
     found: list[Mark] = []
-    code = code_spans(text) if "```" in text or "~~~" in text else []
+    code = code_spans(text)
     for form, sign, find in _FINDERS:
         if sign in text and form in forms:
             found += find(text)
@@ -98,8 +100,8 @@ _MARKED_INSIDE = re.compile(r"(?:\A|[\s{$(\[>*_`])[*_`\"'“‘<]")
 def _braced(text: str, start: int) -> tuple[str | None, int]:
     """The group whose opening brace is at `start`, None if it is never closed, and the index after it."""
     depth = 0
-    for match in _DELIMITER.finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
+    for match in _BRACE.finditer(text, start):
+        depth += (match[0] == "{") - (match[0] == "}")
         if depth == 0:
             return text[start + 1 : match.start()].strip(), match.end()
     return None, len(text)
@@ -117,7 +119,7 @@ def _bare(text: str, start: int) -> tuple[str, int]:
 
 
 def _hashed(text: str) -> Iterator[Mark]:
-    for match in list(_HASHES.finditer(text))[-MOST_MARKS:]:
+    for match in [*matches(_HASHES, ("####",), text)][-MOST_MARKS:]:
         if _HEADING.match(text, match.start()):
             continue
         start = match.end()
@@ -129,7 +131,7 @@ def _hashed(text: str) -> Iterator[Mark]:
 
 
 def _tagged(text: str) -> Iterator[Mark]:
-    tags = list(_TAG.finditer(text))[-MOST_MARKS:] if "<" in text or "[" in text else []
+    tags = [*matches(_TAG, ("<", "["), text)][-MOST_MARKS:]
     for tag, following in zip(tags, [*(tag.start() for tag in tags[1:]), len(text)][: len(tags)], strict=True):
         closing = _TAG_END.search(text, tag.end(), following)
         content = text[tag.end() : closing.start() if closing else following]
@@ -149,14 +151,19 @@ def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
 
 
 def _fields(text: str) -> Iterator[Mark]:
-    for match in list(_KEY.finditer(text))[-MOST_MARKS:]:
+    for match in [*matches(_KEY, ('"',), text)][-MOST_MARKS:]:
+        start = match.start()
+        while start and text[start - 1].isspace():
+            start -= 1
+        if text[start - 1 : start] not in ("{", ","):
+            continue
         value = match["value"].strip()
         if value.startswith('"'):
             try:
                 value = str(json.loads(value))
             except ValueError:
                 value = value.strip('"')  # TeX in JSON is often written without doubled backslashes
-        yield Mark("json", match.start(), match.end(), _contents_of(value))
+        yield Mark("json", start, match.end(), _contents_of(value))
 
 
 def _listed(text: str, marks: Sequence[Mark]) -> list[Mark]:

@@ -49,7 +49,7 @@ def phrases(text: str, start: int = 0, *, results: bool = False, more: words.Cue
         results: Whether to look for results in place of answers.
         more: Further cues, behind which an answer follows; with the group `sentence`, the answer is in the cue's sentence.
     """
-    code = code_spans(text) if "```" in text or "~~~" in text else []
+    code = code_spans(text)
     finders = [_RESULTS] if results else [_ANSWERS] if more is None else [_ANSWERS, more]
     found = [islice(finder.backwards(text, start), MOST_MARKS) for finder in finders]
     cues = found[0] if len(found) == 1 else heapq.merge(*found, key=lambda cue: cue.start(), reverse=True)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from verifiers.completion.places import places
+
 
 @dataclass(frozen=True, slots=True)
 class Cues:
@@ -73,8 +75,8 @@ class CueFinder:
         if len(small) != len(text):  # a letter that has two in small letters
             yield from reversed(list(self.pattern.finditer(text, start)))
             return
-        places = {place + len(anchor) - 1 for anchor in self._anchors for place in _places(anchor, small, start)}
-        for place in sorted(places, reverse=True)[:_MOST_PLACES]:
+        ends = {place + len(anchor) - 1 for anchor in self._anchors for place in places((anchor,), small, start)}
+        for place in sorted(ends, reverse=True)[:_MOST_PLACES]:
             for cue in self.pattern.finditer(text, max(start, place - _LONGEST_CUE), place + _LONGEST_CUE):
                 if cue.start() <= place < cue.end():
                     yield cue
@@ -83,12 +85,6 @@ class CueFinder:
 
 _LONGEST_CUE = 40
 _MOST_PLACES = 512
-
-
-def _places(anchor: str, text: str, start: int) -> Iterator[int]:
-    while (start := text.find(anchor, start)) >= 0:
-        yield start
-        start += len(anchor)
 
 
 def _anchors(phrase: str) -> list[str]:
