@@ -12,7 +12,7 @@ from verifiers.completion.answers import DEFAULT_FORMS, find
 from verifiers.completion.cut import cut
 from verifiers.completion.denied import is_void_statement
 from verifiers.completion.mark import Form
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -153,7 +153,7 @@ class _Letters:
         if form == "number":
             mentions = self._at_end(content)
         else:
-            plain = View(content, inline=form != "whole").plain
+            plain = view_of(content, inline=form != "whole").plain
             mentions = self._alone(plain) if form == "whole" else self._at_mark(plain)
         return frozenset(mention.letter for mention in mentions if not mention.denied) or None
 
@@ -170,7 +170,7 @@ class _Letters:
         options, labelled = set(), []
         lines = completion.splitlines()
         for line in filter(_BEGINS_WITH_LETTER.match, lines):
-            plain = View(line).plain
+            plain = view_of(line).plain
             label = _LABEL.match(plain)
             if label and not is_void_statement(plain) and (mentions := self._labelled(label)):
                 options.add(line)
@@ -178,7 +178,7 @@ class _Letters:
         if len({mentions[0].letter for mentions in labelled}) == 1:
             return [mention for mentions in labelled for mention in mentions]
         rest = "\n".join(line for line in lines if line not in options)
-        sentences = (View(line).plain for line in reversed(rest.split("\n")))
+        sentences = (view_of(line).plain for line in reversed(rest.split("\n")))
         return next(filter(None, map(self._loose, sentences)), [])
 
     def _labelled(self, label: re.Match[str]) -> list[_Mention]:

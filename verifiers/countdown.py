@@ -11,7 +11,7 @@ from verifiers._settings import check_types
 from verifiers.completion.answers import find
 from verifiers.completion.cut import cut
 from verifiers.completion.mark import EXPLICIT, Form
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.completion.statements import last_line
 from verifiers.completion.words import CueFinder
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
@@ -134,7 +134,7 @@ class _Expressions:
     def read(self, content: str, form: Form) -> str | None:
         """The expression of a content, with the signs of this verifier; None if it is none."""
         answer = (
-            View(last_line(content) if form == "number" else content, inline=form != "number")
+            view_of(last_line(content) if form == "number" else content, inline=form != "number")
             .plain.strip(_DECORATION)
             .translate(_SYMBOLS)
         )

@@ -14,7 +14,7 @@ from verifiers.completion.answers import NOTHING, find
 from verifiers.completion.cut import cut
 from verifiers.completion.denied import is_void_statement
 from verifiers.completion.mark import Form
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.completion.statements import after_verb, last_line
 from verifiers.completion.words import CueFinder
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
@@ -132,7 +132,7 @@ class NumericVerifier:
         if found.other is not None and found.value is not None:
             return _Candidate(found.value.text, f"two answers; the other is {found.other.text}")
         if found.value is None and self.literal_only and found.form == NOTHING:
-            return _only(View(last_line(response.text)).plain)
+            return _only(view_of(last_line(response.text)).plain)
         return found.value
 
     def _close(self, value: Fraction, reference: Fraction) -> bool:
@@ -202,10 +202,10 @@ class _Literals:
             return None
         if form == "number":
             line, is_last = _last_line_with_digit(content)
-            plain = View(line).plain
+            plain = view_of(line).plain
             is_cut_off = is_last and _FRAGMENT.search(plain) is not None
             return None if is_cut_off or is_void_statement(plain) else _last_number(plain)
-        plain = View(content, inline=True).plain
+        plain = view_of(content, inline=True).plain
         if form == "second" and not _NUMBER_AND_UNIT.fullmatch(plain):
             return None
         if self.verifier.literal_only:

@@ -88,7 +88,7 @@ class _Search(Generic[Value]):
         self._kind = kind
         self._forms = forms
         self._asked = asked
-        self._explicit = explicit_marks(text, forms) if any(form in forms for form in EXPLICIT) else []
+        self._explicit = explicit_marks(text, forms)
 
     def found(self) -> Found[Value]:
         for mark in self._candidates():

@@ -23,7 +23,7 @@ class Fence(NamedTuple):
     """The text behind these."""
 
     def begins(self, sign: str) -> bool:
-        """Whether a block begins here where a fence with this sign is open, or none (an empty sign): a label begins one anew."""
+        """Whether a block begins here where a fence with this sign is open, or none (empty): a label begins one anew."""
         return not sign or (self.info != "" and self.sign[0] == sign[0])
 
     def after(self, sign: str) -> str:
@@ -33,7 +33,7 @@ class Fence(NamedTuple):
 
 def without_deleted(text: str) -> str:
     """A text without what it strikes out."""
-    return _DELETED.sub("", text) if "~~" in text else text
+    return _DELETED.sub("", text) if "~" in text else text
 
 
 def fences(text: str, *, behind_tags: bool = False) -> list[Fence]:

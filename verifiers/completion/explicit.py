@@ -13,7 +13,7 @@ from itertools import pairwise
 from verifiers.completion import words
 from verifiers.completion.code import code_spans, is_within
 from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Form, Mark
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.completion.places import matches
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
@@ -39,15 +39,11 @@ _KEY = re.compile(
 
 def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
     """The marks of rank 1 outside of code, in order; those side by side are one, and so are nested ones."""
-    found: list[Mark] = []
-    code = code_spans(text)
-    for form, sign, find in _FINDERS:
-        if sign in text and form in forms:
-            found += find(text)
-    if len(found) == 1 and not code:
+    found = [mark for form, sign, find in _FINDERS if sign in text and form in forms for mark in find(text)]
+    code = code_spans(text) if found else []
+    if len(found) < 2 and not code:
         return found
-    if len(found) > 1:
-        found.sort(key=lambda mark: (mark.start, -mark.end))
+    found.sort(key=lambda mark: (mark.start, -mark.end))
     outer: list[Mark] = []
     for mark in found[-4 * MOST_MARKS :]:
         if code and mark.form != "json" and is_within(mark.start, code):
@@ -87,7 +83,7 @@ def boxed_answer(solution: str) -> str | None:
 
 
 def _boxed(text: str) -> Iterator[Mark]:
-    for start, end, content in boxes(text)[-MOST_MARKS:]:
+    for start, end, content in boxes(text)[-MOST_MARKS:] if "box" in text else ():
         inner = boxes(content)[-1:] if content and "box" in content else []
         innermost = (inner[0][2] if inner else None) or content or ""
         plain = _contents_of(innermost)[0] if _MARKED_INSIDE.search(innermost) else innermost
@@ -144,7 +140,7 @@ def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
     content = content.strip()
     if len(content) > REACH:
         return (content,)
-    view = View(content)
+    view = view_of(content)
     plain = view.content(0, len(view.plain))
     first = plain.partition("\n")[0] if by_line else plain
     return tuple(dict.fromkeys((first, plain, content)))
@@ -192,8 +188,8 @@ def _joined(text: str, group: Sequence[Mark]) -> Mark:
 
 
 _FINDERS: tuple[tuple[Form, str, Callable[[str], Iterator[Mark]]], ...] = (
-    ("box", "box", _boxed),
-    ("hashes", "####", _hashed),
+    ("box", "\\", _boxed),
+    ("hashes", "#", _hashed),
     ("tag", "", _tagged),
     ("json", '"', _fields),
 )

