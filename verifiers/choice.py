@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
+from typing import NamedTuple
 
 from verifiers.completion import words
 from verifiers.completion.answers import DEFAULT_FORMS, find
@@ -88,8 +89,7 @@ def _letter(label: object) -> str:
     return str(label).strip("(). ").upper()
 
 
-@dataclass(frozen=True)
-class _Mention:
+class _Mention(NamedTuple):
     letter: str
     denied: bool = False
 
@@ -140,8 +140,7 @@ _CHATTER = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class _Letters:
+class _Letters(NamedTuple):
     """What can be an answer among choices: letters, and texts of choices."""
 
     choices: Mapping[str, str]

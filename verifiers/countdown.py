@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from verifiers._settings import check_types
 from verifiers.completion.answers import find
@@ -124,8 +125,7 @@ class CountdownVerifier:
                 raise _Unacceptable(f"{number} is given {given[number]} times and used {used[number]} times")
 
 
-@dataclass(frozen=True)
-class _Expressions:
+class _Expressions(NamedTuple):
     """What can be an answer in the game: numbers with signs between them."""
 
     cues: CueFinder | None = None

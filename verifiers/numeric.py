@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
+from typing import NamedTuple
 
 from verifiers._settings import check_arguments, is_number
 from verifiers.completion.answers import NOTHING, find
@@ -159,8 +160,7 @@ def _reference(problem: Problem) -> Fraction:
     return number
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A place that should hold the answer, and why it cannot count, if so."""
 
     text: str
@@ -188,8 +188,7 @@ def _last_line_with_digit(text: str) -> tuple[str, bool]:
     return line[: 2 * _REACH], not text[digit:].partition("\n")[2].strip()
 
 
-@dataclass(frozen=True)
-class _Literals:
+class _Literals(NamedTuple):
     """What can be an answer in numbers: whatever holds a digit."""
 
     verifier: NumericVerifier

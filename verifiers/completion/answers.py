@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from verifiers.completion import words
 from verifiers.completion.behind import alternatives_after, is_taken_back, next_line
-from verifiers.completion.code import unfenced, without_code, without_deleted
+from verifiers.completion.code import may_have_code, unfenced, without_code, without_deleted
 from verifiers.completion.denied import is_void_here
 from verifiers.completion.explicit import explicit_marks
 from verifiers.completion.mark import EXPLICIT, Form, Mark
@@ -79,7 +79,9 @@ def find(
         forms: The forms to look for.
         asked: The form that the prompt asked for, which is better than any other.
     """
-    return _Search(without_deleted(unfenced(response)), kind, forms, asked).found()
+    if may_have_code(response):
+        response = without_deleted(unfenced(response))
+    return _Search(response, kind, forms, asked).found()
 
 
 class _Search(Generic[Value]):
@@ -107,8 +109,12 @@ class _Search(Generic[Value]):
 
     def _candidates(self) -> Iterator[Mark]:
         """The marks of ranks 0 to 2, best rank first, of each rank the last first."""
-        explicit = (mark for mark in reversed(self._explicit) if not is_void_here(self._text, mark))
-        yield from sorted(explicit, key=lambda mark: mark.form != self._asked) if self._asked else explicit
+        explicit = self._explicit[::-1]
+        if self._asked:
+            explicit.sort(key=lambda mark: mark.form != self._asked)
+        for mark in explicit:
+            if not is_void_here(self._text, mark):
+                yield mark
         if "phrase" in self._forms:
             yield from (mark for mark in phrases(self._text, more=self._kind.cues) if not mark.is_second)
             yield from (mark for mark in phrases(self._text, results=True) if not mark.is_second)

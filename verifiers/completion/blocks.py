@@ -187,7 +187,12 @@ def _fenced(text: str) -> list[Block]:
     number = item = 0
     while number < len(lines):
         line = lines[number]
-        if _QUOTED_FENCE.match(line):
+        if "```" not in line and "~~~" not in line:
+            if line and not line.isspace():
+                before = line
+                item = _item_indent(line, item) if item or not line[0].isalpha() else 0
+            number += 1
+        elif _QUOTED_FENCE.match(line):
             quoted = []
             while number < len(lines) and (mark := _QUOTED.match(lines[number])):
                 quoted.append(lines[number][mark.end() :])

@@ -33,7 +33,12 @@ class Fence(NamedTuple):
 
 def without_deleted(text: str) -> str:
     """A text without what it strikes out."""
-    return _DELETED.sub("", text) if "~" in text else text
+    return _DELETED.sub("", text)
+
+
+def may_have_code(text: str) -> bool:
+    """Whether a text holds a sign of a fence, or of struck-out text."""
+    return "`" in text or "~" in text
 
 
 def fences(text: str, *, behind_tags: bool = False) -> list[Fence]:

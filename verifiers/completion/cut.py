@@ -28,6 +28,8 @@ _TURN = re.compile(
 )
 """The end of a turn with a turn of somebody else behind it, which the policy made up."""
 _LONGEST_END = 64
+_SIGNS = ("<", "[", "◁")
+"""The signs with which the marks of thoughts begin."""
 _CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
 _FINAL = r"<\|channel\|>final[^<\n]*+<\|message\|>"
 _QUOTES_BEFORE = r"(?<![\"'`\\])"
@@ -113,7 +115,7 @@ def _after_thoughts(text: str, names: tuple[str, ...]) -> tuple[int, bool]:
     """Where the text after the last thought begins, 0 without one, and whether a thought is still open at the end."""
     if (skipped := _SKIPPED_CHANNEL.match(text)) is not None:
         return skipped.start("response"), False
-    marks = list(matches(_marks(names), ("<", "[", "◁"), text))
+    marks = list(matches(_marks(names), _SIGNS, text)) if "<" in text or "[" in text or "◁" in text else []
     if not marks:
         return 0, False
     last_closing = {mark[0].casefold(): mark.start() for mark in marks if mark["close"]}

@@ -20,7 +20,7 @@ _REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern})", re.IGNOR
 _SUPPOSED = re.compile(rf"\W*(?:(?:and|but|so|now|well|or)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE)
 _HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|when|otherwise|similarly)\b", re.IGNORECASE)
 _BEFORE = words.Prefilter(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS)
-_AFTER = words.Prefilter(words.REJECTIONS)
+_AROUND = words.Prefilter(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
 _NEGATION_REACH = 40
 
 
@@ -51,16 +51,15 @@ def is_void(before: str, statement: str, *, is_conditional: bool = False) -> boo
 
 def is_void_here(text: str, mark: Mark) -> bool:
     """Whether a mark of rank 1 is denied, asked or supposed by the sentence around it."""
-    after = text[mark.end : mark.end + BEFORE].partition("\n")[0]
-    if "?" in after or _AFTER.may_match(after):
-        after = _END_OF_DISPLAY.split(after, maxsplit=1)[0]
-        end = SENTENCE_END.search(after)
-        if is_asked(after if end is None else after[: end.start()]) or _REJECTED.match(after):
-            return True
     line = text.rfind("\n", 0, mark.start) + 1
     before = text[max(line, mark.start - BEFORE) : mark.start]
-    if not _BEFORE.may_match(before):
+    after = text[mark.end : mark.end + BEFORE].partition("\n")[0]
+    if "?" not in after and not _AROUND.may_match(f"{before} {after}"):
         return False
+    after = _END_OF_DISPLAY.split(after, maxsplit=1)[0]
+    end = SENTENCE_END.search(after)
+    if is_asked(after if end is None else after[: end.start()]) or _REJECTED.match(after):
+        return True
     sentence = _STOP.split(before)[-1]
     return is_negated(before) or is_doubted(_JOINT.split(sentence)[-1], sentence)
 

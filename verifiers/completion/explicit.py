@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 
 from verifiers.completion import words
-from verifiers.completion.code import code_spans, is_within
+from verifiers.completion.code import code_spans, is_within, may_have_code
 from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Form, Mark
 from verifiers.completion.marking import view_of
 from verifiers.completion.places import matches
@@ -40,7 +40,7 @@ _KEY = re.compile(
 def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
     """The marks of rank 1 outside of code, in order; those side by side are one, and so are nested ones."""
     found = [mark for form, sign, find in _FINDERS if sign in text and form in forms for mark in find(text)]
-    code = code_spans(text) if found else []
+    code = code_spans(text) if found and may_have_code(text) else []
     if len(found) < 2 and not code:
         return found
     found.sort(key=lambda mark: (mark.start, -mark.end))
@@ -84,10 +84,12 @@ def boxed_answer(solution: str) -> str | None:
 
 def _boxed(text: str) -> Iterator[Mark]:
     for start, end, content in boxes(text)[-MOST_MARKS:] if "box" in text else ():
-        inner = boxes(content)[-1:] if content and "box" in content else []
-        innermost = (inner[0][2] if inner else None) or content or ""
-        plain = _contents_of(innermost)[0] if _MARKED_INSIDE.search(innermost) else innermost
-        yield Mark("box", start, end, tuple(dict.fromkeys((plain, innermost, content or ""))))
+        contents: tuple[str, ...] = (content or "",)
+        if content and "box" in content and (inner := boxes(content)) and inner[-1][2]:
+            contents = (inner[-1][2], content)
+        if _MARKED_INSIDE.search(contents[0]):
+            contents = tuple(dict.fromkeys((_contents_of(contents[0])[0], *contents)))
+        yield Mark("box", start, end, contents)
 
 
 _MARKED_INSIDE = re.compile(r"(?:\A|[\s{$(\[>*_`])[*_`\"'“‘<]")
@@ -95,6 +97,10 @@ _MARKED_INSIDE = re.compile(r"(?:\A|[\s{$(\[>*_`])[*_`\"'“‘<]")
 
 def _braced(text: str, start: int) -> tuple[str | None, int]:
     """The group whose opening brace is at `start`, None if it is never closed, and the index after it."""
+    end = text.find("}", start)
+    content = text[start + 1 : end]
+    if end >= 0 and "{" not in content and "\\" not in content:
+        return content.strip(), end + 1
     depth = 0
     for match in _BRACE.finditer(text, start):
         depth += (match[0] == "{") - (match[0] == "}")
@@ -127,7 +133,7 @@ def _hashed(text: str) -> Iterator[Mark]:
 
 
 def _tagged(text: str) -> Iterator[Mark]:
-    tags = [*matches(_TAG, ("<", "["), text)][-MOST_MARKS:]
+    tags = [*matches(_TAG, ("<", "["), text)][-MOST_MARKS:] if "<" in text or "[" in text else []
     for tag, following in zip(tags, [*(tag.start() for tag in tags[1:]), len(text)][: len(tags)], strict=True):
         closing = _TAG_END.search(text, tag.end(), following)
         content = text[tag.end() : closing.start() if closing else following]

@@ -49,14 +49,14 @@ def phrases(text: str, start: int = 0, *, results: bool = False, more: words.Cue
         results: Whether to look for results in place of answers.
         more: Further cues, behind which an answer follows; with the group `sentence`, the answer is in the cue's sentence.
     """
-    code = code_spans(text)
     finders = [_RESULTS] if results else [_ANSWERS] if more is None else [_ANSWERS, more]
     found = [islice(finder.backwards(text, start), MOST_MARKS) for finder in finders]
     cues = found[0] if len(found) == 1 else heapq.merge(*found, key=lambda cue: cue.start(), reverse=True)
-    limit = len(text)
+    limit, code = len(text), None
     for cue in cues:
         begin = cue.start()
-        if begin < limit and not (code and is_within(begin, code)):
+        code = code_spans(text) if code is None else code
+        if begin < limit and not is_within(begin, code):
             mark = _phrase(text, cue, limit, is_answer=more is None or cue.re is not more.pattern)
             if mark is not None:
                 limit = begin

@@ -46,10 +46,10 @@ class Prefilter:
 
     def may_match(self, text: str) -> bool:
         """Whether the text has the words that a phrase needs."""
-        words = frozenset(_words(text))
+        words = _words(text)
         if self._rarest.isdisjoint(words):
             return False
-        return any(all(map(words.intersection, needed)) for needed in self._phrases)
+        return any(all(map(frozenset(words).intersection, needed)) for needed in self._phrases)
 
 
 _PART = re.compile(r"\((?P<choice>[^()]*)\)(?P<may_lack>\?|\{[^}]*\}|(?=\())?|(?P<word>[^\s()]+)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from verifiers.completion.answers import DEFAULT_FORMS, FORMS, find
 from verifiers.completion.cut import cut
@@ -29,8 +29,7 @@ Method = Form
 METHODS: tuple[Method, ...] = FORMS
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
+class Extracted(NamedTuple):
     """An answer and how it was found; `answer` is None if there is none."""
 
     answer: str | None
@@ -111,8 +110,7 @@ def _same_text(first: str, second: str) -> bool:
     return normal_text(first) == normal_text(second)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mathematics:
+class _Mathematics(NamedTuple):
     """What can be an answer in mathematics: expressions, and a few words."""
 
     equal: Callable[[str, str], bool]

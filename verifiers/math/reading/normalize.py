@@ -113,6 +113,8 @@ def normal_text(text: str) -> str:
 
     It never unites different answers: a space between two letters or digits, or after a comma, is kept.
     """
+    if text.isalnum() and text.isascii():
+        return text
     text = unwrap(to_ascii(text))
     if "\\" in text or "$" in text:
         text = _TEXT.sub(r" \1 ", text)
