@@ -13,7 +13,7 @@ from verifiers.completion.denied import is_void_here
 from verifiers.completion.explicit import explicit_marks
 from verifiers.completion.mark import EXPLICIT, Form, Mark
 from verifiers.completion.marking import BOX_COMMANDS, TEXT_COMMANDS
-from verifiers.completion.phrases import continues_list, phrases
+from verifiers.completion.phrases import ANSWERS, continues_list, phrases
 from verifiers.completion.unmarked import end_of, last_value, whole
 
 FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "value", "whole", "number")
@@ -84,6 +84,11 @@ def find(
     return _Search(response, kind, forms, asked).found()
 
 
+def _declines(text: str) -> bool:
+    """Whether a text is, or begins with, a refusal to answer."""
+    return not text.isdecimal() and _REFUSAL.match(text[:_REFUSAL_LENGTH]) is not None
+
+
 class _Search(Generic[Value]):
     def __init__(self, text: str, kind: Kind[Value], forms: Collection[str], asked: str | None) -> None:
         self._text = text
@@ -130,12 +135,12 @@ class _Search(Generic[Value]):
 
     def _inner(self, content: str, form: Form) -> Value | None:
         """The answer of a content, or of a phrase in it."""
-        if form in EXPLICIT and "phrase" in self._forms and len(content) > _SHORTEST_PHRASE:
-            for mark in phrases(content):
+        if form in EXPLICIT and len(content) > _SHORTEST_PHRASE and "phrase" in self._forms:
+            for mark in phrases(content) if ANSWERS.may_find(content) else ():
                 for inner in mark.contents:
                     if (value := self._kind.read(inner, form)) is not None:
                         return value
-        return None if _REFUSAL.match(content) else self._kind.read(content, form)
+        return None if _declines(content) else self._kind.read(content, form)
 
     def _settled(self, mark: Mark, value: Value) -> Found[Value]:
         if (
@@ -167,7 +172,7 @@ class _Search(Generic[Value]):
 
     def _different(self, contents: Iterable[str], value: Value) -> Value | None:
         """A second answer that contents state and nothing else; None if one of them is the same, or all are about it."""
-        others = [self._kind.read(content, "second") for content in contents if content and not _REFUSAL.match(content)]
+        others = [self._kind.read(content, "second") for content in contents if content and not _declines(content)]
         found = [other for other in others if other is not None and self._kind.comparable(value, other)]
         return None if not found or any(self._kind.same(value, other) for other in found) else found[0]
 
@@ -194,7 +199,7 @@ class _Search(Generic[Value]):
 
     def _unmarked(self) -> Found[Value]:
         text = without_code(self._text)
-        if _REFUSAL.match(text[:_REFUSAL_LENGTH]):
+        if _declines(text):
             return Found(None, "it declines to answer")
         unmarked: tuple[tuple[Form, Callable[[str], Mark | None]], ...] = (
             ("value", last_value), ("whole", whole), ("number", end_of)

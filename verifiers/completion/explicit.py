@@ -39,7 +39,10 @@ _KEY = re.compile(
 
 def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
     """The marks of rank 1 outside of code, in order; those side by side are one, and so are nested ones."""
-    found = [mark for form, sign, find in _FINDERS if sign in text and form in forms for mark in find(text)]
+    found: list[Mark] = []
+    for form, signs, find in _FINDERS:
+        if (signs[0] in text or signs[-1] in text) and form in forms:
+            found += find(text)
     code = code_spans(text) if found and may_have_code(text) else []
     if len(found) < 2 and not code:
         return found
@@ -133,7 +136,7 @@ def _hashed(text: str) -> Iterator[Mark]:
 
 
 def _tagged(text: str) -> Iterator[Mark]:
-    tags = [*matches(_TAG, ("<", "["), text)][-MOST_MARKS:] if "<" in text or "[" in text else []
+    tags = [*matches(_TAG, ("<", "["), text)][-MOST_MARKS:]
     for tag, following in zip(tags, [*(tag.start() for tag in tags[1:]), len(text)][: len(tags)], strict=True):
         closing = _TAG_END.search(text, tag.end(), following)
         content = text[tag.end() : closing.start() if closing else following]
@@ -196,7 +199,7 @@ def _joined(text: str, group: Sequence[Mark]) -> Mark:
 _FINDERS: tuple[tuple[Form, str, Callable[[str], Iterator[Mark]]], ...] = (
     ("box", "\\", _boxed),
     ("hashes", "#", _hashed),
-    ("tag", "", _tagged),
+    ("tag", "<[", _tagged),
     ("json", '"', _fields),
 )
-"""Each form with a sign that every text with such a mark contains, and the function that finds its marks."""
+"""Each form with the one or two signs with which its marks begin, and the function that finds its marks."""

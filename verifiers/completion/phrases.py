@@ -23,7 +23,7 @@ def continues_list(text: str, earlier: Mark, later: Mark) -> bool:
     return _JOINED_TO_NEXT.fullmatch(text, earlier.start, later.start) is not None
 
 
-_ANSWERS = words.CueFinder(words.ANSWERS.pattern, words.ANSWERS)
+ANSWERS = words.CueFinder(words.ANSWERS.pattern, words.ANSWERS)
 _RESULTS = words.CueFinder(words.RESULTS.pattern, words.RESULTS)
 _CLAIM = re.compile(
     rf"(?:[ \t]*\([^()\n]{{1,40}}\))?(?:\s+(?:of|to|for|in|from|as)\s[^.\n:=]{{0,80}}?)??(?:\s*(?:{words.VERBS.pattern})"
@@ -49,7 +49,7 @@ def phrases(text: str, start: int = 0, *, results: bool = False, more: words.Cue
         results: Whether to look for results in place of answers.
         more: Further cues, behind which an answer follows; with the group `sentence`, the answer is in the cue's sentence.
     """
-    finders = [_RESULTS] if results else [_ANSWERS] if more is None else [_ANSWERS, more]
+    finders = [_RESULTS] if results else [ANSWERS] if more is None else [ANSWERS, more]
     found = [islice(finder.backwards(text, start), MOST_MARKS) for finder in finders]
     cues = found[0] if len(found) == 1 else heapq.merge(*found, key=lambda cue: cue.start(), reverse=True)
     limit, code = len(text), None

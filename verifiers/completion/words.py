@@ -15,6 +15,9 @@ from string import ascii_lowercase
 from verifiers.completion.places import places
 
 
+_WORD_START = r"(?:(?<![^\W_])|(?=n['’]t))"
+
+
 @dataclass(frozen=True, slots=True)
 class Cues:
     """Phrases of one meaning."""
@@ -33,8 +36,11 @@ class Cues:
 
     @property
     def pattern(self) -> str:
-        """A regular expression, without groups, that matches any of them."""
-        return f"(?:{'|'.join(map(_compiled, sorted(self.phrases, key=len, reverse=True)))})"
+        """A regular expression, without groups, that matches any of them; it begins with a look at their first signs."""
+        signs = "".join(sorted(set().union(*map(_first_signs, self.phrases))))
+        look = "" if "\\" in signs else f"(?=[{re.escape(signs)}])"
+        look = _WORD_START + look if signs.isalnum() else look
+        return f"(?:{look}(?:{'|'.join(map(_compiled, sorted(self.phrases, key=len, reverse=True)))}))"
 
 
 class Prefilter:
@@ -95,6 +101,11 @@ class CueFinder:
         self.pattern = re.compile(pattern, re.IGNORECASE)
         self._anchors = _last_words(*tables)
 
+    def may_find(self, text: str) -> bool:
+        """Whether a text holds one of these words."""
+        small = text.lower()
+        return any(anchor in small for anchor in self._anchors)
+
     def backwards(self, text: str, start: int = 0) -> Iterator[re.Match[str]]:
         """The cues that begin at a place or behind it, the last first; they may overlap."""
         small = text.lower()
@@ -120,9 +131,16 @@ def _anchors(phrase: str) -> list[str]:
     return [max(re.sub(r"\([^()]*\)\??", "", phrase).split(), key=len).removesuffix("s?")]
 
 
+def _first_signs(phrase: str) -> set[str]:
+    """The signs with which a phrase can begin."""
+    choice, _, rest = phrase[1:].partition(")") if phrase[0] == "(" else (phrase, "", "")
+    signs = {text[0] for text in choice.split("|")}
+    return signs | _first_signs(rest[1:]) if rest.startswith("?") else signs
+
+
 def _compiled(phrase: str) -> str:
     pattern = phrase.replace(".", r"\.").replace("(", "(?:").replace(" ", r"\s+").replace("'", "['’]?")
-    start = r"(?:(?<![^\W_])|(?=n['’]t))" if phrase.lstrip("(")[0].isalnum() else ""
+    start = _WORD_START if phrase.lstrip("(")[0].isalnum() else ""
     return start + pattern + (r"(?![^\W_])" if phrase[-1].isalpha() or phrase[-1] in ")?" else "")
 
 

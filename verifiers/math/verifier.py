@@ -183,7 +183,7 @@ class MathVerifier:
 
     def _compare_or_report(self, answer: str | None, gold: str, problem: Problem) -> Comparison:
         try:
-            return self.compare(answer, gold, problem)
+            return self._compared(answer, gold, problem)
         except RecursionError:
             raise  # the caller's stack was too deep; a fresh one is not
         except Exception as error:  # noqa: BLE001 - a bug here is reported in the verdict, and never scored
