@@ -115,6 +115,8 @@ class View:
 
     def content(self, start: int, end: int) -> str:
         """The source of a span of the plain text: TeX's pairs stay that are inside of it, all other marking is left out."""
+        if len(self.plain) == len(self._source):  # nothing is marked
+            return self.plain[start:end].strip()
         parts: list[str] = []
         inside = [
             number for number, piece in enumerate(self._pieces)
