@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from verifiers.completion import words
 from verifiers.completion.answers import DEFAULT_FORMS, find
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.denied import is_void_statement
 from verifiers.completion.mark import Form
 from verifiers.completion.marking import view_of
@@ -33,7 +33,18 @@ class ChoiceVerifier:
     A letter that is denied ("not C", "C is wrong", "I cannot say whether it is C"), asked about or supposed is none. Several
     letters, as in "B and C", are `INCORRECT`. A completion without a letter where an answer may stand is `NO_ANSWER`, and so is
     one that declines to answer, whatever letters it quotes.
+
+    Args:
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+
+    Raises:
+        InvalidArgumentError: If `thoughts` are no names.
     """
+
+    thoughts: str | Sequence[str] = words.THOUGHTS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "thoughts", thought_names(self.thoughts))
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion.
@@ -44,7 +55,7 @@ class ChoiceVerifier:
         """
         choices = _choices(problem)
         reference = _reference(problem, choices)
-        response = cut(completion)
+        response = cut(completion, thoughts=self.thoughts)
         if response.missing:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing})
         found = find(response.text, _Letters(choices), (*DEFAULT_FORMS, "number"))

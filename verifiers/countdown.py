@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
 from verifiers._settings import check_types
 from verifiers.completion.answers import find
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import last_line
-from verifiers.completion.words import CueFinder
+from verifiers.completion.words import THOUGHTS, CueFinder
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -68,14 +69,17 @@ class CountdownVerifier:
 
     Args:
         use_all: Every given number must be used.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
-        InvalidArgumentError: If `use_all` is no bool.
+        InvalidArgumentError: If `use_all` is no bool, or `thoughts` are no names.
     """
 
     use_all: bool = True
+    thoughts: str | Sequence[str] = THOUGHTS
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thoughts", thought_names(self.thoughts))
         check_types(self)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -90,7 +94,7 @@ class CountdownVerifier:
                 f"the countdown verifier needs a CountdownReference(numbers, target) as its reference, got {reference!r} "
                 f"of problem {problem.id!r}"
             )
-        response = cut(completion)
+        response = cut(completion, thoughts=self.thoughts)
         found = find(response.text, _Expressions(), _FORMS)
         answer = found.value
         if answer is None:

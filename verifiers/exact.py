@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from verifiers._settings import check_types
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -23,16 +25,19 @@ class ExactVerifier:
         strip: Ignore white space before and after both texts.
         casefold: Ignore case, by Unicode case folding.
         collapse_spaces: Read every run of white space as one space.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
-        InvalidArgumentError: If an argument is no bool.
+        InvalidArgumentError: If an argument is no bool, or `thoughts` are no names.
     """
 
     strip: bool = True
     casefold: bool = False
     collapse_spaces: bool = False
+    thoughts: str | Sequence[str] = THOUGHTS
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thoughts", thought_names(self.thoughts))
         check_types(self)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -49,7 +54,7 @@ class ExactVerifier:
         reference = self._normalised(problem.reference)
         if self._normalised(completion) == reference:
             return Verdict.of(Outcome.CORRECT, reference)
-        answer = self._normalised(cut(completion).text)
+        answer = self._normalised(cut(completion, thoughts=self.thoughts).text)
         if answer == reference:
             return Verdict.of(Outcome.CORRECT, answer)
         return Verdict.of(Outcome.INCORRECT, answer) if answer else Verdict.of(Outcome.NO_ANSWER)

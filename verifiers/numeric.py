@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -12,12 +13,12 @@ from typing import NamedTuple
 
 from verifiers._settings import check_arguments, is_number
 from verifiers.completion.answers import NOTHING, find
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.denied import is_void_statement
 from verifiers.completion.mark import Form
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import after_verb, last_line
-from verifiers.completion.words import CueFinder
+from verifiers.completion.words import THOUGHTS, CueFinder
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -79,17 +80,20 @@ class NumericVerifier:
         abs_tol: Largest accepted distance. The wider of both counts; by default the values must be equal.
         literal_only: The place of the answer, or the last line where none is marked, holds nothing but the literal.
         whole: The whole completion is the literal and nothing else, white space around it aside.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
-        InvalidArgumentError: If a tolerance is no finite number of at least 0, or another argument no bool.
+        InvalidArgumentError: If a tolerance is no finite number of at least 0, or another argument is no bool or no names.
     """
 
     rel_tol: float = 0.0
     abs_tol: float = 0.0
     literal_only: bool = False
     whole: bool = False
+    thoughts: str | Sequence[str] = THOUGHTS
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thoughts", thought_names(self.thoughts))
         check_arguments(bool, literal_only=self.literal_only, whole=self.whole)
         for name in ("rel_tol", "abs_tol"):
             tolerance = getattr(self, name)
@@ -126,7 +130,7 @@ class NumericVerifier:
     def _find(self, completion: str) -> _Candidate | None:
         if self.whole:
             return _only(completion)
-        response = cut(_CALCULATION.sub("", completion))
+        response = cut(_CALCULATION.sub("", completion), thoughts=self.thoughts)
         if response.missing:
             return None
         found = find(response.text, _Literals(self), _MARKED if self.literal_only else (*_MARKED, "number"))

@@ -28,6 +28,7 @@ _TURN = re.compile(
 )
 """The end of a turn with a turn of somebody else behind it, which the policy made up."""
 _LONGEST_END = 64
+_NAME = re.compile(r"[\w:-]+")
 _SIGNS = ("<", "[", "◁")
 """The signs with which the marks of thoughts begin."""
 _CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
@@ -78,6 +79,19 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
     # Some models put a special token in front of their response, too.
     start += leading.end() if (leading := _BEGINNINGS.match(text[start:])) else 0
     return Response(text[start:], start=start)
+
+
+def thought_names(thoughts: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of thoughts' tags that a setting lists, as a sequence or with commas between them.
+
+    Raises:
+        InvalidArgumentError: If one is no name of a tag, or there is none.
+    """
+    names: object = thoughts.split(",") if isinstance(thoughts, str) else thoughts
+    names = tuple(names) if isinstance(names, Sequence) else ()
+    if not names or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        raise InvalidArgumentError(f"thoughts must be names of tags, such as ('think',), got {thoughts!r}")
+    return names
 
 
 def without_thoughts(text: str) -> str:

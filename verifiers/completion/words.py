@@ -14,7 +14,6 @@ from string import ascii_lowercase
 
 from verifiers.completion.places import places
 
-
 _WORD_START = r"(?:(?<![^\W_])|(?=n['’]t))"
 
 

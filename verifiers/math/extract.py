@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from verifiers.completion.answers import DEFAULT_FORMS, FORMS, find
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import TEXT_COMMANDS
 from verifiers.completion.words import THOUGHTS, CueFinder
@@ -71,11 +71,7 @@ class Extraction:
                 raise unknown_name("extraction method", method, METHODS)
         if self.thinking not in ("closed", "ignore"):
             raise InvalidArgumentError(f"thinking must be 'closed' or 'ignore', got {self.thinking!r}")
-        names: object = self.thoughts
-        if not isinstance(names, tuple) or not all(
-            isinstance(name, str) and re.fullmatch(r"[\w:-]+", name) for name in names
-        ):
-            raise InvalidArgumentError(f"thoughts must be names of tags, such as ('think',), got {self.thoughts!r}")
+        thought_names(self.thoughts)
         if self.pattern is not None and self.pattern.groups == 0:
             raise InvalidArgumentError(f"the pattern {self.pattern.pattern!r} has no group for the answer")
 

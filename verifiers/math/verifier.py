@@ -7,10 +7,11 @@ import functools
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from verifiers._settings import check_arguments
+from verifiers.completion.cut import thought_names
 from verifiers.errors import InvalidArgumentError, unknown_argument
 from verifiers.math._stack import with_room
 from verifiers.math.answer_form import objection
@@ -48,7 +49,7 @@ from verifiers.math.values.tiers import GoldError, Tier, UndecidedError, has_no_
 from verifiers.types import Outcome, Problem, Verdict
 
 _SHOWN = 200  # characters of a normalised form kept in a verdict's detail
-_SETTINGS = ("preset", "extraction", "deadline_s", "memory_mib", "workers")
+_SETTINGS = ("preset", "extraction", "deadline_s", "memory_mib", "workers", "thoughts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class MathVerifier:
         deadline_s: Seconds of processor time that computer algebra may take for one answer, excluding its start.
         memory_mib: Memory limit of the computer-algebra process.
         workers: Number of processes that `verify_batch` uses for large batches; None for one on each available CPU.
+        thoughts: Names of the tags of thoughts, which are cut off; by default those of the extraction.
         **options: Options for comparing answers: the fields of `ComparisonOptions`.
 
     Raises:
@@ -101,6 +103,7 @@ class MathVerifier:
         deadline_s: float = 5.0,
         memory_mib: int = 1024,
         workers: int | None = None,
+        thoughts: str | Sequence[str] | None = None,
         **options: Any,
     ) -> None:
         known = [option.name for option in fields(ComparisonOptions)]
@@ -110,6 +113,8 @@ class MathVerifier:
         check_arguments(str | None, preset=preset)
         defaults = preset_named(preset)
         self.extraction = extraction_named(defaults.extraction if extraction is None else extraction)
+        if thoughts is not None:
+            self.extraction = replace(self.extraction, thoughts=thought_names(thoughts))
         self.options = ComparisonOptions(**{**defaults.options, **options})
         self._algebra = AlgebraWorker(deadline_s=deadline_s, memory_mib=memory_mib)
         self._processes = shared_processes(check_workers(workers))
