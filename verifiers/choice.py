@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from verifiers.completion import words
-from verifiers.completion.answers import DEFAULT_FORMS, find
+from verifiers.completion.answers import DEFAULT_FORMS, Kind, find
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.denied import is_void_statement
 from verifiers.completion.mark import Form
@@ -134,11 +134,7 @@ _DENIED_BEFORE = re.compile(
     r"(?:(?!\b(?:but|so)\b)[^.,;!?\n])*$",
     re.IGNORECASE,
 )
-_DENIED_AFTER = re.compile(
-    r"\W*(?:(?:is|are|was|can|could)(?: not|n['’]t)\b|cannot\b|"
-    r"(?:is|are|was|seems)(?: \w+)? (?:incorrect|wrong|false|out|impossible)\b)",
-    re.IGNORECASE,
-)
+_DENIED_AFTER = re.compile(rf"\W*(?:{words.REJECTIONS.pattern}|cannot\b)", re.IGNORECASE)
 _REFUSAL = re.compile(
     r"\b(?:cannot|can['’]t|can not|could not|won['’]t|will not|unable to|refuse to|decline to|don['’]t|do not)\s+"
     r"(?:\w+\s+)?(?:answer|choose|pick|select|say|tell|decide|determine|help|respond|know)\b",
@@ -151,12 +147,12 @@ _CHATTER = re.compile(
 )
 
 
-class _Letters(NamedTuple):
+@dataclass(slots=True)
+class _Letters(Kind[frozenset[str]]):
     """What can be an answer among choices: letters, and texts of choices."""
 
     choices: Mapping[str, str]
-    cues: words.CueFinder | None = _CUES
-    is_list: bool = False
+    cues: ClassVar[words.CueFinder | None] = _CUES
 
     def read(self, content: str, form: Form) -> frozenset[str] | None:
         """The letters that a content settles on; None if it settles on none."""
@@ -166,14 +162,6 @@ class _Letters(NamedTuple):
             plain = view_of(content, inline=form != "whole").plain
             mentions = self._alone(plain) if form == "whole" else self._at_mark(plain)
         return frozenset(mention.letter for mention in mentions if not mention.denied) or None
-
-    def comparable(self, first: frozenset[str], second: frozenset[str]) -> bool:
-        """Whatever is read is an answer."""
-        return True
-
-    def same(self, first: frozenset[str], second: frozenset[str]) -> bool:
-        """Whether two answers are the same letters."""
-        return first == second
 
     def _at_end(self, completion: str) -> list[_Mention]:
         """The letter with which a line begins, or that the last sentence names; lines that list the options name none."""

@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 from verifiers._settings import check_types
-from verifiers.completion.answers import find
+from verifiers.completion.answers import Kind, find
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import last_line
-from verifiers.completion.words import THOUGHTS, CueFinder
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -129,11 +128,8 @@ class CountdownVerifier:
                 raise _Unacceptable(f"{number} is given {given[number]} times and used {used[number]} times")
 
 
-class _Expressions(NamedTuple):
+class _Expressions(Kind[str]):
     """What can be an answer in the game: numbers with signs between them."""
-
-    cues: CueFinder | None = None
-    is_list: bool = False
 
     def read(self, content: str, form: Form) -> str | None:
         """The expression of a content, with the signs of this verifier; None if it is none."""
@@ -145,10 +141,6 @@ class _Expressions(NamedTuple):
         answer = _TEX.sub(lambda sign: _TEX_SIGNS[sign[0]], answer)
         is_marked = form in EXPLICIT
         return answer if re.search("[0-9]", answer) and (is_marked or _EXPRESSION.fullmatch(answer)) else None
-
-    def comparable(self, first: str, second: str) -> bool:
-        """Whatever is read is an answer."""
-        return True
 
     def same(self, first: str, second: str) -> bool:
         """Whether two expressions are the same text."""

@@ -12,13 +12,13 @@ from numbers import Rational
 from typing import NamedTuple
 
 from verifiers._settings import check_arguments, is_number
-from verifiers.completion.answers import NOTHING, find
+from verifiers.completion.answers import NOTHING, Kind, find
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.denied import is_void_statement
 from verifiers.completion.mark import Form
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import after_verb, last_line
-from verifiers.completion.words import THOUGHTS, CueFinder
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -192,12 +192,11 @@ def _last_line_with_digit(text: str) -> tuple[str, bool]:
     return line[: 2 * _REACH], not text[digit:].partition("\n")[2].strip()
 
 
-class _Literals(NamedTuple):
+@dataclass(slots=True)
+class _Literals(Kind[_Candidate]):
     """What can be an answer in numbers: whatever holds a digit."""
 
     verifier: NumericVerifier
-    cues: CueFinder | None = None
-    is_list: bool = False
 
     def read(self, content: str, form: Form) -> _Candidate | None:
         """The number of a content, and what is wrong with it."""
@@ -214,10 +213,6 @@ class _Literals(NamedTuple):
         if self.verifier.literal_only:
             return _only(plain)
         return _first_number(after_verb(plain) if form == "phrase" else plain)
-
-    def comparable(self, first: _Candidate, second: _Candidate) -> bool:
-        """Whatever is read is an answer."""
-        return True
 
     def same(self, first: _Candidate, second: _Candidate) -> bool:
         """Whether two are the same number."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from verifiers.completion import words
 from verifiers.completion.behind import alternatives_after, is_taken_back, next_line
@@ -32,30 +32,25 @@ _SHORTEST_PHRASE = len("answer: 5") - 1
 Value = TypeVar("Value")
 
 
-class Kind(Protocol[Value]):
+class Kind(Generic[Value]):
     """The answers that a verifier understands."""
 
-    @property
-    def cues(self) -> words.CueFinder | None:
-        """Cues of its own, behind which an answer follows."""
-        ...
-
-    @property
-    def is_list(self) -> bool:
-        """Whether several values may be one answer."""
-        ...
+    cues: ClassVar[words.CueFinder | None] = None
+    """Cues of its own, behind which an answer follows."""
+    is_list: ClassVar[bool] = False
+    """Whether several values may be one answer."""
 
     def read(self, content: str, form: Form) -> Value | None:
         """The answer that a content is; None if it can't be one."""
-        ...
+        raise NotImplementedError
 
     def same(self, first: Value, second: Value) -> bool:
         """Whether two answers are the same."""
-        ...
+        return first == second
 
     def comparable(self, first: Value, second: Value) -> bool:
         """Whether a second answer can contradict the first, rather than being about it."""
-        ...
+        return True
 
 
 class Found(NamedTuple, Generic[Value]):

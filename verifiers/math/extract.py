@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
-from verifiers.completion.answers import DEFAULT_FORMS, FORMS, find
+from verifiers.completion.answers import DEFAULT_FORMS, FORMS, Kind, find
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import TEXT_COMMANDS
-from verifiers.completion.words import THOUGHTS, CueFinder
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.math.reading.normalize import normal_text, unwrap
 from verifiers.math.reading.read import tree_or_none
@@ -106,12 +106,12 @@ def _same_text(first: str, second: str) -> bool:
     return normal_text(first) == normal_text(second)
 
 
-class _Mathematics(NamedTuple):
+@dataclass(slots=True)
+class _Mathematics(Kind[str]):
     """What can be an answer in mathematics: expressions, and a few words."""
 
     equal: Callable[[str, str], bool]
-    cues: CueFinder | None = None
-    is_list: bool = True
+    is_list: ClassVar[bool] = True
 
     def read(self, content: str, form: Form) -> str | None:
         """The answer of a content."""
