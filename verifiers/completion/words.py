@@ -58,11 +58,11 @@ class Prefilter:
 
 
 _PART = re.compile(r"\((?P<choice>[^()]*)\)(?P<may_lack>\?|\{[^}]*\}|(?=\())?|(?P<word>[^\s()]+)")
-_LETTERS = defaultdict(lambda: " ", {ord(letter): letter for letter in ascii_lowercase} | {ord("'"): ""})
+_LETTERS = defaultdict(lambda: " ", {ord(letter): letter for letter in ascii_lowercase})
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text in small letters, without apostrophes; a negation at the end of one is a word of its own."""
+    """The words of a text in small letters, parted by apostrophes; a negation at the end of one is a word of its own."""
     return text.lower().replace("’", "'").replace("n't", " nt").translate(_LETTERS).split()
 
 
