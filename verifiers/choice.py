@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from string import ascii_uppercase
+from typing import ClassVar, NamedTuple
 
 from verifiers._settings import check_types
 from verifiers.completion import words
-from verifiers.completion.answers import DEFAULT_FORMS, find
-from verifiers.completion.cut import cut
+from verifiers.completion.answers import DEFAULT_FORMS, Kind, find
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.denied import is_void_statement
 from verifiers.completion.mark import Form
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -35,15 +36,18 @@ class ChoiceVerifier:
     one that declines to answer, whatever letters it quotes.
 
     Args:
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
         asked: The form of marks that the prompt asks for, which is preferred to any other.
 
     Raises:
-        InvalidArgumentError: If `asked` is no form.
+        InvalidArgumentError: If `thoughts` are no names, or `asked` is no form.
     """
 
+    thoughts: str | Sequence[str] = words.THOUGHTS
     asked: Form | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thoughts", thought_names(self.thoughts))
         check_types(self)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -55,7 +59,7 @@ class ChoiceVerifier:
         """
         choices = _choices(problem)
         reference = _reference(problem, choices)
-        response = cut(completion)
+        response = cut(completion, thoughts=self.thoughts)
         if response.missing:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing})
         found = find(response.text, _Letters(choices), (*DEFAULT_FORMS, "number"), self.asked)
@@ -104,8 +108,7 @@ def _letter(label: object) -> str:
     return str(label).strip("(). ").upper()
 
 
-@dataclass(frozen=True)
-class _Mention:
+class _Mention(NamedTuple):
     letter: str
     denied: bool = False
 
@@ -139,11 +142,7 @@ _DENIED_BEFORE = re.compile(
     r"(?:(?!\b(?:but|so)\b)[^.,;!?\n])*$",
     re.IGNORECASE,
 )
-_DENIED_AFTER = re.compile(
-    r"\W*(?:(?:is|are|was|can|could)(?: not|n['’]t)\b|cannot\b|"
-    r"(?:is|are|was|seems)(?: \w+)? (?:incorrect|wrong|false|out|impossible)\b)",
-    re.IGNORECASE,
-)
+_DENIED_AFTER = re.compile(rf"\W*(?:{words.REJECTIONS.pattern}|cannot\b)", re.IGNORECASE)
 _REFUSAL = re.compile(
     r"\b(?:cannot|can['’]t|can not|could not|won['’]t|will not|unable to|refuse to|decline to|don['’]t|do not)\s+"
     r"(?:\w+\s+)?(?:answer|choose|pick|select|say|tell|decide|determine|help|respond|know)\b",
@@ -156,37 +155,28 @@ _CHATTER = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class _Letters:
+@dataclass(slots=True)
+class _Letters(Kind[frozenset[str]]):
     """What can be an answer among choices: letters, and texts of choices."""
 
     choices: Mapping[str, str]
-    cues: words.CueFinder | None = _CUES
-    is_list: bool = False
+    cues: ClassVar[words.CueFinder | None] = _CUES
 
     def read(self, content: str, form: Form) -> frozenset[str] | None:
         """The letters that a content settles on; None if it settles on none."""
         if form == "number":
             mentions = self._at_end(content)
         else:
-            plain = View(content, inline=form != "whole").plain
+            plain = view_of(content, inline=form != "whole").plain
             mentions = self._alone(plain) if form == "whole" else self._at_mark(plain)
         return frozenset(mention.letter for mention in mentions if not mention.denied) or None
-
-    def comparable(self, first: frozenset[str], second: frozenset[str]) -> bool:
-        """Whatever is read is an answer."""
-        return True
-
-    def same(self, first: frozenset[str], second: frozenset[str]) -> bool:
-        """Whether two answers are the same letters."""
-        return first == second
 
     def _at_end(self, completion: str) -> list[_Mention]:
         """The letter with which a line begins, or that the last sentence names; lines that list the options name none."""
         options, labelled = set(), []
         lines = completion.splitlines()
         for line in filter(_BEGINS_WITH_LETTER.match, lines):
-            plain = View(line).plain
+            plain = view_of(line).plain
             label = _LABEL.match(plain)
             if label and not is_void_statement(plain) and (mentions := self._labelled(label)):
                 options.add(line)
@@ -194,7 +184,7 @@ class _Letters:
         if len({mentions[0].letter for mentions in labelled}) == 1:
             return [mention for mentions in labelled for mention in mentions]
         rest = "\n".join(line for line in lines if line not in options)
-        sentences = (View(line).plain for line in reversed(rest.split("\n")))
+        sentences = (view_of(line).plain for line in reversed(rest.split("\n")))
         return next(filter(None, map(self._loose, sentences)), [])
 
     def _labelled(self, label: re.Match[str]) -> list[_Mention]:

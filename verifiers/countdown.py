@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from verifiers._settings import check_types
-from verifiers.completion.answers import find
-from verifiers.completion.cut import cut
+from verifiers.completion.answers import Kind, find
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.mark import EXPLICIT, Form
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.completion.statements import last_line
-from verifiers.completion.words import CueFinder
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -67,16 +68,19 @@ class CountdownVerifier:
 
     Args:
         use_all: Every given number must be used.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
         asked: The form of marks that the prompt asks for, which is preferred to any other.
 
     Raises:
-        InvalidArgumentError: If `use_all` is no bool, or `asked` no form.
+        InvalidArgumentError: If `use_all` is no bool, `thoughts` are no names, or `asked` is no form.
     """
 
     use_all: bool = True
+    thoughts: str | Sequence[str] = THOUGHTS
     asked: Form | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thoughts", thought_names(self.thoughts))
         check_types(self)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -91,7 +95,7 @@ class CountdownVerifier:
                 f"the countdown verifier needs a CountdownReference(numbers, target) as its reference, got {reference!r} "
                 f"of problem {problem.id!r}"
             )
-        response = cut(completion)
+        response = cut(completion, thoughts=self.thoughts)
         found = find(response.text, _Expressions(), _FORMS, self.asked)
         answer = found.value
         if answer is None:
@@ -130,27 +134,19 @@ class CountdownVerifier:
                 raise _Unacceptable(f"{number} is given {given[number]} times and used {used[number]} times")
 
 
-@dataclass(frozen=True)
-class _Expressions:
+class _Expressions(Kind[str]):
     """What can be an answer in the game: numbers with signs between them."""
-
-    cues: CueFinder | None = None
-    is_list: bool = False
 
     def read(self, content: str, form: Form) -> str | None:
         """The expression of a content, with the signs of this verifier; None if it is none."""
         answer = (
-            View(last_line(content) if form == "number" else content, inline=form != "number")
+            view_of(last_line(content) if form == "number" else content, inline=form != "number")
             .plain.strip(_DECORATION)
             .translate(_SYMBOLS)
         )
         answer = _TEX.sub(lambda sign: _TEX_SIGNS[sign[0]], answer)
         is_marked = form in EXPLICIT
         return answer if re.search("[0-9]", answer) and (is_marked or _EXPRESSION.fullmatch(answer)) else None
-
-    def comparable(self, first: str, second: str) -> bool:
-        """Whatever is read is an answer."""
-        return True
 
     def same(self, first: str, second: str) -> bool:
         """Whether two expressions are the same text."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from verifiers._settings import check_types
-from verifiers.completion.answers import find
-from verifiers.completion.cut import cut
+from verifiers.completion.answers import Kind, find
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.mark import Form
-from verifiers.completion.marking import View
-from verifiers.completion.words import CueFinder
+from verifiers.completion.marking import view_of
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -30,10 +31,12 @@ class ExactVerifier:
         marked: The answer is what the completion marks as its answer, such as a box, a tag or a phrase, or all of it if nothing
             is marked: see `docs/where-the-answer-stands.md`. White space is collapsed, and TeX around the answer goes.
         ignore: Characters that are left out of answers, such as commas between numbers; only with `marked`.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
         asked: The form of marks that the prompt asks for, which is preferred to any other.
 
     Raises:
-        InvalidArgumentError: If an argument has another type, or `ignore` or `asked` is given without `marked`.
+        InvalidArgumentError: If an argument has another type, `thoughts` are no names, or `ignore` or `asked` is given without
+            `marked`.
     """
 
     strip: bool = True
@@ -41,9 +44,11 @@ class ExactVerifier:
     collapse_spaces: bool = False
     marked: bool = False
     ignore: str = ""
+    thoughts: str | Sequence[str] = THOUGHTS
     asked: Form | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thoughts", thought_names(self.thoughts))
         check_types(self)
         if not self.marked and (self.ignore or self.asked):
             name = "ignore" if self.ignore else "asked"
@@ -65,7 +70,7 @@ class ExactVerifier:
         reference = self._normalised(problem.reference)
         if self._normalised(completion) == reference:
             return Verdict.of(Outcome.CORRECT, reference)
-        response = cut(completion).text
+        response = cut(completion, thoughts=self.thoughts).text
         if self.marked:
             return self._judge_marked(response, reference)
         answer = self._normalised(response)
@@ -74,7 +79,7 @@ class ExactVerifier:
         return Verdict.of(Outcome.INCORRECT, answer) if answer else Verdict.of(Outcome.NO_ANSWER)
 
     def _judge_marked(self, response: str, reference: str) -> Verdict:
-        found = find(response, _Texts(self, reference), asked=self.asked)
+        found = find(response, _Texts(self._normalised, reference), asked=self.asked)
         if found.value is None:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": found.form})
         if found.other is not None:
@@ -97,25 +102,19 @@ class ExactVerifier:
         return text.casefold() if self.casefold else text
 
 
-@dataclass(frozen=True)
-class _Texts:
+class _Texts(Kind[str]):
     """What can be an answer in texts: any."""
 
-    verifier: ExactVerifier
-    reference: str
-    cues: CueFinder | None = None
-    is_list: bool = False
+    def __init__(self, normalised: Callable[[str], str], reference: str) -> None:
+        self._normalised = normalised
+        self._reference = reference
 
     def read(self, content: str, form: Form) -> str | None:
-        """The text without marking."""
-        answer = self.verifier._normalised(View(content, inline=True).plain)
+        """The text without marking, and without a full stop behind it that the reference does not have."""
+        answer = self._normalised(view_of(content, inline=True).plain)
         bare = answer.rstrip(".")
-        return (bare if bare == self.reference else answer) or None
+        return (bare if bare == self._reference else answer) or None
 
     def comparable(self, first: str, second: str) -> bool:
-        """Whether the second has the form of the first: otherwise it is about it."""
+        """Whether the second has as many words as the first: otherwise it is about it."""
         return len(second.split()) == len(first.split())
-
-    def same(self, first: str, second: str) -> bool:
-        """Whether two are the same text."""
-        return first == second

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
+from typing import NamedTuple
 
 from verifiers._settings import check_arguments, is_number
-from verifiers.completion.answers import NOTHING, find
-from verifiers.completion.cut import cut
+from verifiers.completion.answers import NOTHING, Kind, find
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.denied import is_void_statement
 from verifiers.completion.mark import Form
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.completion.statements import after_verb, last_line
-from verifiers.completion.words import CueFinder
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -78,19 +80,22 @@ class NumericVerifier:
         abs_tol: Largest accepted distance. The wider of both counts; by default the values must be equal.
         literal_only: The place of the answer, or the last line where none is marked, holds nothing but the literal.
         whole: The whole completion is the literal and nothing else, white space around it aside.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
         asked: The form of marks that the prompt asks for, which is preferred to any other.
 
     Raises:
-        InvalidArgumentError: If a tolerance is no finite number of at least 0, or another argument no bool.
+        InvalidArgumentError: If a tolerance is no finite number of at least 0, or another argument is no bool or no names.
     """
 
     rel_tol: float = 0.0
     abs_tol: float = 0.0
     literal_only: bool = False
     whole: bool = False
+    thoughts: str | Sequence[str] = THOUGHTS
     asked: Form | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "thoughts", thought_names(self.thoughts))
         check_arguments(bool, literal_only=self.literal_only, whole=self.whole)
         check_arguments(Form | None, asked=self.asked)
         for name in ("rel_tol", "abs_tol"):
@@ -132,14 +137,14 @@ class NumericVerifier:
     def _find(self, completion: str) -> _Candidate | None:
         if self.whole:
             return _only(completion)
-        response = cut(_CALCULATION.sub("", completion))
+        response = cut(_CALCULATION.sub("", completion), thoughts=self.thoughts)
         if response.missing:
             return None
         found = find(response.text, _Literals(self), _MARKED if self.literal_only else (*_MARKED, "number"), self.asked)
         if found.other is not None and found.value is not None:
             return _Candidate(found.value.text, f"two answers; the other is {found.other.text}")
         if found.value is None and self.literal_only and found.form == NOTHING:
-            return _only(View(last_line(response.text)).plain)
+            return _only(view_of(last_line(response.text)).plain)
         return found.value
 
     def _close(self, value: Fraction, reference: Fraction) -> bool:
@@ -166,8 +171,7 @@ def _reference(problem: Problem) -> Fraction:
     return number
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     """A place that should hold the answer, and why it cannot count, if so."""
 
     text: str
@@ -195,13 +199,11 @@ def _last_line_with_digit(text: str) -> tuple[str, bool]:
     return line[: 2 * _REACH], not text[digit:].partition("\n")[2].strip()
 
 
-@dataclass(frozen=True)
-class _Literals:
+@dataclass(slots=True)
+class _Literals(Kind[_Candidate]):
     """What can be an answer in numbers: whatever holds a digit."""
 
     verifier: NumericVerifier
-    cues: CueFinder | None = None
-    is_list: bool = False
 
     def read(self, content: str, form: Form) -> _Candidate | None:
         """The number of a content, and what is wrong with it."""
@@ -209,19 +211,15 @@ class _Literals:
             return None
         if form == "number":
             line, is_last = _last_line_with_digit(content)
-            plain = View(line).plain
+            plain = view_of(line).plain
             is_cut_off = is_last and _FRAGMENT.search(plain) is not None
             return None if is_cut_off or is_void_statement(plain) else _last_number(plain)
-        plain = View(content, inline=True).plain
+        plain = view_of(content, inline=True).plain
         if form == "second" and not _NUMBER_AND_UNIT.fullmatch(plain):
             return None
         if self.verifier.literal_only:
             return _only(plain)
         return _first_number(after_verb(plain) if form == "phrase" else plain)
-
-    def comparable(self, first: _Candidate, second: _Candidate) -> bool:
-        """Whatever is read is an answer."""
-        return True
 
     def same(self, first: _Candidate, second: _Candidate) -> bool:
         """Whether two are the same number."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from rlvr_envs.contexts import without_summaries
 from rlvr_envs.types import Reply, Turn
 from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
-from verifiers.completion import EXPLICIT, Form, cut, find
+from verifiers.completion import EXPLICIT, Form, Kind, cut, find
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +77,11 @@ def move_in(turn: str) -> str:
     return response if marked is None else marked
 
 
-@dataclass(frozen=True)
-class _AnyText:
-    """A `Kind` of answers of which any text is one."""
-
-    cues: None = None
-    is_list: bool = False
+class _AnyText(Kind[str]):
+    """Answers of which any text is one."""
 
     def read(self, content: str, form: Form) -> str | None:
         return None if form == "second" else content or None
-
-    def same(self, first: str, second: str) -> bool:
-        return first == second
-
-    def comparable(self, first: str, second: str) -> bool:
-        return False
 
 
 def verdict_of(move: Move, moves: Sequence[str]) -> Verdict:

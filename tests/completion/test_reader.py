@@ -11,7 +11,7 @@ from tests.completion.report import judged
 from verifiers import Problem, make, verify
 from verifiers.choice import ChoiceVerifier
 from verifiers.completion import words
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.countdown import CountdownReference
 
 SIX = CountdownReference((2, 3), 6)
@@ -162,7 +162,7 @@ def test_every_table_of_words_has_an_example_that_it_decides(table: str) -> None
 
 
 def test_a_view_has_no_marking() -> None:
-    view = View('**Answer:** <b>$4\\text{ cm}$</b>, `x` and "y" but 3 * 4, 2**3 and $5')
+    view = view_of('**Answer:** <b>$4\\text{ cm}$</b>, `x` and "y" but 3 * 4, 2**3 and $5')
     assert view.plain == "Answer: 4 cm, x and y but 3 * 4, 2**3 and $5"
     assert view.content(0, len(view.plain)).startswith("Answer: $4\\text{ cm}$")
 

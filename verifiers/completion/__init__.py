@@ -6,7 +6,7 @@ block.
 
 from verifiers.completion.answers import FORMS, Found, Kind, find
 from verifiers.completion.blocks import Block, fenced_blocks, last_block
-from verifiers.completion.cut import Response, cut, without_end_tokens, without_thoughts
+from verifiers.completion.cut import Response, cut, thought_names, without_end_tokens, without_thoughts
 from verifiers.completion.explicit import boxed_answer, form_of
 from verifiers.completion.mark import EXPLICIT, Form, Mark
 
@@ -29,6 +29,7 @@ __all__ = [
     "find",
     "form_of",
     "last_block",
+    "thought_names",
     "without_end_tokens",
     "without_thoughts",
 ]

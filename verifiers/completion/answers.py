@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from verifiers.completion import words
 from verifiers.completion.behind import alternatives_after, is_taken_back, next_line
-from verifiers.completion.code import unfenced, without_code, without_deleted
+from verifiers.completion.code import may_have_code, unfenced, without_code, without_deleted
 from verifiers.completion.denied import is_void_here
 from verifiers.completion.explicit import explicit_marks
 from verifiers.completion.mark import EXPLICIT, Form, Mark
 from verifiers.completion.marking import BOX_COMMANDS, TEXT_COMMANDS
-from verifiers.completion.phrases import continues_list, phrases
+from verifiers.completion.phrases import ANSWERS, continues_list, phrases
 from verifiers.completion.unmarked import end_of, last_value, whole
 
 FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "value", "whole", "number")
@@ -33,34 +32,28 @@ _SHORTEST_PHRASE = len("answer: 5") - 1
 Value = TypeVar("Value")
 
 
-class Kind(Protocol[Value]):
+class Kind(Generic[Value]):
     """The answers that a verifier understands."""
 
-    @property
-    def cues(self) -> words.CueFinder | None:
-        """Cues of its own, behind which an answer follows."""
-        ...
-
-    @property
-    def is_list(self) -> bool:
-        """Whether several values may be one answer."""
-        ...
+    cues: ClassVar[words.CueFinder | None] = None
+    """Cues of its own, behind which an answer follows."""
+    is_list: ClassVar[bool] = False
+    """Whether several values may be one answer."""
 
     def read(self, content: str, form: Form) -> Value | None:
         """The answer that a content is; None if it can't be one."""
-        ...
+        raise NotImplementedError
 
     def same(self, first: Value, second: Value) -> bool:
         """Whether two answers are the same."""
-        ...
+        return first == second
 
     def comparable(self, first: Value, second: Value) -> bool:
         """Whether a second answer can contradict the first, rather than being about it."""
-        ...
+        return True
 
 
-@dataclass(frozen=True, slots=True)
-class Found(Generic[Value]):
+class Found(NamedTuple, Generic[Value]):
     """The answer of a response, or why there is none."""
 
     value: Value | None
@@ -81,7 +74,14 @@ def find(
         forms: The forms to look for.
         asked: The form that the prompt asked for, which is better than any other.
     """
-    return _Search(without_deleted(unfenced(response)), kind, forms, asked).found()
+    if may_have_code(response):
+        response = without_deleted(unfenced(response))
+    return _Search(response, kind, forms, asked).found()
+
+
+def _declines(text: str) -> bool:
+    """Whether a text is, or begins with, a refusal to answer."""
+    return not text.isdecimal() and _REFUSAL.match(text[:_REFUSAL_LENGTH]) is not None
 
 
 class _Search(Generic[Value]):
@@ -90,7 +90,7 @@ class _Search(Generic[Value]):
         self._kind = kind
         self._forms = forms
         self._asked = asked
-        self._explicit = explicit_marks(text, forms) if any(form in forms for form in EXPLICIT) else []
+        self._explicit = explicit_marks(text, forms)
 
     def found(self) -> Found[Value]:
         for mark in self._candidates():
@@ -109,8 +109,12 @@ class _Search(Generic[Value]):
 
     def _candidates(self) -> Iterator[Mark]:
         """The marks of ranks 0 to 2, best rank first, of each rank the last first."""
-        explicit = (mark for mark in reversed(self._explicit) if not is_void_here(self._text, mark))
-        yield from sorted(explicit, key=lambda mark: mark.form != self._asked) if self._asked else explicit
+        explicit = self._explicit[::-1]
+        if self._asked:
+            explicit.sort(key=lambda mark: mark.form != self._asked)
+        for mark in explicit:
+            if not is_void_here(self._text, mark):
+                yield mark
         if "phrase" in self._forms:
             yield from (mark for mark in phrases(self._text, more=self._kind.cues) if not mark.is_second)
             yield from (mark for mark in phrases(self._text, results=True) if not mark.is_second)
@@ -126,12 +130,12 @@ class _Search(Generic[Value]):
 
     def _inner(self, content: str, form: Form) -> Value | None:
         """The answer of a content, or of a phrase in it."""
-        if form in EXPLICIT and "phrase" in self._forms and len(content) > _SHORTEST_PHRASE:
-            for mark in phrases(content):
+        if form in EXPLICIT and len(content) > _SHORTEST_PHRASE and "phrase" in self._forms:
+            for mark in phrases(content) if ANSWERS.may_find(content) else ():
                 for inner in mark.contents:
                     if (value := self._kind.read(inner, form)) is not None:
                         return value
-        return None if _REFUSAL.match(content) else self._kind.read(content, form)
+        return None if _declines(content) else self._kind.read(content, form)
 
     def _settled(self, mark: Mark, value: Value) -> Found[Value]:
         if (
@@ -163,7 +167,7 @@ class _Search(Generic[Value]):
 
     def _different(self, contents: Iterable[str], value: Value) -> Value | None:
         """A second answer that contents state and nothing else; None if one of them is the same, or all are about it."""
-        others = [self._kind.read(content, "second") for content in contents if content and not _REFUSAL.match(content)]
+        others = [self._kind.read(content, "second") for content in contents if content and not _declines(content)]
         found = [other for other in others if other is not None and self._kind.comparable(value, other)]
         return None if not found or any(self._kind.same(value, other) for other in found) else found[0]
 
@@ -190,7 +194,7 @@ class _Search(Generic[Value]):
 
     def _unmarked(self) -> Found[Value]:
         text = without_code(self._text)
-        if _REFUSAL.match(text[:_REFUSAL_LENGTH]):
+        if _declines(text):
             return Found(None, "it declines to answer")
         unmarked: tuple[tuple[Form, Callable[[str], Mark | None]], ...] = (
             ("value", last_value), ("whole", whole), ("number", end_of)

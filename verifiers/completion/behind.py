@@ -6,7 +6,7 @@ import re
 
 from verifiers.completion import words
 from verifiers.completion.mark import BEFORE, Mark
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.completion.statements import SENTENCE_END, contents_of, statements_at
 
 _LONGEST_VALUE = 60
@@ -33,7 +33,7 @@ def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
     match = match or (_WITHIN.search(text, mark.start, mark.end) if mark.form == "phrase" else None)
     if not match:
         return ()
-    view = View(text[match.end() : match.end() + BEFORE])
+    view = view_of(text[match.end() : match.end() + BEFORE])
     formulas = view.formulas()
     statements = statements_at(view.plain, 0, formulas)
     if not statements:
@@ -52,5 +52,5 @@ def next_line(text: str, mark: Mark) -> str:
     line = below.lstrip().partition("\n")[0]
     if rest.strip(" .*_$`\\)]}") or len(line) > _LONGEST_VALUE or not _VALUE_ALONE.search(line):
         return ""
-    view = View(line)
+    view = view_of(line)
     return view.content(0, len(view.plain))

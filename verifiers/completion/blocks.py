@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from itertools import islice
+from typing import NamedTuple
 
 # Completions may be hostile, and are parsed in the caller's process: no pattern may backtrack more than a little.
 _TAG = r"(?:</?[A-Za-z|｜][^<>\n`]{0,64}+>|\[/?[A-Z]{3,12}\])"
@@ -46,8 +48,7 @@ _MARK = re.compile(
 _MARK_DEPTH = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A block of code."""
 
     info: str
@@ -179,37 +180,42 @@ def _first_line(text: str) -> str:
 
 def _fenced(text: str) -> list[Block]:
     """All fenced blocks, including an empty unclosed one."""
-    if "```" not in text and "~~~" not in text:
-        return []
     lines = text.split("\n")
     blocks: list[Block] = []
-    before = ""
-    number = item = 0
-    while number < len(lines):
-        line = lines[number]
+    passed: list[str] = []
+    """The lines outside of blocks."""
+    number = end = read = item = 0
+    for place in [place for place, line in enumerate(lines) if "```" in line or "~~~" in line]:
+        if place < number:
+            continue
+        passed += lines[number:place]
+        number, line = place, lines[place]
         if _QUOTED_FENCE.match(line):
             quoted = []
             while number < len(lines) and (mark := _QUOTED.match(lines[number])):
                 quoted.append(lines[number][mark.end() :])
                 number += 1
             blocks += _fenced("\n".join(quoted))
-        elif opening := _opening(line, before, item):
+            continue
+        if _indent(line) > _FENCE_INDENT:  # else it does not matter within which item the fence is
+            item = functools.reduce(_item_indent, filter(str.strip, passed[read:]), item)
+            read = len(passed)
+        before = next(filter(str.strip, islice(reversed(passed), len(passed) - end)), "")
+        if opening := _opening(line, before, item):
             block, number = _read_block(opening, lines, number + 1)
             blocks.append(block)
-            before = ""
+            end = len(passed)
         else:
-            if line.strip():
-                before = line
-                item = _item_indent(line, item)
+            passed.append(line)
             number += 1
     return blocks
 
 
-@dataclass(frozen=True, slots=True)
-class _Opening:
+class _Opening(NamedTuple):
     fence: str
     indent: int
-    block: Block
+    info: str
+    before: str
 
 
 def _opening(line: str, before: str, item: int) -> _Opening | None:
@@ -222,7 +228,7 @@ def _opening(line: str, before: str, item: int) -> _Opening | None:
     if not match:
         return None
     info = "" if _TAGS.fullmatch(match[2]) else match[2].strip()
-    return _Opening(match[1], start or _indent(line), Block(info, "", before))
+    return _Opening(match[1], start or _indent(line), info, before)
 
 
 class _Strings:
@@ -261,14 +267,15 @@ def _read_block(opening: _Opening, lines: Sequence[str], start: int) -> tuple[Bl
 
     def block(end: int, *last: str, closed: bool = True) -> Block:
         content = _dedented([*lines[start:end], *last], opening.indent)
-        return replace(opening.block, content=content, closed=closed)
+        return Block(opening.info, content, opening.before, closed)
 
-    may_be_python = opening.block.is_python or not opening.block.info
+    may_be_python = not opening.info or Block(opening.info, "").is_python
     strings = _Strings(lines)
     cut = None
     for number in range(start, len(lines)):
         line = lines[number]
-        fence = _FENCE.match(line) if _indent(line) - opening.indent <= _FENCE_INDENT else None
+        is_near = opening.fence in line and _indent(line) - opening.indent <= _FENCE_INDENT
+        fence = _FENCE.match(line) if is_near else None
         if fence and fence[1].startswith(opening.fence) and not strings.holds(number):
             if _TAGS.fullmatch(fence[2]):
                 return block(number), number + 1
@@ -359,7 +366,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _item_indent(line: str, item: int) -> int:
+def _item_indent(item: int, line: str) -> int:
     """The indentation of the text of the list item that contains a line, 0 if none does."""
     match = _ITEM.match(line)
     return match.end() if match else item if _indent(line) >= item else 0

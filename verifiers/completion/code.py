@@ -4,32 +4,70 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
+
+from verifiers.completion.places import line_start, places
 
 _DELETED = re.compile(r"(?<!~)~~(?=[^\s~])[^~\n]{1,400}(?<=[^\s~])~~(?!~)")
+_FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+([^\n`]*+)$", re.MULTILINE)
+
+
+class Fence(NamedTuple):
+    """A line that begins or ends a block of code."""
+
+    start: int
+    end: int
+    sign: str
+    """Its backticks or tildes."""
+    info: str
+    """The text behind these."""
+
+    def begins(self, sign: str) -> bool:
+        """Whether a block begins here where a fence with this sign is open, or none (empty): a label begins one anew."""
+        return not sign or (self.info != "" and self.sign[0] == sign[0])
+
+    def after(self, sign: str) -> str:
+        """The sign of the fence that is open behind this one, where one with this sign was; empty for none."""
+        return self.sign if self.begins(sign) else "" if self.sign.startswith(sign) else sign
 
 
 def without_deleted(text: str) -> str:
     """A text without what it strikes out."""
-    return _DELETED.sub("", text) if "~~" in text else text
+    return _DELETED.sub("", text)
 
 
-_FENCE = re.compile(r"^[ \t>]*+(`{3,}+|~{3,}+)[ \t]*+([^\n`]*+)$", re.MULTILINE)
+def may_have_code(text: str) -> bool:
+    """Whether a text holds a sign of a fence, or of struck-out text."""
+    return "`" in text or "~" in text
+
+
+def fences(text: str, *, behind_tags: bool = False) -> list[Fence]:
+    """The fences of a text, in order: at the start of a line or quotation, and if so wished directly behind a tag."""
+    found: list[Fence] = []
+    end = 0
+    for place in places(("```", "~~~"), text):
+        start = line_start(text, place, " \t>")
+        if start < 0 and behind_tags and text[place - 1] in ">]":
+            start = place
+        if start >= 0 and place >= end and (match := _FENCE.match(text, place)):
+            end = match.end()
+            found.append(Fence(start, end, match[1], match[2]))
+    return found
 
 
 def code_spans(text: str) -> list[tuple[int, int]]:
-    """The spans of fenced blocks; a fence with a label begins a block anew."""
+    """The spans of fenced blocks."""
     spans: list[tuple[int, int]] = []
-    opened: re.Match[str] | None = None
-    for fence in _FENCE.finditer(text):
-        if opened is None:
-            opened = fence
-        elif fence[1].startswith(opened[1]) and not fence[2]:
-            spans.append((opened.start(), fence.end()))
-            opened = None
-        elif fence[2] and fence[1][0] == opened[1][0]:
-            spans.append((opened.start(), fence.start()))
-            opened = fence
-    return [*spans, (opened.start(), len(text))] if opened else spans
+    start, sign = 0, ""
+    for fence in fences(text):
+        if fence.begins(sign):
+            if sign:
+                spans.append((start, fence.start))
+            start = fence.start
+        elif not fence.after(sign):
+            spans.append((start, fence.end))
+        sign = fence.after(sign)
+    return [*spans, (start, len(text))] if sign else spans
 
 
 def is_within(place: int, spans: Sequence[tuple[int, int]]) -> bool:
@@ -40,7 +78,7 @@ def is_within(place: int, spans: Sequence[tuple[int, int]]) -> bool:
 def without_code(text: str) -> str:
     """A text without its fenced blocks."""
     kept, start = [], 0
-    for begin, end in code_spans(text) if "```" in text or "~~~" in text else ():
+    for begin, end in code_spans(text):
         kept.append(text[start:begin])
         start = end
     return "".join([*kept, text[start:]])
@@ -50,12 +88,7 @@ def unfenced(text: str) -> str:
     """A text that is one fenced block without its fences; any other text as it is."""
     if not text.lstrip().startswith(("```", "~~~")):
         return text
-    fences = list(_FENCE.finditer(text))
-    if (
-        len(fences) == 2
-        and not text[: fences[0].start()].strip()
-        and not text[fences[1].end() :].strip()
-        and not fences[1][2]
-    ):
-        return text[fences[0].end() : fences[1].start()]
-    return text
+    marks = fences(text)
+    if len(marks) != 2 or marks[1].info or text[: marks[0].start].strip() or text[marks[1].end :].strip():
+        return text
+    return text[marks[0].end : marks[1].start]

@@ -8,8 +8,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from verifiers.completion.code import Fence, fences
+from verifiers.completion.places import line_start, matches
 from verifiers.completion.words import CLOSINGS, OPENINGS, THOUGHTS, tags
 from verifiers.errors import InvalidArgumentError
 
@@ -26,7 +28,9 @@ _TURN = re.compile(
 )
 """The end of a turn with a turn of somebody else behind it, which the policy made up."""
 _LONGEST_END = 64
-_FENCE = r"(?P<fence>(?:^[ \t>]*+|(?<=[>\]]))(?:`{3,}+|~{3,}+))[ \t]*+(?P<info>[^\n`]*+)$"
+_NAME = re.compile(r"[\w:-]+")
+_SIGNS = ("<", "[", "◁")
+"""The signs with which the marks of thoughts begin."""
 _CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
 _FINAL = r"<\|channel\|>final[^<\n]*+<\|message\|>"
 _QUOTES_BEFORE = r"(?<![\"'`\\])"
@@ -35,8 +39,7 @@ _SKIPPED_CHANNEL = re.compile(r"\A(?:analysis|commentary)(?=[A-Z\s]).*assistantf
 """The channels of gpt-oss where the tokenizer left their marks out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """The part of a completion after its thoughts."""
 
     text: str
@@ -61,23 +64,39 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
     given: object = completion  # a verifier may be called with anything
     if not isinstance(given, str):
         raise InvalidArgumentError(f"a completion must be a string, got {given!r}")
-    completion = completion.replace("\r\n", "\n")
+    if "\r" in completion:
+        completion = completion.replace("\r\n", "\n")
     for string in stop:
         completion = completion.partition(string)[0]
     text = without_end_tokens(_TURN.split(completion, maxsplit=1)[0] if "<" in completion else completion)
-    start, is_open = (0, False) if thoughts is None else _after_thoughts(text, frozenset(thoughts))
+    start, is_open = (0, False) if thoughts is None else _after_thoughts(text, tuple(thoughts))
     if is_open:
         return Response("", "a thought that is not closed", len(text))
-    if start and not text[start:].strip():
+    if not start:
+        return Response(text)
+    if not text[start:].strip():
         return Response("", "nothing after the thought", len(text))
     # Some models put a special token in front of their response, too.
-    start += leading.end() if start and (leading := _BEGINNINGS.match(text[start:])) else 0
+    start += leading.end() if (leading := _BEGINNINGS.match(text[start:])) else 0
     return Response(text[start:], start=start)
+
+
+def thought_names(thoughts: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of thoughts' tags that a setting lists, as a sequence or with commas between them.
+
+    Raises:
+        InvalidArgumentError: If one is no name of a tag, or there is none.
+    """
+    names: object = thoughts.split(",") if isinstance(thoughts, str) else thoughts
+    names = tuple(names) if isinstance(names, Sequence) else ()
+    if not names or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        raise InvalidArgumentError(f"thoughts must be names of tags, such as ('think',), got {thoughts!r}")
+    return names
 
 
 def without_thoughts(text: str) -> str:
     """A text after its last thought; empty if that is not closed."""
-    start, is_open = _after_thoughts(text, frozenset(THOUGHTS))
+    start, is_open = _after_thoughts(text, THOUGHTS)
     return "" if is_open else text[start:]
 
 
@@ -97,64 +116,49 @@ def without_end_tokens(text: str) -> str:
 
 
 @functools.lru_cache(16)
-def _marks(names: frozenset[str]) -> re.Pattern[str]:
-    ordered = tuple(sorted(names))
-    openings = "|".join((tags(ordered, opening=True), *map(re.escape, OPENINGS)))
-    closings = "|".join((tags(ordered, opening=False), _FINAL, *map(re.escape, CLOSINGS)))
+def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
+    openings = "|".join((tags(names, opening=True), *map(re.escape, OPENINGS)))
+    closings = "|".join((tags(names, opening=False), _FINAL, *map(re.escape, CLOSINGS)))
     return re.compile(
-        rf"{_FENCE}|(?P<open>^[ \t]*+(?:{openings})|{_CHANNEL})|{_QUOTES_BEFORE}(?P<close>{closings}){_QUOTES_AFTER}",
+        rf"(?P<tag>{openings})|(?P<channel>{_CHANNEL})|{_QUOTES_BEFORE}(?P<close>{closings}){_QUOTES_AFTER}",
         re.IGNORECASE | re.MULTILINE,
     )
 
 
-def _after_thoughts(text: str, names: frozenset[str]) -> tuple[int, bool]:
+def _after_thoughts(text: str, names: tuple[str, ...]) -> tuple[int, bool]:
     """Where the text after the last thought begins, 0 without one, and whether a thought is still open at the end."""
-    if "assistantfinal" in text and (skipped := _SKIPPED_CHANNEL.match(text)):
+    if (skipped := _SKIPPED_CHANNEL.match(text)) is not None:
         return skipped.start("response"), False
-    if not _may_have_marks(text, names):
+    marks = list(matches(_marks(names), _SIGNS, text)) if "<" in text or "[" in text or "◁" in text else []
+    if not marks:
         return 0, False
-    marks = list(_marks(names).finditer(text))
-    if not any(mark["fence"] is None for mark in marks):
-        return 0, False
-    fences = [mark for mark in marks if mark["fence"] is not None]
     last_closing = {mark[0].casefold(): mark.start() for mark in marks if mark["close"]}
+    code = fences(text, behind_tags=True)
     start, thinking, fence, passed = 0, False, "", 0
     for mark in marks:
-        if mark["fence"] is not None:
+        while passed < len(code) and code[passed].start < mark.start():
+            fence = "" if thinking else code[passed].after(fence)
             passed += 1
-            fence = "" if thinking else _fence_after(fence, mark)
-        elif mark["open"]:
-            if not fence and _opens(mark, last_closing):
-                thinking = True
-        elif thinking or not fence or not _closes_code(fences, passed):
+        if passed and mark.start() < code[passed - 1].end:
+            continue  # part of a fence's label
+        if not mark["close"]:
+            thinking = thinking or (not fence and _opens(mark, last_closing))
+        elif thinking or not fence or not _closes_code(code, passed):
             start, thinking, fence = mark.end(), False, ""
     return start, thinking
 
 
-def _may_have_marks(text: str, names: frozenset[str]) -> bool:
-    """Whether a text holds a tag or mark at all, which is found faster than what it means."""
-    if "<" not in text and "[" not in text and "◁" not in text:
-        return False
-    small = text.casefold()
-    tags = (f"{bracket}{name.casefold()}" for name in names for bracket in ("<", "</", "[", "[/"))
-    return any(tag in small for tag in tags) or any(mark in text for mark in ("<|channel|>", *OPENINGS, *CLOSINGS))
-
-
 def _opens(mark: re.Match[str], last_closing: Mapping[str, int]) -> bool:
     """Whether a mark opens a thought: a tag in square brackets before other text, that is never closed, may be a heading."""
-    tag = mark[0].strip().casefold()
+    if mark["channel"]:
+        return True
+    if line_start(mark.string, mark.start(), " \t") < 0:
+        return False
+    tag = mark[0].casefold()
     alone = mark.string[mark.end() : mark.end() + 1] in ("\n", "")
     return not tag.startswith("[") or alone or tag == "[think]" or last_closing.get(f"[/{tag[1:]}", -1) > mark.start()
 
 
-def _fence_after(fence: str, mark: re.Match[str]) -> str:
-    """The fence that is open after a line with one; a fence with a label opens a block anew."""
-    sign = mark["fence"].lstrip(" \t>")
-    if not fence or (mark["info"] and sign[0] == fence[0]):
-        return sign
-    return "" if sign.startswith(fence) else fence
-
-
-def _closes_code(fences: Sequence[re.Match[str]], passed: int) -> bool:
+def _closes_code(fences: Sequence[Fence], passed: int) -> bool:
     """Whether the fences behind a mark show that it stands in a block of code: they would not pair without closing it."""
-    return passed < len(fences) and not fences[passed]["info"] and (len(fences) - passed) % 2 == 1
+    return passed < len(fences) and not fences[passed].info and (len(fences) - passed) % 2 == 1

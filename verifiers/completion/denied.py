@@ -9,33 +9,44 @@ from verifiers.completion.mark import BEFORE, Mark
 from verifiers.completion.statements import SENTENCE_END, TAG_QUESTION
 
 _CLAUSE_START = re.compile(r"(?:[.!?;:,\n]|\b(?:but|so|then|thus|hence|therefore)\b)(?=[^.!?;:,\n]*+\Z)", re.IGNORECASE)
-DENIED = re.compile(rf"{words.DENIALS.pattern}[^.,;:\n]{{0,30}}$", re.IGNORECASE)
+_JOINT = re.compile(r",|\b(?:but|so|then|thus|hence|therefore)\b", re.IGNORECASE)
+_STOP = re.compile(r"[.!?;](?=\s|\\\]|\$)")
+_END_OF_DISPLAY = re.compile(r"(?<=\.)(?=\\[\])]|\$)")
+_DENIED = re.compile(rf"{words.DENIALS.pattern}[^.,;:\n]{{0,30}}$", re.IGNORECASE)
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)
-_REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
-NEGATED_BEFORE = re.compile(rf"{words.NEGATIONS.pattern}[\s$*_(\[\\]*$", re.IGNORECASE)
-SUPPOSED = re.compile(rf"\W*(?:(?:and|but|so|now|well|or)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE)
+_NEGATED_BEFORE = re.compile(rf"{words.NEGATIONS.pattern}[\s$*_(\[\\]*$", re.IGNORECASE)
 _NEGATED_WITHIN = re.compile(rf"\b(?:is|are|was|equals)\s*{words.NEGATIONS.pattern}\W*[0-9]", re.IGNORECASE)
-_HYPOTHESIS = re.compile(rf"{SUPPOSED.pattern}|\W*(?:for|with|when|otherwise|similarly)\b", re.IGNORECASE)
+_REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
+_SUPPOSED = re.compile(rf"\W*(?:(?:and|but|so|now|well|or)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE)
+_HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|when|otherwise|similarly)\b", re.IGNORECASE)
+_BEFORE = words.Prefilter(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS)
+_AROUND = words.Prefilter(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
+_NEGATION_REACH = 40
+
+
+def is_asked(statement: str) -> bool:
+    """Whether a statement is a question, and no tag question."""
+    return statement.endswith("?") and not TAG_QUESTION.search(statement[:-1])
+
+
+def is_negated(before: str) -> bool:
+    """Whether a text ends in a negation of what follows."""
+    before = before[-_NEGATION_REACH:]
+    return _BEFORE.may_match(before) and _NEGATED_BEFORE.search(before) is not None
+
+
+def is_doubted(clause: str, sentence: str) -> bool:
+    """Whether a clause is supposed, or the end of a sentence denied."""
+    return _BEFORE.may_match(sentence) and bool(_SUPPOSED.match(clause) or _DENIED.search(sentence))
 
 
 def is_void(before: str, statement: str, *, is_conditional: bool = False) -> bool:
     """Whether a statement, whose verb may be a conditional ("would be"), is denied, asked or supposed."""
-    cut = _CLAUSE_START.search(before[-BEFORE:])
-    clause = before[-BEFORE:][cut.end() :] if cut else before[-BEFORE:]
-    if DENIED.search(before[-BEFORE:]) or SUPPOSED.match(clause):
+    before = before[-BEFORE:]
+    cut = _CLAUSE_START.search(before)
+    if is_doubted(before[cut.end() :] if cut else before, before) or is_asked(statement) or _NEGATED.match(statement):
         return True
-    if is_conditional and _HYPOTHESIS.match(re.split(r"[.!?\n]\s*", before)[-1]):
-        return True
-    if statement.endswith("?") and not TAG_QUESTION.search(statement[:-1]):
-        return True
-    return _NEGATED.match(statement) is not None
-
-
-_WORDS_BEFORE = words.words_of(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS)
-_WORDS_AFTER = words.words_of(words.REJECTIONS)
-
-
-_END_OF_DISPLAY = re.compile(r"(?<=\.)(?=\\[\])]|\$)")
+    return is_conditional and _HYPOTHESIS.match(re.split(r"[.!?\n]\s*", before)[-1]) is not None
 
 
 def is_void_here(text: str, mark: Mark) -> bool:
@@ -43,19 +54,14 @@ def is_void_here(text: str, mark: Mark) -> bool:
     line = text.rfind("\n", 0, mark.start) + 1
     before = text[max(line, mark.start - BEFORE) : mark.start]
     after = text[mark.end : mark.end + BEFORE].partition("\n")[0]
-    if "?" not in after and not words.may_hold(before, _WORDS_BEFORE) and not words.may_hold(after, _WORDS_AFTER):
+    if "?" not in after and not _AROUND.may_match(f"{before} {after}"):
         return False
     after = _END_OF_DISPLAY.split(after, maxsplit=1)[0]
     end = SENTENCE_END.search(after)
-    said = after if end is None else after[: end.start()]
-    asked = said.endswith("?") and not TAG_QUESTION.search(said[:-1])
-    if asked or _REJECTED.match(after):
+    if is_asked(after if end is None else after[: end.start()]) or _REJECTED.match(after):
         return True
-    if not before.strip():
-        return False
-    sentence = re.split(r"[.!?;](?=\s|\\\]|\$)", before)[-1]
-    clause = re.split(r",|\b(?:but|so|then|thus|hence|therefore)\b", sentence, flags=re.IGNORECASE)[-1]
-    return bool(NEGATED_BEFORE.search(before) or SUPPOSED.match(clause) or DENIED.search(sentence))
+    sentence = _STOP.split(before)[-1]
+    return is_negated(before) or is_doubted(_JOINT.split(sentence)[-1], sentence)
 
 
 def is_void_statement(plain: str) -> bool:
@@ -63,12 +69,8 @@ def is_void_statement(plain: str) -> bool:
     stripped = plain.rstrip(" *_\"'”)")
     start = max((end.end() for end in SENTENCE_END.finditer(stripped) if end.end() < len(stripped)), default=0)
     sentence = stripped[start:]
-    asked = sentence.endswith("?") and not TAG_QUESTION.search(sentence[:-1])
+    if is_asked(sentence) or not _BEFORE.may_match(sentence):
+        return is_asked(sentence)
     clauses = re.split(r",\s|\bthen\b", sentence)
     clause = next((part for part in reversed(clauses) if re.search("[0-9A-Z]", part)), sentence)
-    return asked or bool(SUPPOSED.match(clause) or DENIED.search(sentence) or _NEGATED_WITHIN.search(sentence))
-
-
-def negated_before(before: str) -> bool:
-    """Whether a text ends in a negation of what follows."""
-    return NEGATED_BEFORE.search(before[-40:]) is not None
+    return is_doubted(clause, sentence) or _NEGATED_WITHIN.search(sentence) is not None

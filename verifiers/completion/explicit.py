@@ -11,11 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
 
 from verifiers.completion import words
-from verifiers.completion.code import code_spans, is_within
+from verifiers.completion.code import code_spans, is_within, may_have_code
 from verifiers.completion.mark import BEFORE, EXPLICIT, MOST_MARKS, REACH, Form, Mark
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
+from verifiers.completion.places import matches
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
+_BRACE = re.compile(r"\\[\\{}]|[{}]")
 _DELIMITER = re.compile(r"\\.|[{}$\s]", re.DOTALL)
 _FORMULA_ENDS = frozenset(("$", r"\)", r"\]"))
 _BETWEEN = re.compile(
@@ -29,7 +31,7 @@ _HEADING = re.compile(r"#{3,}[ \t]*[*_]*(?:\(?[0-9]{1,2}[.):][ \t]+)?[*_]*[^\W\d
 _TAG = re.compile(words.tags(words.TAGS, opening=True), re.IGNORECASE)
 _TAG_END = re.compile(words.tags(words.TAGS, opening=False), re.IGNORECASE)
 _KEY = re.compile(
-    rf'(?<=[{{,])\s*"(?:{"|".join(words.KEYS)})"\s*:\s*'
+    rf'"(?:{"|".join(words.KEYS)})"\s*:\s*'
     r'(?P<value>"(?:[^"\\\n]|\\.)*+"|[^\s,}"\[\]{][^,}\n]{0,200})',
     re.IGNORECASE,
 )
@@ -38,14 +40,13 @@ _KEY = re.compile(
 def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
     """The marks of rank 1 outside of code, in order; those side by side are one, and so are nested ones."""
     found: list[Mark] = []
-    code = code_spans(text) if "```" in text or "~~~" in text else []
-    for form, sign, find in _FINDERS:
-        if sign in text and form in forms:
+    for form, signs, find in _FINDERS:
+        if (signs[0] in text or signs[-1] in text) and form in forms:
             found += find(text)
-    if len(found) == 1 and not code:
+    code = code_spans(text) if found and may_have_code(text) else []
+    if len(found) < 2 and not code:
         return found
-    if len(found) > 1:
-        found.sort(key=lambda mark: (mark.start, -mark.end))
+    found.sort(key=lambda mark: (mark.start, -mark.end))
     outer: list[Mark] = []
     for mark in found[-4 * MOST_MARKS :]:
         if code and mark.form != "json" and is_within(mark.start, code):
@@ -91,11 +92,13 @@ def boxed_answer(solution: str) -> str | None:
 
 
 def _boxed(text: str) -> Iterator[Mark]:
-    for start, end, content in boxes(text)[-MOST_MARKS:]:
-        inner = boxes(content)[-1:] if content and "box" in content else []
-        innermost = (inner[0][2] if inner else None) or content or ""
-        plain = _contents_of(innermost)[0] if _MARKED_INSIDE.search(innermost) else innermost
-        yield Mark("box", start, end, tuple(dict.fromkeys((plain, innermost, content or ""))))
+    for start, end, content in boxes(text)[-MOST_MARKS:] if "box" in text else ():
+        contents: tuple[str, ...] = (content or "",)
+        if content and "box" in content and (inner := boxes(content)) and inner[-1][2]:
+            contents = (inner[-1][2], content)
+        if _MARKED_INSIDE.search(contents[0]):
+            contents = tuple(dict.fromkeys((_contents_of(contents[0])[0], *contents)))
+        yield Mark("box", start, end, contents)
 
 
 _MARKED_INSIDE = re.compile(r"(?:\A|[\s{$(\[>*_`])[*_`\"'“‘<]")
@@ -103,9 +106,13 @@ _MARKED_INSIDE = re.compile(r"(?:\A|[\s{$(\[>*_`])[*_`\"'“‘<]")
 
 def _braced(text: str, start: int) -> tuple[str | None, int]:
     """The group whose opening brace is at `start`, None if it is never closed, and the index after it."""
+    end = text.find("}", start)
+    content = text[start + 1 : end]
+    if end >= 0 and "{" not in content and "\\" not in content:
+        return content.strip(), end + 1
     depth = 0
-    for match in _DELIMITER.finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
+    for match in _BRACE.finditer(text, start):
+        depth += (match[0] == "{") - (match[0] == "}")
         if depth == 0:
             return text[start + 1 : match.start()].strip(), match.end()
     return None, len(text)
@@ -123,7 +130,7 @@ def _bare(text: str, start: int) -> tuple[str, int]:
 
 
 def _hashed(text: str) -> Iterator[Mark]:
-    for match in list(_HASHES.finditer(text))[-MOST_MARKS:]:
+    for match in [*matches(_HASHES, ("####",), text)][-MOST_MARKS:]:
         if _HEADING.match(text, match.start()):
             continue
         start = match.end()
@@ -135,7 +142,7 @@ def _hashed(text: str) -> Iterator[Mark]:
 
 
 def _tagged(text: str) -> Iterator[Mark]:
-    tags = list(_TAG.finditer(text))[-MOST_MARKS:] if "<" in text or "[" in text else []
+    tags = [*matches(_TAG, ("<", "["), text)][-MOST_MARKS:]
     for tag, following in zip(tags, [*(tag.start() for tag in tags[1:]), len(text)][: len(tags)], strict=True):
         closing = _TAG_END.search(text, tag.end(), following)
         content = text[tag.end() : closing.start() if closing else following]
@@ -148,21 +155,26 @@ def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
     content = content.strip()
     if len(content) > REACH:
         return (content,)
-    view = View(content)
+    view = view_of(content)
     plain = view.content(0, len(view.plain))
     first = plain.partition("\n")[0] if by_line else plain
     return tuple(dict.fromkeys((first, plain, content)))
 
 
 def _fields(text: str) -> Iterator[Mark]:
-    for match in list(_KEY.finditer(text))[-MOST_MARKS:]:
+    for match in [*matches(_KEY, ('"',), text)][-MOST_MARKS:]:
+        start = match.start()
+        while start and text[start - 1].isspace():
+            start -= 1
+        if text[start - 1 : start] not in ("{", ","):
+            continue
         value = match["value"].strip()
         if value.startswith('"'):
             try:
                 value = str(json.loads(value))
             except ValueError:
                 value = value.strip('"')  # TeX in JSON is often written without doubled backslashes
-        yield Mark("json", match.start(), match.end(), _contents_of(value))
+        yield Mark("json", start, match.end(), _contents_of(value))
 
 
 def _listed(text: str, marks: Sequence[Mark]) -> list[Mark]:
@@ -191,9 +203,9 @@ def _joined(text: str, group: Sequence[Mark]) -> Mark:
 
 
 _FINDERS: tuple[tuple[Form, str, Callable[[str], Iterator[Mark]]], ...] = (
-    ("box", "box", _boxed),
-    ("hashes", "####", _hashed),
-    ("tag", "", _tagged),
+    ("box", "\\", _boxed),
+    ("hashes", "#", _hashed),
+    ("tag", "<[", _tagged),
     ("json", '"', _fields),
 )
-"""Each form with a sign that every text with such a mark contains, and the function that finds its marks."""
+"""Each form with the one or two signs with which its marks begin, and the function that finds its marks."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Form = Literal["box", "hashes", "tag", "json", "phrase", "value", "whole", "number", "second"]
 EXPLICIT: tuple[Form, ...] = ("box", "hashes", "tag", "json")
@@ -17,8 +16,7 @@ BEFORE = 200
 """Characters before a mark in which it may be denied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A place where an answer may stand."""
 
     form: Form

@@ -6,6 +6,7 @@ Markings come in pairs, so that their order and number change nothing. An unpair
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
 _LINE_MARK = re.compile(r"[>#\-+•–]|\*[ \t]")
+_ANY_SIGN = re.compile(r"[\\{}$<*_`\"'“”‘’>#~\-+•–]")
 _ANY_MARK = re.compile(r"[\\{}$<*_`\"'“”‘’]|^[ \t]*+[>#~\-+•–]", re.MULTILINE)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
 _BEFORE_EMPHASIS = frozenset(" \t\r\n([{\"'“‘-–—/:,;.!?>*_$`")
@@ -52,24 +54,30 @@ class _Piece:
     """The number of the other piece of its pair."""
 
 
-class View:
-    """A text, and the same without its marking.
+def view_of(source: str, *, inline: bool = False) -> View:
+    """The view of a text; the last ones are kept, since the reader and a verifier look at the same pieces.
 
     Args:
         source: The text.
         inline: Whether it begins within a line, so that a sign at its start is no mark of a list or heading.
     """
+    return _view(source, inline and _LINE_MARK.match(source) is not None)
 
-    __slots__ = ("_pieces", "_starts", "plain", "source", "values")
 
-    def __init__(self, source: str, *, inline: bool = False) -> None:
-        self.source = source
-        marked = _ANY_MARK.search(source) is not None
-        self._pieces = _Reader(source, inline).pieces() if marked else [_Piece(0, len(source), 0)]
-        self.plain = "".join(source[piece.start : piece.end] for piece in self._pieces if piece.kind == "text")
-        self._starts = [piece.at for piece in self._pieces]
-        self.values = sorted(self._marked())
+class View:
+    """A text, and the same without its marking. `view_of` makes it."""
+
+    __slots__ = ("_pieces", "_source", "plain", "values")
+
+    def __init__(self, source: str, first: int) -> None:
+        self._source = self.plain = source
+        self._pieces = [_Piece(0, len(source), 0)]
+        self.values: list[tuple[int, int]] = []
         """Spans in the plain text that are a formula, in bold or code; of nested ones the outermost."""
+        if _ANY_SIGN.search(source) and _ANY_MARK.search(source):
+            self._pieces = _Reader(source, first).pieces()
+            self.plain = "".join(source[piece.start : piece.end] for piece in self._pieces if piece.kind == "text")
+            self.values = sorted(self._marked())
 
     def _marked(self) -> Iterator[tuple[int, int]]:
         end = -1
@@ -91,8 +99,8 @@ class View:
     def origin(self, at: int) -> int:
         """Where a sign of the plain text stands in the source."""
         if at >= len(self.plain):
-            return len(self.source)
-        number = bisect_right(self._starts, at) - 1
+            return len(self._source)
+        number = bisect_right(self._pieces, at, key=lambda piece: piece.at) - 1
         while self._pieces[number].kind != "text" or self._pieces[number].start == self._pieces[number].end:
             number -= 1
         piece = self._pieces[number]
@@ -107,6 +115,8 @@ class View:
 
     def content(self, start: int, end: int) -> str:
         """The source of a span of the plain text: TeX's pairs stay that are inside of it, all other marking is left out."""
+        if len(self.plain) == len(self._source):  # nothing is marked
+            return self.plain[start:end].strip()
         parts: list[str] = []
         inside = [
             number for number, piece in enumerate(self._pieces)
@@ -118,18 +128,20 @@ class View:
             piece = self._pieces[number]
             if piece.kind == "text":
                 first, last = max(start - piece.at, 0), min(end - piece.at, piece.end - piece.start)
-                parts.append(self.source[piece.start + first : piece.start + last])
+                parts.append(self._source[piece.start + first : piece.start + last])
             elif piece.kind in ("math", "MATH", "tex", "TEX") and piece.partner in numbers:
-                parts.append("$" if piece.kind in ("math", "MATH") else self.source[piece.start : piece.end])
+                parts.append("$" if piece.kind in ("math", "MATH") else self._source[piece.start : piece.end])
         return "".join(parts).strip()
+
+
+_view = functools.lru_cache(64)(View)
 
 
 class _Reader:
     """Divides a text into pieces and pairs the marks."""
 
-    def __init__(self, source: str, inline: bool) -> None:
+    def __init__(self, source: str, first: int) -> None:
         self._source = source
-        first = 1 if inline and _LINE_MARK.match(source) else 0
         self._tokens = list(_TOKEN.finditer(source, first))
         self._pieces: list[_Piece] = []
         self._open: list[tuple[str, str, int]] = []

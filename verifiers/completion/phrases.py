@@ -12,9 +12,9 @@ from itertools import islice
 
 from verifiers.completion import words
 from verifiers.completion.code import code_spans, is_within
-from verifiers.completion.denied import DENIED, NEGATED_BEFORE, SUPPOSED, is_void
+from verifiers.completion.denied import is_doubted, is_negated, is_void
 from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Mark
-from verifiers.completion.marking import View
+from verifiers.completion.marking import View, view_of
 from verifiers.completion.statements import SENTENCE_END, contents_of, end_of_sentence, statements_at
 
 
@@ -23,7 +23,7 @@ def continues_list(text: str, earlier: Mark, later: Mark) -> bool:
     return _JOINED_TO_NEXT.fullmatch(text, earlier.start, later.start) is not None
 
 
-_ANSWERS = words.CueFinder(words.ANSWERS.pattern, words.ANSWERS)
+ANSWERS = words.CueFinder(words.ANSWERS.pattern, words.ANSWERS)
 _RESULTS = words.CueFinder(words.RESULTS.pattern, words.RESULTS)
 _CLAIM = re.compile(
     rf"(?:[ \t]*\([^()\n]{{1,40}}\))?(?:\s+(?:of|to|for|in|from|as)\s[^.\n:=]{{0,80}}?)??(?:\s*(?:{words.VERBS.pattern})"
@@ -49,14 +49,14 @@ def phrases(text: str, start: int = 0, *, results: bool = False, more: words.Cue
         results: Whether to look for results in place of answers.
         more: Further cues, behind which an answer follows; with the group `sentence`, the answer is in the cue's sentence.
     """
-    code = code_spans(text) if "```" in text or "~~~" in text else []
-    finders = [_RESULTS] if results else [_ANSWERS] if more is None else [_ANSWERS, more]
+    finders = [_RESULTS] if results else [ANSWERS] if more is None else [ANSWERS, more]
     found = [islice(finder.backwards(text, start), MOST_MARKS) for finder in finders]
     cues = found[0] if len(found) == 1 else heapq.merge(*found, key=lambda cue: cue.start(), reverse=True)
-    limit = len(text)
+    limit, code = len(text), None
     for cue in cues:
         begin = cue.start()
-        if begin < limit and not (code and is_within(begin, code)):
+        code = code_spans(text) if code is None else code
+        if begin < limit and not is_within(begin, code):
             mark = _phrase(text, cue, limit, is_answer=more is None or cue.re is not more.pattern)
             if mark is not None:
                 limit = begin
@@ -66,7 +66,7 @@ def phrases(text: str, start: int = 0, *, results: bool = False, more: words.Cue
 def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Mark | None:
     begin, end = cue.span()
     line = max(text.rfind("\n", 0, begin) + 1, begin - BEFORE)
-    view = View(text[line : min(end + REACH, limit)])
+    view = view_of(text[line : min(end + REACH, limit)])
     plain = view.plain
     at, after = view.place(begin - line), view.place(end - 1 - line) + 1
     formulas = view.formulas()
@@ -80,7 +80,7 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     elif cue["sentence"]:
         return _sentence(view, line, begin, at)
     is_conditional = "would" in plain[at:after]
-    if not is_answer and NEGATED_BEFORE.search(plain[:at]):
+    if not is_answer and is_negated(plain[:at]):
         return None
     statements = statements_at(plain, after, formulas)
     if not statements or is_void(plain[:at], plain[slice(*statements[-1])], is_conditional=is_conditional):
@@ -108,7 +108,7 @@ def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
     )
     last = end_of_sentence(plain, at, formulas)
     sentence = plain[first:last].strip()
-    if sentence.endswith("?") or SUPPOSED.match(sentence) or DENIED.search(plain[first:at]):
+    if sentence.endswith("?") or is_doubted(sentence, plain[first:at]):
         return None
     is_second = _SECOND_BEFORE.search(plain[first:at]) is not None or _TOO.search(sentence) is not None
     return Mark("phrase", begin, line + view.origin(last), (sentence,), is_second=is_second)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from verifiers.completion import words
-from verifiers.completion.denied import is_void, negated_before
+from verifiers.completion.denied import is_negated, is_void
 from verifiers.completion.mark import BEFORE, REACH, Mark
-from verifiers.completion.marking import View
+from verifiers.completion.marking import view_of
 from verifiers.completion.statements import ASIDE, SENTENCE_END
 
 _LONGEST_WHOLE = 4_000
@@ -18,7 +18,7 @@ def last_value(text: str) -> Mark | None:
     """The one marked value of the last sentence, or of the last line."""
     stripped = text.rstrip()
     start = max(stripped.rfind("\n\n") + 1, len(stripped) - REACH, 0)
-    view = View(stripped[start:])
+    view = view_of(stripped[start:])
     lines = view.plain.rstrip().rfind("\n") + 1
     formulas = view.formulas()
     while any(first < lines < last for first, last in formulas):
@@ -32,7 +32,7 @@ def last_value(text: str) -> Mark | None:
         if len({view.plain[first:last] for first, last in spans}) == 1:
             first, last = spans[-1]
             before = view.plain[:first]
-            if is_void(before, view.plain[first:].rstrip()) or negated_before(before):
+            if is_void(before, view.plain[first:].rstrip()) or is_negated(before):
                 return None
             return Mark("value", start + view.origin(first), len(stripped), (view.content(first, last),))
     return None
@@ -50,7 +50,7 @@ def whole(text: str) -> Mark | None:
     alone = _ALONE.split(text, maxsplit=1)[0] if "\n" in text else text
     if len(alone) > _LONGEST_WHOLE:
         return None
-    view = View(alone, inline="\n" not in alone.strip())  # "- 5" alone is a number, not a list
+    view = view_of(alone, inline="\n" not in alone.strip())  # "- 5" alone is a number, not a list
     if _ANNOUNCED.search(view.plain[-BEFORE:]):
         return None
     content = view.content(0, len(view.plain))

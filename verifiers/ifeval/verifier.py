@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 from verifiers._settings import check_arguments
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, unknown_name
 from verifiers.ifeval.published import as_published
 from verifiers.ifeval.reference import read_instructions
@@ -36,12 +37,21 @@ class IFEvalVerifier:
             none of them.
         preset: `"published"` to judge as the checkers published with IFEval do, for figures that are compared with others'; an
             instruction of IFBench is then an error. By default each instruction is judged by its own words.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
         UnknownNameError: If there is no such mode or preset.
     """
 
-    def __init__(self, mode: Mode = "strict", *, partial_credit: bool = False, preset: str | None = None) -> None:
+    def __init__(
+        self,
+        mode: Mode = "strict",
+        *,
+        partial_credit: bool = False,
+        preset: str | None = None,
+        thoughts: str | Sequence[str] = THOUGHTS,
+    ) -> None:
+        self._thoughts = thought_names(thoughts)
         if mode not in get_args(Mode):
             raise unknown_name("mode", mode, get_args(Mode))
         check_arguments(bool, partial_credit=partial_credit)
@@ -65,7 +75,7 @@ class IFEvalVerifier:
             rules = [as_published(item) if self._preset else item.followed_by for item in instructions]
         except InvalidArgumentError as error:
             raise UnreadableReferenceError(f"problem {problem.id!r}: {error}") from error
-        response = cut(completion)
+        response = cut(completion, thoughts=self._thoughts)
         text = _without_blank_ends(response.text)
         if not text:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": response.missing or "an empty response"})

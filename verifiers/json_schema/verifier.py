@@ -6,12 +6,13 @@ import functools
 import importlib.util
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency, unknown_name
 from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same, without_byte_order_mark
 from verifiers.types import Outcome, Problem, Verdict
@@ -46,20 +47,24 @@ class JSONSchemaVerifier:
     Args:
         timeout_s: Processor time, in seconds, that one validation may take.
         memory_mib: Limit on the address space of the process.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
         MissingDependencyError: If `jsonschema` is not installed.
         InvalidArgumentError: If an argument is out of range.
     """
 
-    def __init__(self, *, timeout_s: float = 5.0, memory_mib: int = 1024) -> None:
+    def __init__(
+        self, *, timeout_s: float = 5.0, memory_mib: int = 1024, thoughts: str | Sequence[str] = THOUGHTS
+    ) -> None:
         if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
             raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
         if not (is_whole_number(memory_mib) and memory_mib >= 64):
             raise InvalidArgumentError(f"memory_mib must be a whole number of at least 64, got {memory_mib!r}")
         if importlib.util.find_spec("jsonschema") is None:
             raise missing_dependency("jsonschema", "jsonschema", "the verifier 'json_schema'")
-        self._arguments: dict[str, Any] = {"timeout_s": timeout_s, "memory_mib": memory_mib}
+        self._thoughts = thought_names(thoughts)
+        self._arguments: dict[str, Any] = {"timeout_s": timeout_s, "memory_mib": memory_mib, "thoughts": self._thoughts}
         self._timeout_s = timeout_s
         self._worker = Worker("verifiers.json_schema.process", memory_mib=memory_mib)
 
@@ -70,7 +75,7 @@ class JSONSchemaVerifier:
             UnreadableReferenceError: If the reference is no schema that a value can be judged by.
         """
         schema, *expected = _schema_of(problem)
-        text = json_text(without_byte_order_mark(cut(completion).text))
+        text = json_text(without_byte_order_mark(cut(completion, thoughts=self._thoughts).text))
         value: object = None
         unreadable = None
         if text is not None:

@@ -16,6 +16,7 @@ from fractions import Fraction
 from verifiers.completion.cut import cut
 from verifiers.completion.explicit import explicit_marks
 from verifiers.completion.mark import EXPLICIT
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Problem
 
@@ -29,12 +30,13 @@ class JudgePrompt:
 
     Args:
         template: Contains `{completion}` or `{answer}`.
+        thoughts: Names of the tags of thoughts.
 
     Raises:
         InvalidArgumentError: If it contains neither, or is no text.
     """
 
-    def __init__(self, template: str) -> None:
+    def __init__(self, template: str, thoughts: tuple[str, ...] = THOUGHTS) -> None:
         if not isinstance(template, str):
             raise InvalidArgumentError(f"a judge's prompt must be text, got {template!r}")
         self._names = frozenset(_PLACEHOLDER.findall(template))
@@ -44,6 +46,7 @@ class JudgePrompt:
                 "{prompt}, {reference} and {fence}"
             )
         self._template = template
+        self._thoughts = thoughts
 
     def filled(self, completion: str, problem: Problem) -> tuple[str | None, str | None]:
         """The text for the judge, and the answer that the completion marks (in a box, behind `####`, in `<answer>`).
@@ -55,7 +58,7 @@ class JudgePrompt:
         Raises:
             UnreadableReferenceError: If the prompt contains `{reference}`, and that is neither text nor a number.
         """
-        said = cut(completion).text.strip()
+        said = cut(completion, thoughts=self._thoughts).text.strip()
         marks = explicit_marks(said, EXPLICIT)
         answer = (marks[-1].contents[-1] or None) if marks else None
         nothing = not said or (answer is None and "completion" not in self._names)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from verifiers._settings import check_arguments, is_number, is_whole_number
+from verifiers.completion.cut import thought_names
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.functions import verifier_error
 from verifiers.judge.presets import PRESETS, Preset, Route
@@ -58,6 +60,7 @@ class JudgeVerifier:
         backoff_s: Pause before the second attempt, doubled for each further one up to 8 s; a server's `Retry-After` replaces
             it.
         concurrency: Most questions of a batch under way at once.
+        thoughts: Names of the tags of a completion's thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
         InvalidArgumentError: If an argument is out of range, or a preset's prompt is missing.
@@ -85,6 +88,7 @@ class JudgeVerifier:
         attempts: int = 4,
         backoff_s: float = 0.5,
         concurrency: int = 32,
+        thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
         check_arguments(bool, logprobs=logprobs)
         check_arguments(str | None, preset=preset, system=system, pattern=pattern, api_key=api_key)
@@ -99,7 +103,7 @@ class JudgeVerifier:
         most = defaults.max_tokens if max_tokens is None else max_tokens
         _check_numbers(max_tokens=most, attempts=attempts, concurrency=concurrency)
         _check_seconds(deadline_s=deadline_s, backoff_s=backoff_s)
-        self._prompt = JudgePrompt(text)
+        self._prompt = JudgePrompt(text, thought_names(thoughts))
         self._system = system
         # A pattern belongs to the labels it finds.
         effective_pattern = pattern if pattern is not None or labels is not None or logprobs else defaults.pattern

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal, NamedTuple
 
-from verifiers.completion.answers import DEFAULT_FORMS, FORMS, find
-from verifiers.completion.cut import cut
+from verifiers.completion.answers import DEFAULT_FORMS, FORMS, Kind, find
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import TEXT_COMMANDS
-from verifiers.completion.words import THOUGHTS, CueFinder
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.math.reading.normalize import normal_text, unwrap
 from verifiers.math.reading.read import tree_or_none
@@ -29,8 +29,7 @@ Method = Form
 METHODS: tuple[Method, ...] = FORMS
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
+class Extracted(NamedTuple):
     """An answer and how it was found; `answer` is None if there is none."""
 
     answer: str | None
@@ -72,11 +71,7 @@ class Extraction:
                 raise unknown_name("extraction method", method, METHODS)
         if self.thinking not in ("closed", "ignore"):
             raise InvalidArgumentError(f"thinking must be 'closed' or 'ignore', got {self.thinking!r}")
-        names: object = self.thoughts
-        if not isinstance(names, tuple) or not all(
-            isinstance(name, str) and re.fullmatch(r"[\w:-]+", name) for name in names
-        ):
-            raise InvalidArgumentError(f"thoughts must be names of tags, such as ('think',), got {self.thoughts!r}")
+        thought_names(self.thoughts)
         if self.pattern is not None and self.pattern.groups == 0:
             raise InvalidArgumentError(f"the pattern {self.pattern.pattern!r} has no group for the answer")
 
@@ -111,13 +106,12 @@ def _same_text(first: str, second: str) -> bool:
     return normal_text(first) == normal_text(second)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mathematics:
+@dataclass(slots=True)
+class _Mathematics(Kind[str]):
     """What can be an answer in mathematics: expressions, and a few words."""
 
     equal: Callable[[str, str], bool]
-    cues: CueFinder | None = None
-    is_list: bool = True
+    is_list: ClassVar[bool] = True
 
     def read(self, content: str, form: Form) -> str | None:
         """The answer of a content."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from verifiers._settings import check_arguments
+from verifiers.completion.cut import thought_names
 from verifiers.completion.mark import Form
 from verifiers.errors import InvalidArgumentError, unknown_argument
 from verifiers.math._stack import with_room
@@ -50,7 +51,7 @@ from verifiers.math.values.tiers import GoldError, Tier, UndecidedError, has_no_
 from verifiers.types import Outcome, Problem, Verdict
 
 _SHOWN = 200  # characters of a normalised form kept in a verdict's detail
-_SETTINGS = ("preset", "extraction", "deadline_s", "memory_mib", "workers")
+_SETTINGS = ("preset", "extraction", "deadline_s", "memory_mib", "workers", "thoughts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class MathVerifier:
         deadline_s: Seconds of processor time that computer algebra may take for one answer, excluding its start.
         memory_mib: Memory limit of the computer-algebra process.
         workers: Number of processes that `verify_batch` uses for large batches; None for one on each available CPU.
+        thoughts: Names of the tags of thoughts, which are cut off; by default those of the extraction.
         **options: Options for comparing answers: the fields of `ComparisonOptions`.
 
     Raises:
@@ -103,6 +105,7 @@ class MathVerifier:
         deadline_s: float = 5.0,
         memory_mib: int = 1024,
         workers: int | None = None,
+        thoughts: str | Sequence[str] | None = None,
         **options: Any,
     ) -> None:
         known = [option.name for option in fields(ComparisonOptions)]
@@ -112,6 +115,8 @@ class MathVerifier:
         check_arguments(str | None, preset=preset)
         defaults = preset_named(preset)
         self.extraction = extraction_named(defaults.extraction if extraction is None else extraction)
+        if thoughts is not None:
+            self.extraction = replace(self.extraction, thoughts=thought_names(thoughts))
         self.options = ComparisonOptions(**{**defaults.options, **options})
         self._algebra = AlgebraWorker(deadline_s=deadline_s, memory_mib=memory_mib)
         self._processes = shared_processes(check_workers(workers))
@@ -193,7 +198,7 @@ class MathVerifier:
 
     def _compare_or_report(self, answer: str | None, gold: str, problem: Problem) -> Comparison:
         try:
-            return self.compare(answer, gold, problem)
+            return self._compared(answer, gold, problem)
         except RecursionError:
             raise  # the caller's stack was too deep; a fresh one is not
         except Exception as error:  # noqa: BLE001 - a bug here is reported in the verdict, and never scored

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 from verifiers._settings import check_arguments, is_number, is_whole_number
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.explicit import explicit_marks
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierFailureError, unknown_name
 from verifiers.functions import verify_one
 from verifiers.reasoning_gym.problems import ask, refusal, request_of, require_reasoning_gym, runner
@@ -44,6 +45,7 @@ class ReasoningGymVerifier:
         memory_mib: Limit on the address space of the process.
         isolation: As for `UnitTestVerifier`.
         partial_credit: Whether a score between 0 and 1 is paid. Else it is `INCORRECT`.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
         MissingDependencyError: If reasoning-gym is not installed.
@@ -58,7 +60,9 @@ class ReasoningGymVerifier:
         memory_mib: int = 1024,
         isolation: Literal["auto", "strict", "available", "none"] = "auto",
         partial_credit: bool = True,
+        thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
+        self._thoughts = thought_names(thoughts)
         require_reasoning_gym("the verifier 'reasoning_gym'")
         check_arguments(bool, partial_credit=partial_credit)
         if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
@@ -82,7 +86,7 @@ class ReasoningGymVerifier:
             reference = read_reference(problem.reference)
         except InvalidArgumentError as error:
             raise UnreadableReferenceError(f"problem {problem.id!r}: {error}") from error
-        tags = explicit_marks(cut(completion).text, ("tag",))
+        tags = explicit_marks(cut(completion, thoughts=self._thoughts).text, ("tag",))
         if not tags:
             return Verdict.of(Outcome.NO_ANSWER)
         answer = tags[-1].contents[-1].strip()

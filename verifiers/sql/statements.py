@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 
 from verifiers.completion.blocks import last_block
@@ -13,21 +14,20 @@ _TOKEN = re.compile(
 )
 
 
-def _top_level(statement: str) -> list[str]:
+def _top_level(statement: str) -> Iterator[str]:
     """The words and signs outside brackets, in small letters."""
-    depth, found = 0, []
+    depth = 0
     for match in _TOKEN.finditer(statement):
         if match["skipped"] is None:
             depth -= match[0] == ")"
             if depth == 0:
-                found.append(match[0].lower())
+                yield match[0].lower()
             depth += match[0] == "("
-    return found
 
 
 def is_query(statement: str) -> bool:
     """Whether a statement begins as a query does: with SELECT, WITH or VALUES."""
-    return _top_level(statement)[:1] in (["select"], ["with"], ["values"])
+    return next(_top_level(statement), "") in ("select", "with", "values")
 
 
 def is_ordered(query: str) -> bool:
@@ -40,6 +40,7 @@ _LANGUAGES = ("sql", "sqlite", "sqlite3", "mysql", "postgresql", "postgres", "pl
 
 def query_text(response: str) -> str | None:
     """The query of a response: its last fenced block that is one, else all of it if that is one; None if neither is."""
-    text = last_block(response, _LANGUAGES, lambda content: is_query(content.strip()))
-    text = (response if text is None else text).strip()
-    return text if is_query(text) else None
+    block = last_block(response, _LANGUAGES, lambda content: is_query(content.strip()))
+    if block is not None:
+        return block.strip()
+    return response.strip() if is_query(response.strip()) else None

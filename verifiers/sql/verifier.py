@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.sql.reference import SQLReference, read_reference
 from verifiers.sql.rows import REL_TOL
@@ -47,6 +49,7 @@ class SQLVerifier:
         memory_mib: Limit on the address space of the process.
         rel_tol: Relative difference up to which two floats are the same, at least 0 and less than 1. The default allows for
             rounding, as in `0.1 + 0.2`; 0 asks for equality. A wider one accepts rounded results, and wrong ones near them.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
         InvalidArgumentError: If an argument is out of range.
@@ -60,6 +63,7 @@ class SQLVerifier:
         most_rows: int = 100_000,
         memory_mib: int = 1024,
         rel_tol: float = REL_TOL,
+        thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
         if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
             raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
@@ -74,7 +78,7 @@ class SQLVerifier:
                 raise InvalidArgumentError(f"{name} must be a whole number of at least {least}, got {value!r}")
         self._arguments: dict[str, Any] = {
             "changed_copies": changed_copies, "timeout_s": timeout_s, "most_rows": most_rows, "memory_mib": memory_mib,
-            "rel_tol": rel_tol,
+            "rel_tol": rel_tol, "thoughts": thought_names(thoughts),
         }  # fmt: skip
         self._worker = Worker("verifiers.sql.process", memory_mib=memory_mib)
 
@@ -92,7 +96,7 @@ class SQLVerifier:
         databases = self._databases(reference)
         try:
             self._check_gold(reference, databases, problem)
-            query = query_text(cut(completion).text)
+            query = query_text(cut(completion, thoughts=self._arguments["thoughts"]).text)
             return Verdict.of(Outcome.NO_ANSWER) if query is None else self._judge(query, reference, databases)
         except WorkerBrokenError as error:
             return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": f"the process of the databases broke: {error}"})

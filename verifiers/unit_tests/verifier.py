@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import Literal
 
 from verifiers._settings import is_number, is_whole_number
+from verifiers.completion.cut import thought_names
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, RLVRError, VerifierContractError
 from verifiers.functions import verifier_error
 from verifiers.types import Outcome, Problem, Verdict
@@ -68,6 +70,7 @@ class UnitTestVerifier:
         partial_credit: bool = False,
         extraction: str = "defining_block",
         packages: str | Sequence[str] = (),
+        thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
         """Make a verifier; nothing is started yet.
 
@@ -88,6 +91,7 @@ class UnitTestVerifier:
             packages: Installed packages, such as `"numpy"`, that programs and tests may import besides the standard library, as
                 a sequence of names or a comma-separated string. Name modules that are slow to import (`"scipy.stats"`), which
                 are then loaded once. Programs and tests can exchange NumPy arrays and scalars.
+            thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
         Raises:
             InvalidArgumentError: If an argument is out of range, or a package is not installed.
@@ -116,6 +120,7 @@ class UnitTestVerifier:
         self._workers = workers
         self._partial_credit = partial_credit
         self._extraction = extraction
+        self._thoughts = thought_names(thoughts)
         installed = find_packages(packages) if packages else Packages()
         self._packages = installed.versions()
         self._modules = installed.modules
@@ -142,7 +147,7 @@ class UnitTestVerifier:
             # One row that can't be read is no reason to judge none of a batch.
             return verifier_error(error)
         main = tests.module.replace(".", "/") if isinstance(tests, FunctionTests) else "solution"
-        program = extract(completion, self._extraction, f"{main}.py", needed_names(tests))
+        program = extract(completion, self._extraction, f"{main}.py", needed_names(tests), self._thoughts)
         if program is None:
             detail = {"failure": "no_program", "isolation": self._isolation()}
             return Verdict.of(Outcome.NO_ANSWER, detail=detail)

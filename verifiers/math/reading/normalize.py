@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
@@ -113,12 +114,23 @@ def normal_text(text: str) -> str:
 
     It never unites different answers: a space between two letters or digits, or after a comma, is kept.
     """
+    if text.isalnum() and text.isascii():
+        return text
+    return (_normal_cached if len(text) <= _CACHED_LENGTH else _normal)(text)
+
+
+def _normal(text: str) -> str:
     text = unwrap(to_ascii(text))
     if "\\" in text or "$" in text:
         text = _TEXT.sub(r" \1 ", text)
         text = _TYPOGRAPHY.sub(" ", text.replace("\\!", ""))
         text = _FRACTION_STYLE.sub(r"\\frac", text)
     return _LOOSE_SPACE.sub("", _SPACES.sub(" ", text.strip()))
+
+
+_CACHED_LENGTH = 200
+# An answer is read, and shown in the detail of its verdict; so is its gold, for every completion of a problem.
+_normal_cached = functools.lru_cache(maxsize=4096)(_normal)
 
 
 _WORD = re.compile(r"[^\W_]+(?:(?:['.]|-(?=[0-9]))[^\W_]+)*")

@@ -10,7 +10,8 @@ from typing import Literal, get_args
 
 from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.completion.blocks import block_or_text
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, SandboxUnavailableError, UnreadableReferenceError, unknown_name
 from verifiers.functions import verify_one
 from verifiers.proofs.coq.goal import CoqGoal, PreparedGoal
@@ -51,6 +52,7 @@ class CoqVerifier:
         workers: How many proofs of a batch are checked at once, by default the number of CPUs of this process.
         isolation: As for `UnitTestVerifier`: `"auto"` requires a system-call filter, and Landlock, namespaces or both;
             `"strict"` requires namespaces; `"none"` sets limits only, for proofs that you trust.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
         MissingDependencyError: If Coq is not installed.
@@ -67,7 +69,9 @@ class CoqVerifier:
         output_mib: int = 16,
         workers: int | None = None,
         isolation: Isolation = "auto",
+        thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
+        self._thoughts = thought_names(thoughts)
         if isolation not in get_args(Isolation):
             raise unknown_name("isolation", isolation, get_args(Isolation))
         check_arguments(float, timeout_s=timeout_s)
@@ -93,7 +97,7 @@ class CoqVerifier:
             SandboxUnavailableError: If the system does not provide the requested isolation, or Coq does not work in it.
         """
         goal = goal_of(CoqGoal, problem)
-        source = block_or_text(cut(completion).text, _LANGUAGES)
+        source = block_or_text(cut(completion, thoughts=self._thoughts).text, _LANGUAGES)
         if source is None:
             return Verdict.of(Outcome.NO_ANSWER)
         try:

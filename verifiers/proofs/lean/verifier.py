@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from verifiers._http import ServerError
 from verifiers._settings import check_arguments, is_number, is_whole_number
 from verifiers.completion.blocks import block_or_text
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.functions import verify_one
 from verifiers.proofs.lean.goal import LeanGoal, ProofError
@@ -46,12 +47,22 @@ class LeanVerifier:
         api_key: The server's key, if it wants one; `env:NAME` is that environment variable.
         timeout_s: Seconds that Lean may take for one file, rounded up; running over is `TIMEOUT`.
         concurrency: Most proofs of a batch that are checked at once.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
         InvalidArgumentError: If an argument is out of range.
     """
 
-    def __init__(self, url: str, *, api_key: str | None = None, timeout_s: float = 60.0, concurrency: int = 8) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        timeout_s: float = 60.0,
+        concurrency: int = 8,
+        thoughts: str | Sequence[str] = THOUGHTS,
+    ) -> None:
+        self._thoughts = thought_names(thoughts)
         _check_settings(url, timeout_s, concurrency)
         check_arguments(str | None, api_key=api_key)
         self._url = url
@@ -65,7 +76,7 @@ class LeanVerifier:
             UnreadableReferenceError: If the reference is no goal, or Lean does not accept the statement.
         """
         goal = goal_of(LeanGoal, problem)
-        source = block_or_text(cut(completion).text, _LANGUAGES)
+        source = block_or_text(cut(completion, thoughts=self._thoughts).text, _LANGUAGES)
         if source is None:
             return Verdict.of(Outcome.NO_ANSWER)
         try:

@@ -13,9 +13,10 @@ from typing import Any, cast
 from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError
 from verifiers.completion.blocks import block_or_text
-from verifiers.completion.cut import cut
+from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.explicit import explicit_marks
 from verifiers.completion.statements import last_line
+from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency
 from verifiers.functions import verify_one
 from verifiers.proofs.references import goal_of
@@ -42,13 +43,21 @@ class SmtVerifier:
         timeout_s: CPU seconds of the solver.
         memory_mib: Address space of the solver's process, in MiB.
         workers: Number of processes, which judge a batch together; each starts with its first problem.
+        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
         MissingDependencyError: If `z3-solver` is not installed.
         InvalidArgumentError: If an argument is out of range.
     """
 
-    def __init__(self, *, timeout_s: float = 10.0, memory_mib: int = 1024, workers: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        timeout_s: float = 10.0,
+        memory_mib: int = 1024,
+        workers: int = 1,
+        thoughts: str | Sequence[str] = THOUGHTS,
+    ) -> None:
         if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
             raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
         for name, count in (("memory_mib", memory_mib), ("workers", workers)):
@@ -56,7 +65,10 @@ class SmtVerifier:
                 raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {count!r}")
         if importlib.util.find_spec("z3") is None:
             raise missing_dependency("z3-solver", "smt", "the verifier 'smt'")
-        self._arguments: dict[str, Any] = {"timeout_s": timeout_s, "memory_mib": memory_mib, "workers": workers}
+        self._thoughts = thought_names(thoughts)
+        self._arguments: dict[str, Any] = {
+            "timeout_s": timeout_s, "memory_mib": memory_mib, "workers": workers, "thoughts": self._thoughts,
+        }  # fmt: skip
         self._timeout_s = timeout_s
         self._workers = workers
         self._free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
@@ -70,7 +82,7 @@ class SmtVerifier:
             UnreadableReferenceError: If the reference is no goal, or the solver can't read it.
         """
         goal = goal_of(SmtGoal, problem)
-        text = _answer(completion)
+        text = _answer(cut(completion, thoughts=self._thoughts).text)
         if not text:
             return Verdict.of(Outcome.NO_ANSWER)
         _, parameters, signature = read_signature(goal.function)
@@ -113,8 +125,7 @@ class SmtVerifier:
         return functools.partial(type(self), **self._arguments), ()
 
 
-def _answer(completion: str) -> str:
-    text = cut(completion).text
+def _answer(text: str) -> str:
     if tags := explicit_marks(text, ("tag",)):
         return tags[-1].contents[-1].strip(_MARKS)
     if "```" in text or "~~~" in text:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from verifiers.completion.blocks import Block, code_blocks
 from verifiers.completion.cut import cut
+from verifiers.completion.words import THOUGHTS
 
 EXTRACTIONS = ("defining_block", "last_block", "first_block", "longest_block", "raw")
 """`*_block` takes that code block, or the whole answer if there is none; `defining_block` is the last that defines a name which
@@ -48,7 +49,11 @@ def is_path(text: str) -> bool:
 
 
 def extract(
-    completion: str, policy: str, main: str = "solution.py", names: Collection[str] = ()
+    completion: str,
+    policy: str,
+    main: str = "solution.py",
+    names: Collection[str] = (),
+    thoughts: tuple[str, ...] = THOUGHTS,
 ) -> ExtractedProgram | None:
     """Find the program in a completion; None if there is none.
 
@@ -64,10 +69,11 @@ def extract(
         policy: One of `EXTRACTIONS`.
         main: The path of the main file if it is named; it may also be a package of that name.
         names: Names that the tests need, for `defining_block`.
+        thoughts: Names of the tags of thoughts.
     """
     if policy == "raw":
         return ExtractedProgram(completion) if completion.strip() else None
-    answer = cut(completion).text
+    answer = cut(completion, thoughts=thoughts).text
     usual = (main, f"{main.removesuffix('.py')}/__init__.py", "main.py")
     blocks = _candidates(code_blocks(answer), usual)
     if not blocks:

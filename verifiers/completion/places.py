@@ -1,0 +1,37 @@
+"""Where literals stand in a text.
+
+Looking for a literal takes a hundredth of the time of matching a pattern at every place, and in most texts nothing is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+
+def places(literals: Iterable[str], text: str, start: int = 0) -> list[int]:
+    """Where literals begin in a text, in order; those of one literal don't overlap."""
+    found = []
+    for literal in literals:
+        # A single sign is looked for ten times as fast as several.
+        place = text.find(literal, start) if literal[0] in text else -1
+        while place >= 0:
+            found.append(place)
+            place = text.find(literal, place + len(literal))
+    return sorted(found)
+
+
+def matches(pattern: re.Pattern[str], literals: Iterable[str], text: str) -> Iterator[re.Match[str]]:
+    """What `pattern.finditer` finds, if every match begins with one of the literals."""
+    end = 0
+    for place in places(literals, text):
+        if place >= end and (match := pattern.match(text, place)) is not None:
+            end = match.end()
+            yield match
+
+
+def line_start(text: str, place: int, blanks: str) -> int:
+    """The start of the line of a place, if there are only blanks between them; else -1."""
+    while place and text[place - 1] in blanks:
+        place -= 1
+    return place if not place or text[place - 1] == "\n" else -1
