@@ -92,7 +92,7 @@ def test_commands_find_out_before_they_work(
     for target in (
         "agents.commands.evaluate.load_policy",
         "agents.commands.sft.policy_for",
-        "agents.commands.train.policy_for",
+        "agents.commands.training.policy_for",
         "verifiers.audit_verifier",
         "agents.experiments.demo.make_warm_start",
     ):

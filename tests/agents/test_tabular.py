@@ -184,7 +184,9 @@ def test_a_run_keeps_metrics_and_checkpoints(tmp_path: Path) -> None:
 def test_the_command_trains_and_resumes_without_a_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agents.commands.train.plot", lambda *_, **__: [])  # matplotlib takes longer than all the rest
+    monkeypatch.setattr(
+        "agents.commands.training.plot", lambda *_, **__: []
+    )  # matplotlib takes longer than all the rest
     line = [
         "train",
         "ucb1",
