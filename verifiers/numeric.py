@@ -211,10 +211,10 @@ class _Literals(Kind[_Candidate]):
             return None
         if form == "number":
             line, is_last = _last_line_with_digit(content)
-            plain = view_of(line).plain
+            plain = _typeset(view_of(line).plain)
             is_cut_off = is_last and _FRAGMENT.search(plain) is not None
             return None if is_cut_off or is_void_statement(plain) else _last_number(plain)
-        plain = view_of(content, inline=True).plain
+        plain = _typeset(view_of(content, inline=True).plain)
         if form == "second" and not _NUMBER_AND_UNIT.fullmatch(plain):
             return None
         if self.verifier.literal_only:
@@ -238,7 +238,20 @@ _CONTINUATIONS = re.compile(
     r"[+*/×÷·^(√π]|\\(?:times|cdot|div|pi|sqrt|frac)|\*\*|[xyzn]\b|(?:pi|sqrt|plus|minus|over|"
     r"hundred|thousand|million|billion|trillion)\b"
 )
-_GLUED_UNIT = re.compile(r"(?<=[0-9])(?:[kcm]m|[km]?g|lbs?|oz|ml|ft|mph|km/h|hrs?|mins?|[ap]m|GB|MB|st|nd|rd|th)$")
+_DEGREES = re.compile(r"\s*(?:\^\s*(?:\{\s*)?\\circ\b(?:\s*\})?|\\degree\b)")
+_SEPARATOR = re.compile(r"(?<=[0-9])(?:\{,\}|\\[,!;: ])(?=[0-9]{3}(?![0-9]))")
+
+
+def _typeset(plain: str) -> str:
+    """A text with degrees and separators of thousands as signs, where TeX writes them by commands."""
+    if "\\" not in plain and "{,}" not in plain:
+        return plain
+    return _DEGREES.sub("°", _SEPARATOR.sub(",", plain))
+
+
+_GLUED_UNIT = re.compile(
+    r"(?<=[0-9])(?:°[A-Za-z]?|[kcm]m|[km]?g|lbs?|oz|ml|ft|mph|km/h|hrs?|mins?|[ap]m|GB|MB|st|nd|rd|th)$"
+)
 _CONNECTIVES = frozenset(["or", "and", "to", "either", "maybe", "perhaps", "possibly", "&", "|", "/", "-", "–"])
 
 

@@ -25,7 +25,7 @@ from agents.rollouts.given import given_episode, given_turns
 from agents.rollouts.problem_order import problems_of_step
 from agents.training.learner import Learner, LearnerConfig, Loss
 from agents.types import Trajectory
-from rlvr_envs import TokenStreams
+from rlvr_envs import PromptRenderer, TokenStreams
 from verifiers import DataError, InvalidArgumentError, Problem, check_types
 
 _RANDOM_STEPS = 900
@@ -83,7 +83,8 @@ def demonstration(streams: TokenStreams, index: int) -> Trajectory:
     gold_turns = getattr(streams.dataset, "gold_turns", None)
     if gold_turns is not None:
         return given_turns(streams, index, gold_turns(problem))
-    gold = _gold_completion(streams, problem)
+    gold, render = _gold_completion(streams, problem), streams.rules.render_prompt
+    gold = render.answered(problem, gold) if isinstance(render, PromptRenderer) else gold
     return given_episode(streams, problem, streams.prompt_tokens(index), gold, group=index)
 
 

@@ -26,11 +26,11 @@ from rlvr_envs.dialogue import (
     get_dialogue,
     split_marks,
 )
-from rlvr_envs.envs.fitting import check_pair, check_references, check_spelling
+from rlvr_envs.envs.fitting import check_pair, check_references, check_spelling, gold_answer
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
 from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
-from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, asked_form, get_prompt, render_chat
+from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, asked_form, get_prompt, render_chat, written_answer
 from rlvr_envs.streams import Rules, TokenStreams, Verification, empty_prompt
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, stop_tokens, turn_end, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
@@ -459,6 +459,11 @@ class PromptRenderer:
     def asked(self, problem: Problem) -> Problem:
         """The problem as the prompt asks it: see `question`."""
         return problem if self.question is None else self.question(problem)
+
+    def answered(self, problem: Problem, gold: str) -> str:
+        """A gold completion as the prompt asks for it: if it is nothing but the answer, with the marks that are asked for."""
+        is_bare = asked_form(self.prompt) is not None and gold == gold_answer(problem)
+        return written_answer(self.prompt, gold) if is_bare else gold
 
     def parts(self, problem: Problem) -> list[str]:
         """The same text in parts, which are encoded one by one.

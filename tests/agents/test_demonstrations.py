@@ -15,6 +15,12 @@ from agents.rollouts.given import given_turns
 from verifiers import DataError, InvalidArgumentError, Outcome
 
 
+def test_a_bare_gold_answer_is_shown_in_the_form_that_the_prompt_asks_for() -> None:
+    for prompt, shown in (("boxed_chat", "\\boxed{127}"), ("chat", "127"), ("plain", "127")):
+        env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1, prompt=prompt)
+        assert demonstration(env.streams, 0).completion == shown
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [("GridWorld", {}), ("Maze", {}), ("Addition", {"tokenizer": "char"}), ("Sort", {"restrict_actions": True})],

@@ -91,6 +91,36 @@ def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
         assert "two answers" in str(verdict.detail["reason"])
 
 
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("The answer is 12. If the tax is added, the answer is 42.", "12"),
+        ("Suppose they differ: the answer is 42.\n\nThe answer is 12.", "12"),
+        ("If you add 7 and 5, the answer is 12.", "12"),
+    ],
+)
+def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str) -> None:
+    for name in ("math", "numeric"):
+        assert outcome(name, completion, answer) == "correct", name
+
+
+@pytest.mark.parametrize(
+    ("completion", "reference", "expected"),
+    [
+        ("**Final answer: 7°C**", "7", "correct"),
+        ("The answer is $540^\\circ$.", "540", "correct"),
+        ("The angle is \\(\\boxed{45^{\\circ}}\\).", "45", "correct"),
+        ("\\boxed{86{,}400}", "86400", "correct"),
+        ("\\boxed{86\\,400}", "86400", "correct"),
+        ("\\boxed{1{,}5}", "1.5", "incorrect"),
+        ("The answer is $3^2$.", "3", "incorrect"),
+        ("The answer is $2^\\circ 30'$.", "2", "incorrect"),
+    ],
+)
+def test_degrees_and_separators_of_typeset_numbers(completion: str, reference: str, expected: str) -> None:
+    assert outcome("numeric", completion, reference) == expected
+
+
 def test_what_is_mathematics_alone() -> None:
     assert outcome("math", r"The answer is \(2\) and \(3\).", "2,3") == "correct"
     assert outcome("math", "5.\n\nExplanation: 2+3=5", "5") == "correct"

@@ -91,8 +91,16 @@ def test_what_an_argument_must_be_is_said(name: str, arguments: dict[str, Any], 
 @pytest.mark.parametrize(
     ("name", "argument", "hint"),
     [
-        ("numeric", "rell_tol", "Did you mean 'rel_tol'? Known: abs_tol, asked, literal_only, rel_tol, thoughts, whole."),
-        ("exact", "stripp", "Did you mean 'strip'? Known: asked, casefold, collapse_spaces, ignore, marked, strip, thoughts."),
+        (
+            "numeric",
+            "rell_tol",
+            "Did you mean 'rel_tol'? Known: abs_tol, asked, literal_only, rel_tol, thoughts, whole.",
+        ),
+        (
+            "exact",
+            "stripp",
+            "Did you mean 'strip'? Known: asked, casefold, collapse_spaces, ignore, marked, strip, thoughts.",
+        ),
         ("choice", "letters", "Known: asked, thoughts."),
         ("unit_tests", "timeout", "Did you mean 'timeout_s'? Known:"),
         ("judge", "modell", "Did you mean 'model'? Known: api_key,"),

@@ -10,7 +10,7 @@ from verifiers.completion.cut import Response, cut, thought_names, without_end_t
 from verifiers.completion.explicit import boxed_answer, form_of
 from verifiers.completion.mark import EXPLICIT, Form, Mark
 
-READER = 2
+READER = 3
 """The version of the reader, which records of evaluations hold: it changes with what is found in a completion."""
 
 __all__ = [

@@ -116,7 +116,13 @@ class _Search(Generic[Value]):
             if not is_void_here(self._text, mark):
                 yield mark
         if "phrase" in self._forms:
-            yield from (mark for mark in phrases(self._text, more=self._kind.cues) if not mark.is_second)
+            conditional = []
+            for mark in phrases(self._text, more=self._kind.cues):
+                if mark.is_conditional:
+                    conditional.append(mark)
+                elif not mark.is_second:
+                    yield mark
+            yield from conditional
             yield from (mark for mark in phrases(self._text, results=True) if not mark.is_second)
 
     def _value(self, mark: Mark) -> Value | None:

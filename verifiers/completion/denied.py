@@ -49,6 +49,11 @@ def is_void(before: str, statement: str, *, is_conditional: bool = False) -> boo
     return is_conditional and _HYPOTHESIS.match(re.split(r"[.!?\n]\s*", before)[-1]) is not None
 
 
+def is_conditional_sentence(before: str) -> bool:
+    """Whether the sentence that a text ends in begins with a condition."""
+    return _BEFORE.may_match(before) and _SUPPOSED.match(re.split(r"[.!?\n]\s*", before)[-1]) is not None
+
+
 def is_void_here(text: str, mark: Mark) -> bool:
     """Whether a mark of rank 1 is denied, asked or supposed by the sentence around it."""
     line = text.rfind("\n", 0, mark.start) + 1

@@ -28,5 +28,7 @@ class Mark(NamedTuple):
     """Whether it is a phrase that begins an item of a list."""
     is_second: bool = False
     """Whether it is a phrase that states a second answer."""
+    is_conditional: bool = False
+    """Whether it is a phrase in a sentence that begins with a condition."""
     parts: tuple[Mark, ...] = ()
     """The marks that it joins, if it is a list of marks."""

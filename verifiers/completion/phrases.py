@@ -12,7 +12,7 @@ from itertools import islice
 
 from verifiers.completion import words
 from verifiers.completion.code import code_spans, is_within
-from verifiers.completion.denied import is_doubted, is_negated, is_void
+from verifiers.completion.denied import is_conditional_sentence, is_doubted, is_negated, is_void
 from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Mark
 from verifiers.completion.marking import View, view_of
 from verifiers.completion.statements import SENTENCE_END, contents_of, end_of_sentence, statements_at
@@ -79,11 +79,10 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
         return None
     elif cue["sentence"]:
         return _sentence(view, line, begin, at)
-    is_conditional = "would" in plain[at:after]
     if not is_answer and is_negated(plain[:at]):
         return None
     statements = statements_at(plain, after, formulas)
-    if not statements or is_void(plain[:at], plain[slice(*statements[-1])], is_conditional=is_conditional):
+    if not statements or is_void(plain[:at], plain[slice(*statements[-1])], is_conditional="would" in plain[at:after]):
         return None
     last = statements[-1][1]
     if _LEAD_IN.fullmatch(plain, *statements[0]):  # a heading of another phrase
@@ -96,7 +95,8 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     if not contents or _WRONG_BEFORE.search(plain[:at]):
         return None
     is_second = _SECOND_BEFORE.search(plain[:at]) is not None
-    return Mark("phrase", begin, line + view.origin(last), contents, is_item, is_second)
+    is_conditional = is_conditional_sentence(plain[:at])
+    return Mark("phrase", begin, line + view.origin(last), contents, is_item, is_second, is_conditional)
 
 
 def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
