@@ -38,7 +38,7 @@ setup: .venv/.installed
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --disable-pip-version-check -c constraints.txt -e '.[train,lora,hub,openai,plots,server,tools,smt,ifeval,jsonschema,dev]'
+	$(BIN)/pip install --disable-pip-version-check -c constraints.txt -e '.[train,lora,gguf,hub,openai,plots,server,tools,smt,ifeval,jsonschema,dev]'
 	touch $@
 
 lint: setup

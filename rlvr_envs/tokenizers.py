@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvr_envs.gguf_files import check_gguf, gguf_file
 from rlvr_envs.turn_ends import closing_token, generation_config_file, generation_stops
 from verifiers import DataError, InvalidArgumentError, Message, missing_dependency
 from verifiers.hub import HubError, ask_once
@@ -302,7 +303,7 @@ def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
 
     Args:
         spec: None or `"byte"` for `ByteTokenizer`; `"char"` for a `CharTokenizer` over `alphabet`; a Hugging Face name or
-            folder; a `transformers` tokenizer; or an object with the methods of `Tokenizer`, returned as it is.
+            folder; a GGUF file; a `transformers` tokenizer; or an object with the methods of `Tokenizer`, returned as it is.
         alphabet: The characters of the data set, if they are few.
 
     Raises:
@@ -325,8 +326,8 @@ def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
     if isinstance(spec, Tokenizer):
         return spec
     raise InvalidArgumentError(
-        "a tokenizer must be 'byte', 'char', a Hugging Face name or folder, a fast transformers tokenizer or an object with "
-        f"the methods of rlvr_envs.Tokenizer; got {type(spec).__name__}"
+        "a tokenizer must be 'byte', 'char', a Hugging Face name or folder, a GGUF file, a fast transformers tokenizer or "
+        f"an object with the methods of rlvr_envs.Tokenizer; got {type(spec).__name__}"
     )
 
 
@@ -336,20 +337,28 @@ def _load_hugging_face(name: str) -> HuggingFaceTokenizer:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise missing_dependency("transformers", "train", f"the tokenizer {name!r}") from error
+    file = gguf_file(name)
+    place, options = (name, {}) if file is None else (str(file.parent), {"gguf_file": file.name})
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
+        tokenizer = AutoTokenizer.from_pretrained(place, **options)
+    except (OSError, ValueError, LookupError) as error:
         raise _not_loaded(name, str(error)) from error
-    generation_config_file(name, local_files_only=False)  # from the hub into its cache, where the tokenizer looks
+    generation_config_file(place, local_files_only=False)  # from the hub into its cache, where the tokenizer looks
     return HuggingFaceTokenizer(tokenizer)
 
 
 def check_hugging_face(name: str) -> None:
-    """Check that there is a tokenizer in a folder or of a name on the hub, which is asked once; nothing is loaded.
+    """Check that there is a tokenizer in a folder, in a GGUF file or of a name on the hub, which is asked once.
 
     Raises:
         InvalidArgumentError: If there is none.
+        MissingDependencyError: If it is in a GGUF file, and what reads those is not installed.
     """
+    file = gguf_file(name)
+    if file is not None:
+        if not check_gguf(file).has_tokenizer:
+            raise _not_loaded(name, "the file holds no tokenizer")
+        return
     try:
         ask_once(name, "model")
     except HubError as error:
@@ -365,8 +374,8 @@ _FILES = ("tokenizer*", "vocab*", "*.model", "*.tiktoken")
 
 def _not_loaded(name: str, cause: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"no tokenizer could be loaded from {name!r}: expected 'byte', 'char', a folder with tokenizer.json, or a name "
-        f"on the Hugging Face hub ({cause.splitlines()[0][:200]})"
+        f"no tokenizer could be loaded from {name!r}: expected 'byte', 'char', a folder with tokenizer.json, a GGUF "
+        f"file, or a name on the Hugging Face hub ({cause.splitlines()[0][:200]})"
     )
 
 

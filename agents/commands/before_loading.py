@@ -21,7 +21,8 @@ from agents.policies.transformers.model_files import (
     saved_tokenizer,
 )
 from rlvr_envs import CheckedTask, TaskEnv, check_task, environment_class, find_environment
-from verifiers import missing_dependency
+from rlvr_envs.gguf_files import gguf_file
+from verifiers import InvalidArgumentError, missing_dependency
 
 UNTRAINED = "tiny"
 """Names the small model with random weights that `rlvr train` and `rlvr sft` make."""
@@ -76,6 +77,11 @@ def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
         InvalidArgumentError: If there is none.
     """
     if model is not None and arguments.get("server") is None:
+        if gguf_file(model) is not None:
+            raise InvalidArgumentError(
+                f"{model} is a GGUF file, which holds a causal language model, and a reward model is a sequence classifier: "
+                "expected its folder, as rlvr train-rm writes it, or a name on the Hugging Face hub"
+            )
         check_model(model, "sequence classifier")
 
 

@@ -70,8 +70,8 @@ class Evaluate:
     env: str
     """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several are separated by commas."""
     model: str
-    """Folder or Hugging Face name of the model: a run's folder, a checkpoint, or any causal language model; with the engine
-    openai, the name that the server knows it by. A run may also be one of a table or a multilayer perceptron."""
+    """Folder, GGUF file or Hugging Face name of the model: a run's folder, a checkpoint, or any causal language model; with the
+    engine openai, the name that the server knows it by. A run may also be one of a table or a multilayer perceptron."""
     split: str = "test"
     """Split of the data set to answer."""
     problems: int | None = None

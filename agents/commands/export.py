@@ -46,13 +46,13 @@ class Export:
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
     merge: str | None = None
-    """Run, checkpoint or folder with an adapter whose model is written, in place of a target and --env, as one that needs no
-    other: the adapter is merged into its base."""
+    """Run, checkpoint, folder with an adapter or GGUF file whose model is written, in place of a target and --env, as one that
+    needs no other: the adapter is merged into its base, and quantised weights become ordinary ones."""
     base_model: str | None = None
     """Folder or Hugging Face name of the base of the adapter in --merge, if it is not where the adapter says."""
     save_dtype: SaveDtype = "source"
-    """Type of the weights that --merge writes: source, that of the saved model or of the adapter's base, float32, bfloat16 or
-    float16."""
+    """Type of the weights that --merge writes: source, that of the saved model or of the adapter's base, and bfloat16 if
+    that is quantised; float32, bfloat16 or float16."""
 
     def __post_init__(self) -> None:
         check_at_least(1, limit=self.limit)

@@ -26,7 +26,7 @@ class SFTOptions:
     out: Path
     """Folder for the model, as `rlvr train --model` and `rlvr eval --model` read it."""
     model: str = "tiny"
-    """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
+    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
     split: str = "train"
     """Split of the data set to learn from."""
     env_args: tuple[str, ...] = ()
@@ -61,7 +61,8 @@ class TrainRMOptions:
     out: Path
     """Folder for the reward model, as --reward-model reads it."""
     model: str = "tiny"
-    """Folder or Hugging Face name of the model to start from; "tiny" creates a small transformer with random weights."""
+    """Folder, GGUF file or Hugging Face name of the model to start from; "tiny" creates a small transformer with random
+    weights."""
     held_out: float = 0.1
     """Share of the prompts whose pairs are not learned from but tested with."""
     per_problem: int = 4
@@ -97,7 +98,8 @@ class RLHFOptions:
     out: Path
     """New folder for models, pairs and runs."""
     model: str = "tiny"
-    """Folder or Hugging Face name of the model to start from; "tiny" creates a small transformer with random weights."""
+    """Folder, GGUF file or Hugging Face name of the model to start from; "tiny" creates a small transformer with random
+    weights."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as tokenizer=char or max_new_tokens=64."""
     verifier: str | None = None

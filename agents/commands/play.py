@@ -54,8 +54,8 @@ class Play:
     env: str
     """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
     model: str | None = None
-    """Folder or Hugging Face name of the model that plays, or folder of a run of a table or a multilayer perceptron; by
-    default you play on standard input."""
+    """Folder, GGUF file or Hugging Face name of the model that plays, or folder of a run of a table or a multilayer perceptron;
+    by default you play on standard input."""
     problem: int | None = None
     """Index of the problem in the data set; by default one is drawn by --seed."""
     split: str = "test"

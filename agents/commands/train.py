@@ -81,8 +81,8 @@ class TrainOptions:
     token_budget: int | None = None
     """Number of sampled tokens after which training ends, at the end of the step that reaches it, even before --steps."""
     model: str = "tiny"
-    """Folder or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or where observations
-    are vectors, as in CartPole-v1, a multilayer perceptron."""
+    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or where
+    observations are vectors, as in CartPole-v1, a multilayer perceptron."""
     hidden: tuple[int, ...] = ()
     """Width of each hidden layer of that multilayer perceptron, by default 64 64 with tanh units, and 256 256 with rectifiers
     for dqn."""

@@ -64,7 +64,7 @@ class Settings:
     split: str | None = None
     """Split of the data set."""
     tokenizer: object = None
-    """`"byte"`, `"char"` (generated data), a Hugging Face name or folder, or a tokenizer object."""
+    """`"byte"`, `"char"` (generated data), a Hugging Face name or folder, a GGUF file, or a tokenizer object."""
     max_new_tokens: int | None = None
     """Maximum number of tokens that the policy may produce in an episode; by default that of the id, and with tools at least
     128."""

@@ -140,8 +140,8 @@ REFUSALS = (
         for model, text in (
             ("/no/such/model", "there is no such folder here"),
             ("above", "did you mean above/model?"),
-            ("gguf", "gguf_file='weights.gguf'"),
-            ("gguf/weights.gguf", "gguf_file='weights.gguf'"),
+            ("gguf", "weights.gguf is no whole GGUF file"),
+            ("gguf/weights.gguf", "is no whole GGUF file"),
             ("text.txt", "is a file"),
         )
     ),

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import errno
 import hashlib
+import io
 import os
 import re
 import tempfile
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig, Qwen2Config, Qwen2ForCausalLM
 
 from agents.files.integrity import check_checksums
 from agents.files.json_files import write_json
@@ -38,6 +39,7 @@ from agents.policies.transformers.policy import CausalLMPolicy
 from agents.policies.transformers.rounding import rounded
 from agents.policies.transformers.source import Source, checksum, set_source, source_of
 from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
+from rlvr_envs.gguf_files import gguf_file, gguf_header
 from verifiers import CheckpointError, InvalidArgumentError
 from verifiers.hub import without_loading_bars
 
@@ -95,38 +97,67 @@ def tiny_model(
 
 
 def load_model(name: str | Path, *, dtype: str = "auto", base_model: str | Path | None = None) -> Any:
-    """Load a causal LM from a folder or by its name on the hub, in evaluation mode.
+    """Load a causal LM from a folder, from a GGUF file or by its name on the hub, in evaluation mode.
 
     Args:
-        name: A folder with `config.json` and weights, or with an adapter, which is merged into its base; or a hub name.
-        dtype: As for `from_pretrained`; `"auto"` keeps the saved one, which with an adapter is that of its base.
+        name: A folder with `config.json` and weights, or with an adapter, which is merged into its base; a GGUF file, which
+            becomes an ordinary model, or the folder of one; or a hub name.
+        dtype: As for `from_pretrained`; `"auto"` keeps the saved one, which with an adapter is that of its base, and bfloat16
+            for a GGUF file with quantised weights.
         base_model: Folder or hub name of the base of an adapter, if it is not where the adapter says.
 
     Raises:
         InvalidArgumentError: If no model can be loaded under that name.
+        MissingDependencyError: If it is in a GGUF file, and what reads those is not installed.
     """
     if is_adapter(name):
         return _with_adapter(Path(name), dtype, base_model)
     check_model(name)
+    file = gguf_file(name)
+    expected, settings = "a folder with config.json and weights, or a name on the Hugging Face hub", "config.json"
+    if file is not None:
+        expected, settings = "a whole GGUF file of an architecture and quantisation that transformers reads", "header"
     try:
         with without_loading_bars():
-            saved_dtype = AutoConfig.from_pretrained(name).get_text_config().dtype
-            loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
+            model, report, saved_dtype = _of_files(name, dtype) if file is None else _of_gguf(file, dtype)
     except Exception as error:
         # A damaged file may cause any error: of JSON, of safetensors, of pickle, or a missing key.
         raise InvalidArgumentError(
-            f"no causal language model could be loaded from {str(name)!r}: expected a folder with config.json and weights, "
-            f"or a name on the Hugging Face hub ({_cause(error)})"
+            f"no causal language model could be loaded from {str(name)!r}: expected {expected} ({_cause(error)})"
         ) from error
-    model, report = loaded
     if report["missing_keys"]:
         raise InvalidArgumentError(
-            f"the weights at {str(name)!r} do not match its config.json: {len(report['missing_keys'])} are missing, such as "
+            f"the weights at {str(name)!r} do not match its {settings}: {len(report['missing_keys'])} are missing, such as "
             f"{min(report['missing_keys'])!r}, and would be random"
         )
     place = str(Path(name).resolve()) if Path(name).is_dir() else str(name)
-    set_source(model, Source(place, saved_dtype or model.dtype, checksum(model.named_parameters())))
+    set_source(model, Source(place if file is None else None, saved_dtype, checksum(model.named_parameters())))
     return model.eval()
+
+
+def _of_files(name: str | Path, dtype: str) -> tuple[Any, Any, torch.dtype]:
+    """A model in the files of `from_pretrained`, the report of its loading, and the type of the weights there."""
+    saved_dtype = AutoConfig.from_pretrained(name).get_text_config().dtype
+    loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
+    model, report = loaded
+    return model, report, saved_dtype or model.dtype
+
+
+def _of_gguf(file: Path, dtype: str) -> tuple[Any, Any, torch.dtype]:
+    """A model of ordinary weights from a GGUF file, the report of its loading, and the type in which such weights are saved."""
+    saved_dtype: torch.dtype = getattr(torch, gguf_header(file).dtype)
+    with contextlib.redirect_stderr(io.StringIO()):  # a bar that no setting of transformers hides
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            str(file.parent),
+            gguf_file=file.name,
+            dtype=saved_dtype if dtype == "auto" else dtype,
+            quantization_config=GgufConfig(
+                gguf_file=file.name, dequantize=True
+            ),  # quantised weights can't be trained or saved
+            output_loading_info=True,
+        )
+    model, report = loaded
+    return model, report, saved_dtype
 
 
 def _with_adapter(folder: Path, dtype: str, base_model: str | Path | None) -> Any:
@@ -158,7 +189,8 @@ def save_model(
     """Save a model, and its tokenizer if it is a built-in or a Hugging Face one, so that `load_policy` finds both.
 
     Of a model with an adapter only the adapter is saved, with the name of its base, if that can be loaded from where it came
-    from; otherwise, as of a model that was made in memory, the model is saved with the adapter merged. For a torch module that
+    from; otherwise, as of a model that was made in memory or read from a GGUF file, the model is saved with the adapter merged.
+    For a torch module that
     is not a `transformers` model, only the weights are saved, and its `architecture` if it has one.
 
     Args:
@@ -252,9 +284,9 @@ def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def whole_model_folder(name: str | Path) -> Iterator[str | Path]:
-    """As `model_folder`, but a temporary copy with the adapter merged if the model is saved as an adapter."""
+    """As `model_folder`, but a temporary copy, with the adapter merged, of a model saved as an adapter or in a GGUF file."""
     folder = model_folder(name)
-    if not is_adapter(folder):
+    if not is_adapter(folder) and gguf_file(folder) is None:
         yield folder
         return
     with tempfile.TemporaryDirectory() as temporary:
@@ -308,7 +340,7 @@ def load_policy(
     """Load a model and its tokenizer as a policy.
 
     Args:
-        name: The folder of a model, a run or a checkpoint, or a hub name.
+        name: The folder of a model, a run or a checkpoint, a GGUF file, or a hub name.
         config: Settings of the policy; `vocab_size` is set to that of the tokenizer.
         tokenizer: The tokenizer of a model without one of its own, as for `get_tokenizer`.
         dtype: As for `load_model`; use `"float32"` for training, since small updates vanish in half precision.
@@ -317,6 +349,7 @@ def load_policy(
 
     Raises:
         InvalidArgumentError: If the model or its tokenizer can't be loaded, the two don't fit, or the device is not available.
+        MissingDependencyError: If it is in a GGUF file, and what reads those is not installed.
         UnknownNameError: If there is no such device.
         CheckpointError: If the model is that of a damaged checkpoint; use an earlier one.
     """

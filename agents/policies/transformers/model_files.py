@@ -12,6 +12,7 @@ from agents.files.integrity import CHECKSUMS
 from agents.files.json_files import read_json
 from agents.training.run import latest_checkpoint
 from rlvr_envs import ByteTokenizer, CharTokenizer, Tokenizer
+from rlvr_envs.gguf_files import check_gguf, gguf_file, gguf_header
 from verifiers import InvalidArgumentError
 from verifiers.hub import HubError, ask_once
 
@@ -39,20 +40,24 @@ def model_folder(name: str | Path) -> str | Path:
 
 
 def check_model(folder: str | Path, kind: str = "causal language model") -> None:
-    """Check that there is a model in a folder or of a name on the hub, which is asked once; nothing of it is loaded.
+    """Check that there is a model in a folder, in a GGUF file or of a name on the hub, which is asked once; nothing is loaded.
 
     Args:
-        folder: The folder or the name.
+        folder: The folder, the file or the name.
         kind: What is expected there, for the message.
 
     Raises:
         InvalidArgumentError: If there is none; the message says what is there instead.
+        MissingDependencyError: If it is in a GGUF file, and what reads those is not installed.
     """
     path = Path(folder)
+    file = gguf_file(path)
+    if file is not None:
+        check_gguf(file)
+        return
     if path.is_file():
-        objection = _of_gguf(path) if path.suffix == ".gguf" else None
         raise InvalidArgumentError(
-            f"{folder} is a file: {objection or 'expected the folder of a model, or a name on the Hugging Face hub'}"
+            f"{folder} is a file: expected the folder of a model, a .gguf file, or a name on the Hugging Face hub"
         )
     cause = _missing_config(path) if path.is_dir() else _not_on_the_hub(str(folder))
     if cause is not None:
@@ -104,7 +109,10 @@ def check_context(width: int, context: int | None) -> None:
 
 
 def model_context(folder: str | Path) -> int | None:
-    """The number of tokens that a model reads at once, as its config.json says; None where that can't be told."""
+    """The number of tokens that a model reads at once, as its config.json or GGUF file says; None where that can't be told."""
+    file = gguf_file(folder)
+    if file is not None:
+        return gguf_header(file).context
     if is_adapter(folder):
         return model_context(adapter_base(Path(folder)))
     config = _read_config(Path(folder))
@@ -135,6 +143,9 @@ def saved_tokenizer(folder: str | Path) -> Tokenizer | None:
 
 def has_tokenizer(folder: str | Path) -> bool:
     """Whether there is a tokenizer beside a model, as far as this can be told without the hub."""
+    file = gguf_file(folder)
+    if file is not None:
+        return gguf_header(file).has_tokenizer
     path = Path(folder)
     return not path.is_dir() or any((path / file).is_file() for file in (TOKENIZER_FILE, *_TOKENIZER_FILES))
 
@@ -169,17 +180,7 @@ def _missing_config(folder: Path) -> str | None:
     if inside:
         named = " or ".join(map(str, inside[:_MOST_NAMED]))
         return f"it holds no {_CONFIG}; did you mean {named}?"
-    files = sorted(folder.glob("*.gguf"))
-    return _of_gguf(files[0]) if files else f"it holds no {_CONFIG}"
-
-
-def _of_gguf(file: Path) -> str:
-    """How to convert a file of weights that is read nowhere here."""
-    return (
-        f"{file.name} holds weights as GGUF, which has to be converted once. In Python, with the package gguf: "
-        f"AutoModelForCausalLM.from_pretrained({str(file.parent)!r}, gguf_file={file.name!r}).save_pretrained('FOLDER'), and "
-        "the same with AutoTokenizer; then name FOLDER"
-    )
+    return f"it holds no {_CONFIG}"
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -18,10 +18,11 @@ _SAMPLED = 256
 class Source:
     """What `load_model` notes on a model; copies of the model keep it."""
 
-    name: str
-    """The absolute path of the folder, or the name on the hub."""
+    name: str | None
+    """The absolute path of the folder, or the name on the hub; None for a GGUF file, which an adapter can't name as its base,
+    since `from_pretrained` would look for a folder."""
     dtype: torch.dtype
-    """The type of the weights there."""
+    """The type of the weights there; of a quantised GGUF file, that of its header's `dtype`."""
     checksum: str
     """The `checksum` of the weights there, by which it can be told whether they have changed since."""
 

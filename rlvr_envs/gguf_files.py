@@ -1,0 +1,169 @@
+"""GGUF files: the weights, the settings and the tokenizer of a model in one file.
+
+`transformers` reads them with the package `gguf`, which takes seconds for a large vocabulary. What is told of a file before
+that is read here, from its first bytes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import mmap
+import os
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from verifiers import InvalidArgumentError, missing_dependency
+
+SUFFIX = ".gguf"
+_PACKAGES = ("gguf", "accelerate")
+"""What `transformers` needs to read such a file; the extra `gguf` has both."""
+_CONFIGS = ("config.json", "adapter_config.json")
+"""Files of which one is in the folder of a model that is no GGUF file."""
+_VERSIONS = (2, 3)
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+"""How the numbers of the format are written, by the format's number of their type."""
+_STRING, _ARRAY = 8, 9
+_FLOATS = {30: "bfloat16", 1: "float16", 0: "float32"}
+"""The types of tensors that are not quantised, by the format's number of them: that of most weights before that of norms."""
+
+
+@dataclass(frozen=True)
+class GGUFHeader:
+    """What the first bytes of a GGUF file say."""
+
+    settings: Mapping[str, Any]
+    """The settings of the model and of its tokenizer; of an array only its length."""
+    tensor_types: frozenset[int]
+    """The types of the tensors, by the format's numbers."""
+
+    @property
+    def context(self) -> int | None:
+        """The number of tokens that the model reads at once; None where the file does not say."""
+        length = self.settings.get(f"{self.settings.get('general.architecture')}.context_length")
+        return length if isinstance(length, int) else None
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether the file holds a tokenizer."""
+        return bool(self.settings.get("tokenizer.ggml.tokens"))
+
+    @property
+    def dtype(self) -> str:
+        """The type of the weights: that in the file, or bfloat16 where some are quantised.
+
+        The largest rounding of bfloat16 is small beside that of a quantisation, and its range is that of float32: models that
+        were trained in bfloat16, as most were before they were quantised, may overflow in float16.
+        """
+        if not self.tensor_types <= _FLOATS.keys():
+            return "bfloat16"
+        return next((name for number, name in _FLOATS.items() if number in self.tensor_types), "float32")
+
+
+def gguf_file(name: str | os.PathLike[str]) -> Path | None:
+    """The GGUF file of a name: the file itself, or the only one in a folder without config.json; None if there is none.
+
+    Raises:
+        InvalidArgumentError: If there are several.
+    """
+    path = Path(name)
+    if path.suffix == SUFFIX and path.is_file():
+        return path
+    if not path.is_dir() or any((path / config).is_file() for config in _CONFIGS):
+        return None
+    files = sorted(path.glob(f"*{SUFFIX}"))
+    if len(files) > 1:
+        raise InvalidArgumentError(
+            f"{path} holds {len(files)} GGUF files, such as {files[0].name} and {files[1].name}: name the file itself, as in "
+            f"{files[0]}"
+        )
+    return files[0] if files else None
+
+
+def check_gguf(file: Path) -> GGUFHeader:
+    """Read the header of a GGUF file, and check that the rest can be read.
+
+    Raises:
+        InvalidArgumentError: If the file is damaged.
+        MissingDependencyError: If what reads it is not installed.
+    """
+    header = gguf_header(file)
+    for package in _PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            raise missing_dependency(package, "gguf", f"the GGUF file {str(file)!r}")
+    return header
+
+
+def gguf_header(file: Path) -> GGUFHeader:
+    """Read the header of a GGUF file.
+
+    Raises:
+        InvalidArgumentError: If the file is damaged.
+    """
+    try:
+        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return _Reader(content).header()
+    except (struct.error, ValueError) as error:
+        raise InvalidArgumentError(
+            f"{file} is no whole GGUF file of version 2 or 3 ({error}): download or convert it again"
+        ) from error
+
+
+class _Reader:
+    """Reads a header value by value."""
+
+    def __init__(self, content: mmap.mmap) -> None:
+        self._content = content
+        self._position = 0
+
+    def header(self) -> GGUFHeader:
+        if self._content[:4] != b"GGUF":
+            raise ValueError(f"it begins with {self._content[:4]!r}, expected b'GGUF'")
+        self._position = 4
+        version, tensors, settings = self._numbers("IQQ")
+        if version not in _VERSIONS:
+            raise ValueError(f"its version is {version}")
+        known = {self._string(): self._value(*self._numbers("I")) for _ in range(settings)}
+        return GGUFHeader(known, frozenset(self._tensor_type() for _ in range(tensors)))
+
+    def _numbers(self, types: str) -> tuple[Any, ...]:
+        values = struct.unpack_from(f"<{types}", self._content, self._position)
+        self._position += struct.calcsize(f"<{types}")
+        return values
+
+    def _skip_string(self) -> None:
+        (length,) = self._numbers("Q")
+        self._position += length
+
+    def _string(self) -> str:
+        (length,) = self._numbers("Q")
+        (text,) = self._numbers(f"{min(length, len(self._content))}s")
+        return str(text, "utf-8")
+
+    def _value(self, kind: int) -> Any:
+        if kind == _STRING:
+            return self._string()
+        if kind != _ARRAY:
+            return self._numbers(_number_type(kind))[0]
+        element, length = self._numbers("IQ")
+        if element == _STRING:
+            for _ in range(length):
+                self._skip_string()
+        else:
+            self._position += length * struct.calcsize(f"<{_number_type(element)}")
+        return length
+
+    def _tensor_type(self) -> int:
+        self._skip_string()
+        (dimensions,) = self._numbers("I")
+        self._position += 8 * dimensions
+        kind, _ = self._numbers("IQ")
+        return int(kind)
+
+
+def _number_type(kind: int) -> str:
+    if kind not in _NUMBERS:
+        raise ValueError(f"a setting is of the unknown type {kind}")
+    return _NUMBERS[kind]
