@@ -54,6 +54,7 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.statistics",
                     "rlvr_envs.dialogue",
                     "rlvr_envs.games",
+                    "rlvr_envs.gguf_files",
                     "rlvr_envs.testing",
                     "rlvr_envs.text_games",
                 )

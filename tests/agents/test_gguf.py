@@ -12,10 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agents.commands.main import main
-from agents.policies.transformers.loading import load_model, load_policy
+from agents.policies.transformers.loading import load_model, load_policy, save_model
+from agents.policies.transformers.lora import add_lora, save_adapter
 from agents.policies.transformers.model_files import check_model, model_context, model_folder
 from agents.policies.transformers.rounding import rounded
 from agents.policies.transformers.source import source_of
@@ -85,16 +87,23 @@ def write_gguf(
             data = permuted(data)
         if left_out and left_out in name:
             continue
-        if "norm" not in name and quantization is not None:
-            writer.add_tensor(
-                f"{names.get_name(stem)}.{kind}", gguf.quantize(data, quantization), raw_dtype=quantization
-            )
+        stored = f"{names.get_name(stem)}.{kind}"
+        if "norm" in name or quantization is None:
+            writer.add_tensor(stored, data.astype("float32" if "norm" in name else "float16"))
         else:
-            writer.add_tensor(f"{names.get_name(stem)}.{kind}", data.astype("float32" if "norm" in name else "float16"))
+            writer.add_tensor(stored, packed(data, quantization), raw_dtype=quantization)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def packed(weight: Any, quantization: Any) -> Any:
+    """The blocks of a weight; zeros of a type for which the package has no code."""
+    try:
+        return gguf.quantize(weight, quantization)
+    except NotImplementedError:
+        return np.zeros(gguf.quant_shape_to_byte_shape(weight.shape, quantization), dtype=np.uint8)
 
 
 def add_tokenizer(writer: Any, size: int) -> None:
@@ -220,6 +229,25 @@ def test_what_training_saves_needs_no_gguf(quantized: Path, tmp_path: Path, lora
     run(*line, 2, "--resume")
 
 
+def test_an_adapter_whose_base_is_a_file_is_merged(quantized: Path, tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    model = add_lora(load_model(quantized, dtype="float32"), rank=2)
+    for name, weight in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.constant_(weight, 0.01)
+    save_adapter(tmp_path / "adapter", model, str(quantized))
+    save_model(tmp_path / "merged", model, None, dtype=torch.bfloat16)
+    named, plain = load_model(tmp_path / "adapter"), load_model(tmp_path / "merged")
+    assert same_weights(named, plain)
+    assert not same_weights(named, load_model(quantized))
+
+
+def test_episodes_have_to_fit_into_the_context_of_the_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["eval", "--env", "Addition", "--env-args", "max_new_tokens=600", "--model", str(file)])
+    assert "the model's context holds 512" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_file_is_exported_as_an_ordinary_model(quantized: Path, tmp_path: Path) -> None:
     run("export", "--merge", quantized, "--folder", tmp_path / "model")
     plain = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model").state_dict()
@@ -278,6 +306,7 @@ def test_a_file_without_a_tokenizer_needs_one(tmp_path: Path) -> None:
     ("options", "cause"),
     [
         ({"architecture": "rwkv7"}, "rwkv7 is not supported"),
+        ({"quantization": gguf.GGMLQuantizationType.Q8_1}, "Q8_1"),
         ({"left_out": "layers.1.mlp"}, "do not match its header: 3 are missing"),
     ],
 )
