@@ -32,6 +32,7 @@ FULL_FILES = (
     "agents/test_endpoint.py",
     "agents/test_evaluation_record.py",
     "agents/test_fast_paths.py",
+    "agents/test_gguf.py",
     "agents/test_gradient_lab.py",
     "agents/test_group_cache.py",
     "agents/test_health.py",
