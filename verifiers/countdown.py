@@ -14,7 +14,7 @@ from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import last_line
-from verifiers.completion.words import THOUGHTS
+from verifiers.completion.words import NAMING, THOUGHTS, CueFinder
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -25,7 +25,7 @@ MAX_DEPTH = 50
 
 _TOKEN = re.compile(r"\s*([0-9]+|[-+*/()])")
 _DECORATION = " \t\n$`."
-_FORMS: tuple[Form, ...] = (*EXPLICIT, "phrase", "number")
+_FORMS: tuple[Form, ...] = (*EXPLICIT, "phrase", "value", "number")
 _TEX_SIGNS = {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\left": "", r"\right": ""}
 _TEX = re.compile(r"\\(?:times|cdot|div|left|right)(?![A-Za-z])")
 _EXPRESSION = re.compile(r"(?:[^A-Za-z]|\bx\b)+")
@@ -136,6 +136,8 @@ class CountdownVerifier:
 
 class _Expressions(Kind[str]):
     """What can be an answer in the game: numbers with signs between them."""
+
+    cues = CueFinder(NAMING.pattern, NAMING)
 
     def read(self, content: str, form: Form) -> str | None:
         """The expression of a content, with the signs of this verifier; None if it is none."""

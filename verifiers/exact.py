@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from verifiers._settings import check_types
-from verifiers.completion.answers import Kind, find
+from verifiers.completion import words
+from verifiers.completion.answers import FORMS, Kind, find
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.mark import Form
 from verifiers.completion.marking import view_of
+from verifiers.completion.statements import last_line
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
@@ -30,28 +32,28 @@ class ExactVerifier:
         collapse_spaces: Read every run of white space as one space.
         marked: The answer is what the completion marks as its answer, such as a box, a tag or a phrase, or all of it if nothing
             is marked: see `docs/where-the-answer-stands.md`. White space is collapsed, and TeX around the answer goes.
-        ignore: Characters that are left out of answers, such as commas between numbers; only with `marked`.
+        separators: Characters that are read as white space, such as commas between numbers; only with `marked`.
         thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
         asked: The form of marks that the prompt asks for, which is preferred to any other.
 
     Raises:
-        InvalidArgumentError: If an argument has another type, `thoughts` are no names, or `ignore` or `asked` is given without
-            `marked`.
+        InvalidArgumentError: If an argument has another type, `thoughts` are no names, or `separators` or `asked` is given
+            without `marked`.
     """
 
     strip: bool = True
     casefold: bool = False
     collapse_spaces: bool = False
     marked: bool = False
-    ignore: str = ""
+    separators: str = ""
     thoughts: str | Sequence[str] = THOUGHTS
     asked: Form | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "thoughts", thought_names(self.thoughts))
         check_types(self)
-        if not self.marked and (self.ignore or self.asked):
-            name = "ignore" if self.ignore else "asked"
+        if not self.marked and (self.separators or self.asked):
+            name = "separators" if self.separators else "asked"
             raise InvalidArgumentError(
                 f"{name}={getattr(self, name)!r} has an effect on marked answers only: set marked=True"
             )
@@ -79,7 +81,7 @@ class ExactVerifier:
         return Verdict.of(Outcome.INCORRECT, answer) if answer else Verdict.of(Outcome.NO_ANSWER)
 
     def _judge_marked(self, response: str, reference: str) -> Verdict:
-        found = find(response, _Texts(self._normalised, reference), asked=self.asked)
+        found = find(response, _Texts(self._normalised, reference), FORMS, self.asked)
         if found.value is None:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": found.form})
         if found.other is not None:
@@ -96,14 +98,16 @@ class ExactVerifier:
         return self._normalised(first) == self._normalised(second)
 
     def _normalised(self, text: str) -> str:
-        text = text.translate(dict.fromkeys(map(ord, self.ignore))) if self.ignore else text
+        text = text.translate(dict.fromkeys(map(ord, self.separators), " ")) if self.separators else text
         text = _SPACE.sub(" ", text) if self.collapse_spaces or self.marked else text
         text = text.strip() if self.strip else text
         return text.casefold() if self.casefold else text
 
 
 class _Texts(Kind[str]):
-    """What can be an answer in texts: any."""
+    """What can be an answer in texts: any, and without a mark one with as many words as the reference."""
+
+    cues = words.CueFinder(words.NAMING.pattern, words.NAMING)
 
     def __init__(self, normalised: Callable[[str], str], reference: str) -> None:
         self._normalised = normalised
@@ -111,9 +115,13 @@ class _Texts(Kind[str]):
 
     def read(self, content: str, form: Form) -> str | None:
         """The text without marking, and without a full stop behind it that the reference does not have."""
+        content = last_line(content) if form == "number" else content
         answer = self._normalised(view_of(content, inline=True).plain)
-        bare = answer.rstrip(".")
-        return (bare if bare == self._reference else answer) or None
+        bare = answer.rstrip(". ")
+        answer = bare if bare == self._reference else answer
+        if form in ("whole", "number") and not self.comparable(self._reference, answer):
+            return None
+        return answer or None
 
     def comparable(self, first: str, second: str) -> bool:
         """Whether the second has as many words as the first: otherwise it is about it."""

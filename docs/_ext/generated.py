@@ -31,7 +31,7 @@ from agents.commands.train import TrainOptions
 from rlvr_envs import PRESETS, ChatPrompt
 from rlvr_envs.envs import question_in
 from verifiers import Problem, verify
-from verifiers.completion import words as completion_words
+from verifiers.completion import move_in, words as completion_words
 from verifiers.unit_tests import DeferredTests
 from verifiers.unit_tests.datasets import IMPORTS
 
@@ -257,14 +257,18 @@ def words(name: str, before: str) -> str:
     for table in completion_words.ALL.values():
         phrases = ", ".join(f"`{phrase}`" for phrase in table.phrases).replace("|", "\\|")
         example = table.example.replace("\n", "\\n")
-        lines.append(f"| {phrases} | {table.means} | `{example}` | {_found(table.example)} |")
+        lines.append(f"| {phrases} | {table.means} | `{example}` | {found(table)} |")
     return "\n".join(lines)
 
 
-def _found(completion: str) -> str:
-    """What `choice`, for an example with a letter, or `math` finds in a completion."""
-    name, reference = ("choice", "C") if re.search(r"\bC\b", completion) else ("math", "42")
-    verdict = verify(name, completion, reference)
+def found(table: completion_words.Cues) -> str:
+    """What is found in a table's example: by `choice` if it has a letter, else by `math` unless the table is for others."""
+    if table is completion_words.MOVES:
+        return f"`{move_in(table.example)}`"
+    name, reference = ("choice", "C") if re.search(r"\bC\b", table.example) else ("math", "42")
+    if table is completion_words.NAMING:
+        name, reference = "exact", "abc"
+    verdict = verify(name, table.example, reference, **({"marked": True} if name == "exact" else {}))
     return f"`{verdict.answer}`" if verdict.outcome == "correct" else str(verdict.outcome)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from rlvr_envs.contexts import without_summaries
 from rlvr_envs.types import Reply, Turn
 from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
-from verifiers.completion import EXPLICIT, Form, Kind, cut, find
+from verifiers.completion import move_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,6 @@ class GameVerifier:
         dialogue = without_summaries(dialogue_of(completion))
         moves = [move_in(message.content) for message in dialogue if message.role == "assistant"]
         return verdict_of(self.game(problem.reference, moves), moves)
-
-
-def move_in(turn: str) -> str:
-    """The part of a player's turn that holds the move: the answer that it marks, or all of it without thoughts."""
-    response = cut(turn).text
-    marked = find(response, _AnyText(), (*EXPLICIT, "phrase")).value
-    return response if marked is None else marked
-
-
-class _AnyText(Kind[str]):
-    """Answers of which any text is one."""
-
-    def read(self, content: str, form: Form) -> str | None:
-        return None if form == "second" else content or None
 
 
 def verdict_of(move: Move, moves: Sequence[str]) -> Verdict:

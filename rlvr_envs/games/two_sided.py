@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rlvr_envs.contexts import without_summaries
-from rlvr_envs.games.game import Move, move_in, verdict_of
+from rlvr_envs.games.game import Move, verdict_of
 from rlvr_envs.games.in_a_row import InARow, greedy_move, optimal_move, random_move
 from rlvr_envs.types import Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, Verdict, dialogue_of
+from verifiers.completion import move_in
 
 _NUMBER = re.compile(r"\d+")
 _NO_MOVE = "no move"

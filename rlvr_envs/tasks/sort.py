@@ -27,7 +27,7 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
 
     name: ClassVar[str] = "sort"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {})
-    chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {"marked": True, "ignore": ","})
+    chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {"marked": True, "separators": ",[]"})
 
     length: int = 4
     max_number: int = 99

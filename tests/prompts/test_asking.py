@@ -13,7 +13,6 @@ import verifiers
 from rlvr_envs import ChatPrompt, TaskEnv, TextPrompt, get_prompt
 from rlvr_envs.envs import question_in
 from rlvr_envs.envs.fitting import check_pair, gold_answer
-from rlvr_envs.games.game import move_in
 from rlvr_envs.procedural.base import GeneratedDataset
 from rlvr_envs.prompts import PRESETS, asked_form, written_answer
 from rlvr_envs.tasks import CLASSES
@@ -27,6 +26,7 @@ from verifiers import (
     Problem,
     preferring,
 )
+from verifiers.completion import move_in
 
 FOLDER = os.environ.get("RLVR_DATA_DIR")
 PROBLEMS = 20
@@ -133,12 +133,17 @@ def test_a_chat_prompt_has_a_verifier_that_reads_a_chat(env: str, completion: st
         ("\\boxed{{\\text{{{gold}}}}}", Outcome.CORRECT),
         ("**{gold}**", Outcome.CORRECT),
         ("{gold}", Outcome.CORRECT),
-        ("The sorted list is: {commas}", Outcome.INCORRECT),
+        ("The sorted list is: {commas}", Outcome.CORRECT),
         ("\\boxed{{{commas}}}", Outcome.CORRECT),
         ("The answer is {commas}.", Outcome.CORRECT),
         ("\\boxed{{{backwards}}}", Outcome.INCORRECT),
         ("\\boxed{{{gold} 1000}}", Outcome.INCORRECT),
         ("\\boxed{{}}", Outcome.NO_ANSWER),
+        ("\\boxed{{{tight}}}", Outcome.CORRECT),
+        ("\\boxed{{[{commas}]}}", Outcome.CORRECT),
+        ("\\boxed{{{split}}}", Outcome.INCORRECT),
+        ("Sure! Here it is:\n\n{gold}", Outcome.CORRECT),
+        ("I am not sure about the order of these.", Outcome.NO_ANSWER),
     ],
 )
 def test_a_list_is_read_where_a_chat_marks_it(answer: str, outcome: Outcome) -> None:
@@ -147,7 +152,15 @@ def test_a_list_is_read_where_a_chat_marks_it(answer: str, outcome: Outcome) -> 
     gold = str(problem.reference)
     numbers = gold.split()
     assert numbers != numbers[::-1]
-    written = answer.format(gold=gold, commas=", ".join(numbers), backwards=" ".join(numbers[::-1]))
+    assert len(numbers[-1]) > 1
+    forms = {
+        "gold": gold,
+        "commas": ", ".join(numbers),
+        "tight": ",".join(numbers),
+        "split": f"{gold[:-1]},{gold[-1]}",
+        "backwards": " ".join(numbers[::-1]),
+    }
+    written = answer.format(**forms)
     assert made.streams.rules.verifier(written, problem).outcome is outcome
 
 
@@ -212,11 +225,19 @@ def test_a_prompt_of_a_file_is_named_by_its_attribute(tmp_path: Path) -> None:
     ("turn", "move"),
     [
         ("50", "50"),
-        ("My guess is 50, half of 100.", "50, half of 100"),
+        ("My guess is 50, half of 100.", "50"),
         ("\\boxed{50} is half of 100", "50"),
         ("<think>25? 75?</think>50", "50"),
         ("<think>50", ""),
         ("hit", "hit"),
+        ("I'll guess 50, the middle of 1 and 100.", "50"),
+        ("My guess is 60. Is it higher or lower than 60? I have 5 turns left.", "60"),
+        ("Since it is between 1 and 100, I guess **50**.", "50"),
+        ("I will take cell 5 because it is the center. Your turn 1!", "cell 5"),
+        ("I play 5, the centre of the 9 cells.", "5"),
+        ("My first guess is crane because it has many common vowels.", "crane"),
+        ("crane\n\nThis word has common letters.", "crane"),
+        ("Is it big?", "Is it big?"),
     ],
 )
 def test_a_move_is_what_a_turn_marks_or_all_of_it(turn: str, move: str) -> None:

@@ -9,6 +9,7 @@ from verifiers.completion.blocks import Block, fenced_blocks, last_block
 from verifiers.completion.cut import Response, cut, thought_names, without_end_tokens, without_thoughts
 from verifiers.completion.explicit import boxed_answer, form_of
 from verifiers.completion.mark import EXPLICIT, Form, Mark
+from verifiers.completion.moves import move_in
 
 READER = 3
 """The version of the reader, which records of evaluations hold: it changes with what is found in a completion."""
@@ -29,6 +30,7 @@ __all__ = [
     "find",
     "form_of",
     "last_block",
+    "move_in",
     "thought_names",
     "without_end_tokens",
     "without_thoughts",

@@ -35,6 +35,11 @@ def is_negated(before: str) -> bool:
     return _BEFORE.may_match(before) and _NEGATED_BEFORE.search(before) is not None
 
 
+def is_rejected(after: str) -> bool:
+    """Whether a text begins with a rejection of what stands before it."""
+    return _REJECTED.match(after) is not None
+
+
 def is_doubted(clause: str, sentence: str) -> bool:
     """Whether a clause is supposed, or the end of a sentence denied."""
     return _BEFORE.may_match(sentence) and bool(_SUPPOSED.match(clause) or _DENIED.search(sentence))
@@ -63,7 +68,7 @@ def is_void_here(text: str, mark: Mark) -> bool:
         return False
     after = _END_OF_DISPLAY.split(after, maxsplit=1)[0]
     end = SENTENCE_END.search(after)
-    if is_asked(after if end is None else after[: end.start()]) or _REJECTED.match(after):
+    if is_asked(after if end is None else after[: end.start()]) or is_rejected(after):
         return True
     sentence = _STOP.split(before)[-1]
     return is_negated(before) or is_doubted(_JOINT.split(sentence)[-1], sentence)

@@ -77,7 +77,7 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
         after = claim.end()
     elif is_answer:
         return None
-    elif cue["sentence"]:
+    elif cue.groupdict().get("sentence"):
         return _sentence(view, line, begin, at)
     if not is_answer and is_negated(plain[:at]):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from verifiers.completion import words
-from verifiers.completion.denied import is_negated, is_void
+from verifiers.completion.denied import is_negated, is_rejected, is_void
 from verifiers.completion.mark import BEFORE, REACH, Mark
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import ASIDE, SENTENCE_END
@@ -32,7 +32,7 @@ def last_value(text: str) -> Mark | None:
         if len({view.plain[first:last] for first, last in spans}) == 1:
             first, last = spans[-1]
             before = view.plain[:first]
-            if is_void(before, view.plain[first:].rstrip()) or is_negated(before):
+            if is_void(before, view.plain[first:].rstrip()) or is_negated(before) or is_rejected(view.plain[last:]):
                 return None
             return Mark("value", start + view.origin(first), len(stripped), (view.content(first, last),))
     return None

@@ -192,6 +192,16 @@ CONFIRMING = Cues(
     "(answer|option|choice|one|response); the answer",
     "C is correct.",
 )
+NAMING = Cues(
+    "Only for a text and for an expression of countdown: the answer follows.",
+    "(list|word|string|text|sequence|order|expression|solution) is; reverse of (\\w+) is",
+    "The reversed word is abc.",
+)
+MOVES = Cues(
+    "Only for a move in a game: the move follows.",
+    "guess is; guess; move is; (i|i'll|will|me|let's) (play|take|try|choose|pick|say)",
+    "I'll guess 42, the middle of 1 and 83.",
+)
 DENIALS = Cues(
     "In the clause before a mark: the mark is none.",
     r"(not|n't|cannot|never|nobody|unable to|refuse to|decline to) (\w+ ){0,5}"
