@@ -53,7 +53,7 @@ from agents.training.steps import Callback, check_numbers, kept_on_interrupt, ta
 from agents.training.verifier_errors import SeenEpisodes, VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
-from rlvr_envs import Observation, Tokenizer, TokenVectorEnv
+from rlvr_envs import Observation, PromptRenderer, Tokenizer, TokenVectorEnv
 from verifiers import InvalidArgumentError, RankError
 
 if TYPE_CHECKING:
@@ -344,8 +344,10 @@ class Agent(abc.ABC):
             return None
         world = env.unwrapped
         dataset = world.streams.dataset if isinstance(world, TokenVectorEnv) else None
+        render = world.streams.rules.render_prompt if isinstance(world, TokenVectorEnv) else None
+        question = render.asked if isinstance(render, PromptRenderer) else None
         return lambda trajectories, advantages: log.write(
-            self.steps + 1, trajectories, advantages, self.tokenizer, dataset
+            self.steps + 1, trajectories, advantages, self.tokenizer, dataset, question
         )
 
     def _next_batch(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> Arrived:

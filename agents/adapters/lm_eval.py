@@ -66,7 +66,7 @@ def export(
     Args:
         env: As for `rlvr_envs.environment_class`.
         folder: Where to write; made if it is not there.
-        split: None for the environment's own default.
+        split: None for the test split, or the environment's own default if there is none.
         limit: How many problems; None for all.
         **arguments: Of the data set, such as `data_dir`.
 
@@ -78,6 +78,8 @@ def export(
         InvalidArgumentError: If there are no problems, or the verifier's arguments can't be written as Python.
     """
     spec = environment_class(env).task
+    if split is None and "test" in spec.splits:
+        split = "test"  # an evaluation is made of it
     task = load_task(env, split, chat=False, **arguments)
     count = number_of_problems(task, env, limit)
     path = Path(folder).absolute()

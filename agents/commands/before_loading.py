@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from agents.commands.common import PROMPT, check_reserved, make_one, with_options
@@ -49,6 +50,11 @@ def check_policy(
         RLVRError: As loading the policy and building the environment would.
     """
     tokenizer, context = arguments.get("tokenizer"), None
+    if model == UNTRAINED and Path(model).exists():
+        raise InvalidArgumentError(
+            f"--model {UNTRAINED} makes a model with random weights, but there is a folder of this name, too: write "
+            f"./{UNTRAINED} for the folder, or rename it"
+        )
     if model != UNTRAINED:
         folder = model_folder(model)
         check_model(folder)

@@ -45,6 +45,8 @@ class Export:
     """Number of problems to write, the first ones; all of them by default."""
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
+    overwrite: bool = False
+    """Write to a folder that holds files; those of the same names are replaced."""
     merge: str | None = None
     """Run, checkpoint, folder with an adapter or GGUF file whose model is written, in place of a target and --env, as one that
     needs no other: the adapter is merged into its base, and quantised weights become ordinary ones."""
@@ -66,6 +68,7 @@ class Export:
             _refuse("without --merge", base_model=self.base_model, save_dtype=dtype)
         else:
             given = {"env": self.env, "split": self.split, "limit": self.limit, "args": self.args or None}
+            given["overwrite"] = self.overwrite or None
             _refuse(f"with --merge {self.merge!r}, which writes a model", target=self.target, **given)
 
     def run(self, console: Console) -> int:
@@ -80,6 +83,11 @@ class Export:
         arguments = env_arguments(self.args)
         check_data_arguments(environment_class(self.environment).task, arguments)
         check_folder(self.folder)
+        if not self.overwrite and self.folder.is_dir() and any(self.folder.iterdir()):
+            raise InvalidArgumentError(
+                f"{self.folder} holds files, and those of the same names would be replaced: choose another folder, or give "
+                "--overwrite"
+            )
         return _WRITERS[self.target](self, arguments)
 
     def _merged(self, name: str) -> list[str]:

@@ -56,7 +56,7 @@ class Show:
         rows = _rows_of(run, self.problem)
         row = _chosen(rows, self.sample, self.step)
         print_section(console, f"{row['problem_id']}, {_sample_name(row)}", _facts(row))
-        print_section(console, "prompt", _prompt(row.get("prompt")))
+        print_section(console, "prompt", _rendered(run, row) or _prompt(row.get("prompt")))
         earlier = [message for message in row.get("dialogue") or [] if isinstance(message, dict)]
         if len(earlier) > 1:
             print_section(console, f"dialogue of {counted(len(earlier), 'message')}", _prompt(earlier))
@@ -101,6 +101,18 @@ def _facts(row: RecordLine) -> str:
     facts += [f"{name} {row[name]}" for name in ("advantage", "reward") if row.get(name) is not None]
     facts += [f"seed {row['seed']}"] if row["seed"] else []  # 0 where it is unknown
     return ", ".join([f"problem {row['problem']}", *facts])
+
+
+def _rendered(run: RecordedRun, row: RecordLine) -> str | None:
+    """The whole text that the model was given; None where the record does not show it.
+
+    The record has the whole text for the first problem: another problem stands in it at the same place.
+    """
+    example, asked = run.settings.get("example_prompt"), row.get("prompt")
+    first = next((other.get("prompt") for other in run.rows if other["problem"] == 0), None)
+    if not (isinstance(example, str) and isinstance(asked, str) and isinstance(first, str)):
+        return None
+    return example.replace(first, asked) if first and example.count(first) == 1 else None
 
 
 def _prompt(prompt: Any) -> str:

@@ -18,7 +18,7 @@ A closed log is also `rollouts.parquet`, where pyarrow is installed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from agents.results.evaluation_record import COLUMNS, Sample, sample_line
 from agents.results.parquet import can_write, write_parquet
 from agents.types import Trajectory, TrajectoryElsewhere
 from rlvr_envs import Dataset, Tokenizer, decode
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, Problem
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,6 +78,7 @@ class RolloutLog:
         advantages: Tensor,
         tokenizer: Tokenizer | None,
         dataset: Dataset | None,
+        question: Callable[[Problem], Problem] | None = None,
     ) -> None:
         """Write some completions of a step.
 
@@ -87,6 +88,7 @@ class RolloutLog:
             advantages: f64[b l], the advantage of each token.
             tokenizer: Gives the texts of tokens; None if it is unknown.
             dataset: Has the problems; None if the environment does not expose them.
+            question: A problem as the policy is asked it; None if that is the problem.
 
         Raises:
             OSError: If the file can't be written.
@@ -99,7 +101,7 @@ class RolloutLog:
         for index in dict.fromkeys(here[number] for number in chosen.tolist()):
             trajectory = trajectories[index]
             row = advantages[index, : len(trajectory.tokens)].double().cpu().numpy()
-            self._lines.write(_line(step, index, trajectory, row, tokenizer, dataset))
+            self._lines.write(_line(step, index, trajectory, row, tokenizer, dataset, question))
 
     def close(self) -> None:
         """Close the file, and write the same as a table."""
@@ -123,13 +125,15 @@ def _line(
     advantages: np.ndarray,
     tokenizer: Tokenizer | None,
     dataset: Dataset | None,
+    question: Callable[[Problem], Problem] | None,
 ) -> dict[str, Any]:
     known = dataset is not None and 0 <= trajectory.problem < len(dataset)
     problem = dataset[trajectory.problem] if known and dataset is not None else None
     sample = Sample.of(trajectory, problem=trajectory.problem, sample=index)
     own = trajectory.policy_mask
     texts = None if tokenizer is None else [decode(tokenizer, [token]) for token in trajectory.tokens[own]]
-    return sample_line(sample, trajectory.completion, trajectory.verdict, problem) | {
+    asked = None if problem is None or question is None else question(problem)
+    return sample_line(sample, trajectory.completion, trajectory.verdict, problem, asked) | {
         "step": step,
         "episode": index,
         "group": trajectory.group,

@@ -255,7 +255,8 @@ def chosen_verifier(
     if settings.verifier is not None:
         check_references(settings.verifier, verifier, default[0], dataset)
     if settings.verifier is not None or settings.prompt is not None:
-        check_pair(spec, verifier, prompt, dataset)
+        others = [other for other in (default, task.chat_verifier) if other is not None and other != spec]
+        check_pair(spec, verifier, prompt, dataset, others)
     return spec, verifier
 
 

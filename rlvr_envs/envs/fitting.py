@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from rlvr_envs.prompts import Prompt, written_answer
+from rlvr_envs.prompts import CHAT_PROMPTS, Prompt, written_answer
 from rlvr_envs.streams import Rules
 from rlvr_envs.types import Dataset, FixedActions
 from verifiers import (
@@ -29,6 +29,8 @@ _TRIED = frozenset({"choice", "countdown", "exact", "ifeval", "json_schema", "ma
 """Verifiers that read a reference before the completion, and judge an empty one at no cost: they ask no model or server."""
 _JUDGED_BY_TEXT = frozenset({"choice", "countdown", "exact", "math", "numeric"})
 """Those of them that judge the text of an answer, which is the reference or the gold completion of a problem."""
+_OF_ONE_KIND = ("choice", "unit_tests", "sql")
+"""Verifiers of answers for which a prompt asks in words that fit no other: a letter, a program, a query."""
 _PROBLEMS = 8
 """Number of problems that are tried: one whose reference can't be read says nothing of the others."""
 _MAX_LENGTH = 300
@@ -69,7 +71,13 @@ def reads_references(spec: object) -> bool:
     return _name_of(spec) in _TRIED
 
 
-def check_pair(spec: object, verifier: Verifier, prompt: Prompt, dataset: Dataset) -> None:
+def check_pair(
+    spec: object,
+    verifier: Verifier,
+    prompt: Prompt,
+    dataset: Dataset,
+    others: Sequence[tuple[str, Mapping[str, object]]] = (),
+) -> None:
     """Refuse a verifier that reads no answer in the form in which the prompt asks for it.
 
     Args:
@@ -77,11 +85,19 @@ def check_pair(spec: object, verifier: Verifier, prompt: Prompt, dataset: Datase
         verifier: The verifier.
         prompt: The prompt.
         dataset: The problems.
+        others: Verifiers that may be named in its place.
 
     Raises:
-        InvalidArgumentError: If the gold answer of none of the first problems is correct when it is written as the prompt asks.
+        InvalidArgumentError: If the prompt asks for what another verifier reads, or the gold answer of none of the first
+            problems is correct when it is written as the prompt asks.
     """
     name = _name_of(spec)
+    kind = next((kind for kind in _OF_ONE_KIND if CHAT_PROMPTS[kind] == prompt.name), name)
+    if kind != name and name in _TRIED:
+        raise InvalidArgumentError(
+            f"the prompt {prompt.name!r} asks for what the verifier {kind!r} reads, but this environment's is {name!r}: choose "
+            "another prompt=, such as 'auto'"
+        )
     find_objection = {"unit_tests": _objection_to_program}.get(name, _objection_to_answer)
     if name not in (*_JUDGED_BY_TEXT, "unit_tests"):
         return
@@ -94,8 +110,9 @@ def check_pair(spec: object, verifier: Verifier, prompt: Prompt, dataset: Datase
         objections.append(f"the gold answer of problem {problem.id!r}, {objection}")
     if objections:
         raise InvalidArgumentError(
-            f"the verifier {name!r} can't read an answer that is written as the prompt {prompt.name!r} asks: {objections[0]}. "
-            "Choose another prompt=, or a verifier= that reads this form"
+            f"the verifier {_written(spec)} can't read an answer that is written as the prompt {prompt.name!r} asks: "
+            f"{objections[0]}. Choose another prompt=, or a verifier= that reads this form"
+            f"{''.join(f', such as {_written(other)}' for other in others[:1])}"
         )
 
 
@@ -115,6 +132,13 @@ def check_spelling(rules: Rules, prompt: Prompt) -> None:
             f"the prompt {prompt.name!r} asks for {marks!r} around the answer, but the legal tokens of this environment can't "
             "spell it: choose another prompt=, such as 'chat'"
         )
+
+
+def _written(spec: object) -> str:
+    """A verifier with its arguments, as a message names it."""
+    name, arguments = spec if isinstance(spec, tuple) else (spec, {})
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return f"{_name_of(spec)!r}" + (f" with {given}" if given else "") if name else repr(spec)
 
 
 def _objection_to_answer(verifier: Verifier, prompt: Prompt, gold: str, problem: Problem) -> str | None:

@@ -117,10 +117,12 @@ def get_prompt(spec: str | Prompt) -> Prompt:
 
 def _imported(path: str) -> Prompt:
     prompt = import_attribute(path, "prompt")
+    if isinstance(prompt, str) and PLACEHOLDER in prompt:
+        return TextPrompt(prompt)
     if not _is_prompt(prompt):
         raise InvalidArgumentError(
-            f"the prompt {path!r} is {type(prompt).__name__} {prompt!r}; expected a rlvr_envs.ChatPrompt, a TextPrompt or an "
-            "object with their attributes"
+            f"the prompt {path!r} is {type(prompt).__name__} {prompt!r}; expected a rlvr_envs.ChatPrompt, a TextPrompt, an "
+            f"object with their attributes, or a text with {PLACEHOLDER}"
         )
     return cast("Prompt", prompt)
 

@@ -216,3 +216,23 @@ def test_the_command_refuses_what_the_data_do_not_take(tmp_path: Path, capsys: p
     assert ended.value.code == 2
     assert "Did you mean 'digits'" in capsys.readouterr().err
     assert not any(tmp_path.iterdir())
+
+
+def test_no_file_is_replaced_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.py").write_text("print('mine')")
+    words = ["export", "trl", "--env", "Addition", "--folder", str(tmp_path), "--limit", "2"]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "holds files" in " ".join(capsys.readouterr().err.split())
+    assert (tmp_path / "train.py").read_text() == "print('mine')"
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--overwrite"])
+    assert ended.value.code == 0
+    assert (tmp_path / "train.py").read_text() != "print('mine')"
+
+
+def test_a_task_of_lm_eval_is_made_of_the_test_split(tmp_path: Path) -> None:
+    path = lm_eval.export("Addition", tmp_path / "sums", limit=2)
+    (data,) = path.parent.glob("*.jsonl")
+    assert all("/test/" in json.loads(line)["id"] for line in data.read_text().splitlines())

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from agents import AGENTS, TABULAR_AGENTS, save_model, tiny_model
+from agents.commands.before_loading import check_policy
 from agents.commands.main import _COMMANDS, CANNOT, REFUSED, Preview, _load, main
 from agents.commands.setting_names import setting_names
 from agents.commands.train import AGENT_COMMANDS, _with
@@ -364,3 +365,13 @@ def test_a_missing_torch_is_named_with_the_command_that_installs_it(line: str, t
         in done.stderr
     )
     assert listing(tmp_path) == []
+
+
+def test_a_folder_named_tiny_is_not_mistaken_for_a_model_with_random_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_policy("tiny", "Addition", {}, {})
+    Path("tiny").mkdir()
+    with pytest.raises(InvalidArgumentError, match=r"there is a folder of this name, too: write \./tiny"):
+        check_policy("tiny", "Addition", {}, {})

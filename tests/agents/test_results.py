@@ -674,6 +674,16 @@ def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns
         recorded_completion({**run.rows[0], "dialogue": "x"})
 
 
+def test_what_the_model_was_given_is_shown_for_every_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"example_prompt": f"<user>{PROBLEMS[0].prompt} In a box.<assistant>"}
+    run_of(tmp_path / "run", [[1.0], [0.0]], **settings)
+    with pytest.raises(SystemExit):
+        main(["show", str(tmp_path / "run"), "1"])
+    assert f"<user>{PROBLEMS[1].prompt} In a box.<assistant>" in capsys.readouterr().out
+
+
 def test_the_result_of_a_tool_is_recorded_with_its_name() -> None:
     said = (Message("assistant", "1+1"), ToolMessage("tool", "2", "calculator", "id"), Message("assistant", "2"))
     line = plain(

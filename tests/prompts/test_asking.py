@@ -165,14 +165,23 @@ def test_a_list_is_read_where_a_chat_marks_it(answer: str, outcome: Outcome) -> 
 
 
 def test_a_pair_that_cannot_meet_is_refused_with_what_the_gold_would_be() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"'numeric' can't read .* 'boxed_chat' .*boxed\{.*Choose another prompt="
-    ):
+    refused = (
+        r"'numeric' with whole=True can't read .* 'boxed_chat' .*boxed\{.*Choose another prompt=.*, such as 'numeric'$"
+    )
+    with pytest.raises(InvalidArgumentError, match=refused):
         gymnasium.make("rlvr/Addition-v0", prompt="boxed_chat", verifier=("numeric", {"whole": True}))
     with pytest.raises(InvalidArgumentError, match=r"'exact' can't read .* 'custom' .*<answer>"):
         gymnasium.make("rlvr/Sort-v0", prompt="{problem} Answer in <answer> and </answer>.")
     with pytest.raises(InvalidArgumentError, match=r"'unit_tests' can't read .* 'boxed_chat'"):
         gymnasium.make("rlvr/Function-v0", prompt="boxed_chat")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("choice_chat", "choice"), ("code_chat", "unit_tests"), ("sql_chat", "sql")]
+)
+def test_a_prompt_that_asks_for_what_another_verifier_reads_is_refused(name: str, kind: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"asks for what the verifier '{kind}' reads, but .* is 'countdown'"):
+        gymnasium.make("rlvr/Countdown-v0", prompt=name)
 
 
 def test_auto_is_a_chat_where_the_tokenizer_has_a_template() -> None:
@@ -213,10 +222,11 @@ def test_a_prompt_of_a_file_is_named_by_its_attribute(tmp_path: Path) -> None:
     file.write_text(
         "from rlvr_envs import ChatPrompt\n"
         "TAGS = ChatPrompt('{problem} Put it in tags.', answer_format='<answer>{answer}</answer>', name='tags')\n"
-        "NUMBER = 3\n"
+        "NUMBER = 3\nTEXT = 'Q: {problem}'\n"
     )
     made: Any = gymnasium.make("rlvr/Addition-v0", prompt=f"{file}:TAGS").unwrapped
     assert "Put it in tags." in made.streams.rules.render_prompt(made.streams.dataset[0])
+    assert get_prompt(f"{file}:TEXT").render(Problem("p", "1+1", "2")) == "Q: 1+1"
     with pytest.raises(InvalidArgumentError, match=r"is int 3; expected a rlvr_envs\.ChatPrompt"):
         get_prompt(f"{file}:NUMBER")
 
