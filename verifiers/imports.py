@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import operator
+import os
 import re
 import sys
 import traceback
@@ -110,9 +111,14 @@ def _is_own(value: object, module: str) -> bool:
     return serves and not isinstance(value, str | bytes | Mapping) and type(value).__module__ != "typing"
 
 
+_OWN = tuple(str(Path(__file__).resolve().parents[1] / name) + os.sep for name in ("verifiers", "rlvr_envs", "agents"))
+"""Folders of this project's packages."""
+
+
 def _cause(error: BaseException) -> str:
-    """An exception in one line, with the file and the line it comes from."""
+    """An exception in one line, with the file and the line it comes from; of the user's code, if that has part in it."""
     if isinstance(error, SyntaxError):  # raised by the compiler, not by a line of the module
         return f"{type(error).__name__}: {error.msg} ({error.filename}, line {error.lineno})"
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((frame for frame in reversed(frames) if not frame.filename.startswith((*_OWN, "<"))), frames[-1])
     return f"{type(error).__name__}: {' '.join(str(error).split())} ({last.filename}, line {last.lineno})"

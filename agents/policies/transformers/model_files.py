@@ -103,8 +103,8 @@ def check_context(width: int, context: int | None) -> None:
     if context is not None and width > context:
         raise InvalidArgumentError(
             f"episodes have up to {width} tokens, including the prompt, but the model's context holds "
-            f"{context}: lower max_new_tokens or max_prompt_tokens (gold completions longer than "
-            "max_new_tokens count in full), or use another model"
+            f"{context}: lower max_new_tokens or max_prompt_tokens, by at least {width - context} together, or use another "
+            "model (a gold completion longer than max_new_tokens counts in full)"
         )
 
 
