@@ -99,7 +99,7 @@ def test_what_an_argument_must_be_is_said(name: str, arguments: dict[str, Any], 
         (
             "exact",
             "stripp",
-            "Did you mean 'strip'? Known: asked, casefold, collapse_spaces, ignore, marked, strip, thoughts.",
+            "Did you mean 'strip'? Known: asked, casefold, collapse_spaces, marked, separators, strip,",
         ),
         ("choice", "letters", "Known: asked, thoughts."),
         ("unit_tests", "timeout", "Did you mean 'timeout_s'? Known:"),
