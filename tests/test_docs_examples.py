@@ -83,4 +83,4 @@ def test_the_blocks_of_a_page_run(name: str, tmp_path: Path) -> None:
 
 def test_pages_with_blocks_are_found() -> None:
     assert {"how-to/verifier.md", "how-to/agent.md", "tutorial.md", "math.md"} <= set(PROGRAMS)
-    assert {"my_verifiers.py", "my_data.py", "my_envs.py", "rewards.py"} == set(FILES)
+    assert {"my_verifiers.py", "my_data.py", "my_envs.py", "my_prompts.py", "rewards.py"} == set(FILES)

@@ -18,7 +18,7 @@ from verifiers.completion.denied import is_void_statement
 from verifiers.completion.mark import Form
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import after_verb, last_line
-from verifiers.completion.words import THOUGHTS
+from verifiers.completion.words import REFUSALS, THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -191,12 +191,15 @@ _REACH = 400
 _NO_PROBLEM = Problem("", "", 0)
 
 
-def _last_line_with_digit(text: str) -> tuple[str, bool]:
-    """The last line that holds a digit, at most some hundred characters of it, and whether it is the last line."""
+_DECLINED = re.compile(REFUSALS.pattern, re.IGNORECASE)
+
+
+def _last_line_with_digit(text: str) -> tuple[str, str]:
+    """The last line that holds a digit, and what stands below it; at most some hundred characters of each."""
     digit = max(text.rfind(sign) for sign in "0123456789")
     end = text.find("\n", digit)
     line = text[max(text.rfind("\n", 0, digit) + 1, digit - _REACH) : end if end >= 0 else len(text)]
-    return line[: 2 * _REACH], not text[digit:].partition("\n")[2].strip()
+    return line[: 2 * _REACH], text[digit:].partition("\n")[2].strip()[: 2 * _REACH]
 
 
 @dataclass(slots=True)
@@ -210,9 +213,11 @@ class _Literals(Kind[_Candidate]):
         if not _DIGIT.search(content):
             return None
         if form == "number":
-            line, is_last = _last_line_with_digit(content)
+            line, behind = _last_line_with_digit(content)
+            if _DECLINED.search(f"{line}\n{behind}"):
+                return None
             plain = _typeset(view_of(line).plain)
-            is_cut_off = is_last and _FRAGMENT.search(plain) is not None
+            is_cut_off = not behind and _FRAGMENT.search(plain) is not None
             return None if is_cut_off or is_void_statement(plain) else _last_number(plain)
         plain = _typeset(view_of(content, inline=True).plain)
         if form == "second" and not _NUMBER_AND_UNIT.fullmatch(plain):

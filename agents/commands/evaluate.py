@@ -280,7 +280,10 @@ class Evaluate:
         environment_class(name)
         check_engine(self.engine, self.engine_args)
         check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
-        checked = check_policy(self.model, name, arguments, {"split": self.split}, acts=self.engine == "torch")
+        try:
+            checked = check_policy(self.model, name, arguments, {"split": self.split}, acts=self.engine == "torch")
+        except InvalidArgumentError as error:
+            raise self._with_trained_arguments(name, error) from error
         if checked is not None:
             number_of_problems(checked.problems, self.problems, self.samples)
         from agents.commands.policies import sampler_for

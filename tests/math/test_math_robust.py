@@ -120,7 +120,7 @@ def test_nothing_is_executed(tmp_path):
 
 def test_a_defect_is_reported_and_never_scored(monkeypatch):
     verifier = MathVerifier()
-    monkeypatch.setattr(verifier, "compare", lambda *_: 1 / 0)
+    monkeypatch.setattr(verifier, "_compared", lambda *_: 1 / 0)
     verdict = verifier("\\boxed{5}", Problem("", "", "5"))
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert "ZeroDivisionError" in verdict.detail["reason"]

@@ -40,9 +40,11 @@ def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
         return ()
     # The value stands first: "Alternatively, we can put $x = 2$" offers none.
     offered = view.content(*statements[-1])
-    return tuple(text for text in contents_of(view, *statements[-1], formulas) if text and offered.startswith(text[:3]))
+    readings = [*contents_of(view, *statements[-1], formulas), _COMMENT.split(offered, maxsplit=1)[0]]
+    return tuple(text for text in dict.fromkeys(readings) if text and offered.startswith(text[:3]))
 
 
+_COMMENT = re.compile(r",\s+(?=[a-z]{2})")
 _VALUE_ALONE = re.compile(r"\A[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")
 
 
