@@ -18,6 +18,7 @@ from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments
 from agents.files.outputs import check_folder, check_new_folder, whole_folder
 from agents.files.sizes import describe_model
+from agents.policies.transformers.model_files import check_model, model_folder
 from rlvr_envs import environment_class
 from verifiers import InvalidArgumentError
 
@@ -91,10 +92,12 @@ class Export:
         return _WRITERS[self.target](self, arguments)
 
     def _merged(self, name: str) -> list[str]:
+        check_new_folder(self.folder)
+        if self.base_model is None:
+            check_model(model_folder(name))
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy, save_model
 
-        check_new_folder(self.folder)
         policy, tokenizer = load_policy(
             name, PolicyConfig(save_dtype=self.save_dtype), dtype="float32", device="cpu", base_model=self.base_model
         )
