@@ -113,7 +113,7 @@ class CountdownVerifier:
         """This verifier, preferring answers in the form that a prompt asks for, unless it was told another."""
         return self if self.asked else replace(self, asked=form)
 
-    def _value(self, answer: str, reference: CountdownReference) -> Fraction:
+    def _value(self, answer: str, reference: CountdownReference) -> int | Fraction:
         if len(answer) > MAX_LENGTH:
             raise _Unacceptable(f"the expression is longer than {MAX_LENGTH} characters")
         expression, equals, claimed = answer.partition("=")
@@ -125,8 +125,10 @@ class CountdownVerifier:
 
     def _check_numbers(self, tokens: list[str], reference: CountdownReference) -> None:
         # Checked on the text and before evaluation, so that values stay as small as the given numbers allow.
-        used = Counter(token for token in tokens if token.isdigit())
-        given = Counter(map(str, reference.numbers))
+        numbers, allowed = [token for token in tokens if token.isdigit()], [str(number) for number in reference.numbers]
+        if sorted(numbers) == sorted(allowed):
+            return
+        used, given = Counter(numbers), Counter(allowed)
         for number in used - given:
             raise _Unacceptable(f"{number} is used {used[number]} times and given {given[number]} times")
         if self.use_all:
@@ -178,7 +180,7 @@ class _Parser:
         self._tokens = [*tokens, ""]
         self._position = 0
 
-    def value(self) -> Fraction:
+    def value(self) -> int | Fraction:
         value = self._sum(0)
         if self._peek():
             raise _Unacceptable(f"unexpected {self._peek()!r} after the expression")
@@ -191,14 +193,14 @@ class _Parser:
         self._position += 1
         return self._tokens[self._position - 1]
 
-    def _sum(self, depth: int) -> Fraction:
+    def _sum(self, depth: int) -> int | Fraction:
         value = self._product(depth)
         while self._peek() in ("+", "-"):
             sign = 1 if self._next() == "+" else -1
             value += sign * self._product(depth)
         return value
 
-    def _product(self, depth: int) -> Fraction:
+    def _product(self, depth: int) -> int | Fraction:
         value = self._atom(depth)
         while self._peek() in ("*", "/"):
             if self._next() == "*":
@@ -207,10 +209,10 @@ class _Parser:
                 value = _quotient(value, self._atom(depth))
         return value
 
-    def _atom(self, depth: int) -> Fraction:
+    def _atom(self, depth: int) -> int | Fraction:
         token = self._next()
         if token.isdigit():
-            return Fraction(int(token))
+            return int(token)
         if token != "(":
             raise _Unacceptable(f"expected a number or '(', got {token or 'the end'!r}")
         if depth == MAX_DEPTH:
@@ -221,7 +223,7 @@ class _Parser:
         return value
 
 
-def _quotient(dividend: Fraction, divisor: Fraction) -> Fraction:
+def _quotient(dividend: int | Fraction, divisor: int | Fraction) -> Fraction:
     if divisor == 0:
         raise _Unacceptable("division by zero")
-    return dividend / divisor
+    return Fraction(dividend) / divisor

@@ -107,7 +107,9 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
 def test_what_declines_behind_the_last_number_counts_and_so_does_a_comment_on_a_second_answer() -> None:
     declined = "It is 5 + 7 = 12. However, since I don't know the month, I cannot determine the answer."
     assert outcome("numeric", declined, "12") == "no_answer"
-    assert outcome("numeric", "It is 5 + 7 = 12.\n\nI am sorry, but I cannot determine the answer.", "12") == "no_answer"
+    assert (
+        outcome("numeric", "It is 5 + 7 = 12.\n\nI am sorry, but I cannot determine the answer.", "12") == "no_answer"
+    )
     hedged = "The answer is 120. Or maybe 24, depending on the interpretation."
     assert {outcome(name, hedged, gold) for name in ("math", "numeric") for gold in ("120", "24")} == {"incorrect"}
 
