@@ -40,11 +40,15 @@ def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
         return ()
     # The value stands first: "Alternatively, we can put $x = 2$" offers none.
     offered = view.content(*statements[-1])
-    readings = [*contents_of(view, *statements[-1], formulas), _COMMENT.split(offered, maxsplit=1)[0]]
+    readings = [*contents_of(view, *statements[-1], formulas)]
+    value, *comment = _COMMENT.split(offered, maxsplit=1)
+    if comment and len(value) <= _LONGEST_OFFER and _VALUE_ALONE.search(value):
+        readings.append(value)
     return tuple(text for text in dict.fromkeys(readings) if text and offered.startswith(text[:3]))
 
 
 _COMMENT = re.compile(r",\s+(?=[a-z]{2})")
+_LONGEST_OFFER = 20
 _VALUE_ALONE = re.compile(r"\A[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")
 
 
