@@ -51,6 +51,11 @@ def test_numbers_and_their_containers(numbers: Any, build: Any, data: st.DataObj
     assert outcome(approx, built[1], built[0], tolerances) == outcome(pytest.approx, built[1], built[0], tolerances)
 
 
+def test_a_whole_tolerance_of_a_fraction_is_exact() -> None:
+    for approximate in (approx, pytest.approx):
+        assert outcome(approximate, 0, fractions.Fraction(1, 3), {"rel": 1, "abs": 0})
+
+
 TIME = datetime.datetime(2020, 1, 1)
 SECONDS = datetime.timedelta(seconds=1)
 

@@ -85,13 +85,18 @@ class approx:
         return bool(abs(actual - expected) <= self._tolerance(expected))
 
     def _tolerance(self, expected: Any) -> Any:
-        number: Any = decimal.Decimal if isinstance(expected, decimal.Decimal) else float
+        number: Any = decimal.Decimal if isinstance(expected, decimal.Decimal) else _exact_or_float
         rel, absolute = (None if given is None else number(given) for given in self._tolerances)
         if rel is None and absolute is not None:
             return absolute
         return max(
             abs(expected) * (number("1e-6") if rel is None else rel), number("1e-12") if absolute is None else absolute
         )
+
+
+def _exact_or_float(value: object) -> Any:
+    """A tolerance as it is if it is exact, as a fraction has to be compared, else as a float."""
+    return value if isinstance(value, numbers.Rational) else float(value)  # type: ignore[arg-type] # what float refuses, raises
 
 
 def _is_number(value: object) -> bool:
