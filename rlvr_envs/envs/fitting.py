@@ -104,7 +104,9 @@ def check_pair(
     objections = []
     for problem in (dataset[index] for index in range(min(len(dataset), _PROBLEMS))):
         gold = gold_answer(problem)
-        objection = None if gold is None else find_objection(verifier, prompt, gold, problem)
+        if gold is None:
+            continue
+        objection = find_objection(verifier, prompt, gold, problem)
         if objection is None:
             return
         objections.append(f"the gold answer of problem {problem.id!r}, {objection}")

@@ -70,6 +70,24 @@ def test_the_gold_in_the_form_that_the_default_prompts_ask_for_is_correct(cls: t
     check_pair(spec, verifier, prompt, dataset)
 
 
+@ALL
+@pytest.mark.parametrize("name", ["chat", "boxed_chat", "tagged_chat", "answer_only"])
+def test_an_answer_that_is_text_is_read_in_every_form(cls: type[TaskEnv], name: str) -> None:
+    dataset, prompt = load(cls), get_prompt(name)
+    spec = cls.task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
+    if spec[0] in ("choice", "countdown", "exact", "math", "numeric"):
+        check_pair(spec, preferring(verifiers.make(spec[0], **spec[1]), asked_form(prompt)), prompt, dataset)
+        problems = [dataset[index] for index in range(min(len(dataset), 8))]
+        assert all(gold_answer(problem) is not None for problem in problems), "the check would pass without a gold"
+
+
+def test_a_problem_without_a_gold_answer_says_nothing_of_the_pair() -> None:
+    problems = [Problem("none", "?", [1]), Problem("one", "1+1", "2", {})]
+    verifier = verifiers.make("numeric", whole=True)
+    with pytest.raises(InvalidArgumentError, match="gold answer of problem 'one'"):
+        check_pair(("numeric", {"whole": True}), verifier, get_prompt("boxed_chat"), problems)  # type: ignore[arg-type] # a list will do
+
+
 @MADE
 @pytest.mark.parametrize("name", ["chat", "boxed_chat", "tagged_chat"])
 def test_the_gold_of_a_made_task_is_correct_in_every_form_that_a_chat_is_asked_for(
