@@ -73,7 +73,7 @@ class ChoiceVerifier:
         )
 
     def preferring(self, form: Form) -> ChoiceVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless it was told another."""
+        """This verifier, preferring answers in the form that a prompt asks for, unless another is set."""
         return self if self.asked else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:

@@ -110,7 +110,7 @@ class CountdownVerifier:
         return Verdict.of(outcome, answer, detail={"value": str(value)})
 
     def preferring(self, form: Form) -> CountdownVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless it was told another."""
+        """This verifier, preferring answers in the form that a prompt asks for, unless another is set."""
         return self if self.asked else replace(self, asked=form)
 
     def _value(self, answer: str, reference: CountdownReference) -> int | Fraction:

@@ -90,7 +90,7 @@ class ExactVerifier:
         return Verdict.of(Outcome.CORRECT if found.value == reference else Outcome.INCORRECT, found.value)
 
     def preferring(self, form: Form) -> ExactVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless it was told another."""
+        """This verifier, preferring answers in the form that a prompt asks for, unless another is set."""
         return self if self.asked or not self.marked else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
@@ -105,7 +105,7 @@ class ExactVerifier:
 
 
 class _Texts(Kind[str]):
-    """What can be an answer in texts: any, and without a mark one with as many words as the reference."""
+    """Answers that are texts: any text at a mark; without a mark, one with as many words as the reference."""
 
     cues = words.CueFinder(words.NAMING.pattern, words.NAMING)
 

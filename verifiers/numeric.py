@@ -124,7 +124,7 @@ class NumericVerifier:
         return Verdict.of(outcome, answer.text)
 
     def preferring(self, form: Form) -> NumericVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless it was told another."""
+        """This verifier, preferring answers in the form that a prompt asks for, unless another is set."""
         return self if self.asked or self.whole else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:

@@ -207,7 +207,7 @@ def prompts(name: str, before: str) -> str:
 def _shown_prompt(prompt: Any) -> str:
     shortened = dataclasses.replace(prompt, exemplars=prompt.exemplars[:1])
     left = len(prompt.exemplars) - 1
-    more = f" Of its {left + 1} examples one is shown." if left > 0 else ""
+    more = f" One of its {left + 1} examples is shown." if left > 0 else ""
     if isinstance(prompt, ChatPrompt):
         kind, text = "A chat.", "\n\n".join(message.content for message in shortened.messages(_EXAMPLE))
     else:

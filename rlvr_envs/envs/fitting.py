@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _TRIED = frozenset({"choice", "countdown", "exact", "ifeval", "json_schema", "math", "numeric", "sql", "unit_tests"})
 """Verifiers that read a reference before the completion, and judge an empty one at no cost: they ask no model or server."""
 _JUDGED_BY_TEXT = frozenset({"choice", "countdown", "exact", "math", "numeric"})
-"""Those of them that judge the text of an answer, which is the reference or the gold completion of a problem."""
+"""Verifiers of answers that are text, so that a gold answer can be written as a prompt asks and judged."""
 _OF_ONE_KIND = ("choice", "unit_tests", "sql")
 """Verifiers of answers for which a prompt asks in words that fit no other: a letter, a program, a query."""
 _PROBLEMS = 8
