@@ -506,7 +506,7 @@ class Agent(abc.ABC):
         self.policy.release_cache()  # the learner needs its memory
         batch = self.truncated(batch)
         correction = self._correction()
-        if correction is not Correction.NONE or self.policy.is_half:
+        if correction is not Correction.NONE or (self.policy.is_half and not self._ratios_are_one):
             # In half precision, sampling and training passes round differently; ratios are relative to the latter.
             old = token_logprobs(self.policy, batch, size)
             batch = dataclasses.replace(batch, old_logprobs=old)
@@ -569,7 +569,15 @@ class Agent(abc.ABC):
             config.max_tokens,
             self.clipped,
             vanishes_without_advantage=alone and self.vanishes_without_advantage,
+            ratios_are_one=self.policy.is_half and self._ratios_are_one,
         )
+
+    @property
+    def _ratios_are_one(self) -> bool:
+        """Whether the loss is only computed with the weights before the update, in the pass of the one optimiser step."""
+        config = self.config
+        once = config.epochs == config.minibatches == 1 and type(self).optimize is Agent.optimize
+        return once and not (config.has_kl_term and config.kl_placement == "reward")
 
     def _minibatches(self, rows: int) -> list[Tensor]:
         """Row indices of each optimiser step, shuffled if an epoch has several."""

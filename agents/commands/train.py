@@ -103,7 +103,8 @@ class TrainOptions:
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
     precision: Precision = "auto"
-    """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and float32 otherwise."""
+    """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
+    on a CPU that does, and float32 otherwise."""
     checkpointing: Checkpointing = "auto"
     """Whether the backward pass recomputes activations instead of keeping them; "auto" does so if they would not fit in the
     memory of a GPU."""

@@ -49,6 +49,9 @@ class Loss:
     """Where the loss is clipped, for metrics."""
     vanishes_without_advantage: bool = False
     """Whether the gradient of a token's loss is 0 if its advantage is 0."""
+    ratios_are_one: bool = False
+    """Whether probability ratios are relative to the very pass that computes them, if a batch has no `old_logprobs`; otherwise
+    they are relative to the sampler's log-probabilities."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +266,7 @@ class Learner:
         reads = self.critic is not None and self.critic.reads_policy
         outputs = contexts.read(self.policy, micro_batch, with_states=reads)
         wide = float64_device(self.policy.device)
-        tail = micro_batch.to(wide).positions_from(first)
+        tail = sampled = micro_batch.to(wide).positions_from(first)
         mask = tail.loss_mask
         # Outside the mask log-probabilities are meaningless and may be infinite, so they are replaced before the loss.
         outputs = dataclasses.replace(
@@ -271,6 +274,8 @@ class Learner:
             logprobs=torch.where(mask, outputs.logprobs.to(wide), 0.0),
             entropy=torch.where(mask, outputs.entropy.to(wide), 0.0),
         )
+        if loss.ratios_are_one and sampled.old_logprobs is None:
+            tail = dataclasses.replace(sampled, old_logprobs=outputs.logprobs.detach())
         advantages, scale = advantages[:, first:].to(wide), weights[:, first:].to(wide)
         terms = {
             name: (torch.where(mask, term, 0.0).double() * scale).sum()
@@ -290,7 +295,7 @@ class Learner:
             return {}
         with torch.no_grad():
             where = None if loss.clipped is None else loss.clipped(tail, outputs.logprobs, advantages)
-            return {"loss": float(total), **sums, **pass_sums(tail, outputs, where)}
+            return {"loss": float(total), **sums, **pass_sums(tail, outputs, where, sampled)}
 
     def _value_error(self, tail: Batch, values: Tensor) -> Tensor:
         """The error f64[b t] of the critic's values, 0 outside the mask."""

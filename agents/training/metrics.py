@@ -44,7 +44,7 @@
 | `verify_s` | seconds spent on verification, within `rollout_s`; in the background if verification is deferred |
 
 Metrics of sampler and learner are over all tokens if the learner computed log-probabilities before the update, as it does for
-off-policy samples and in half precision; otherwise over the trained tokens.
+off-policy samples, and in half precision if a batch has several optimiser steps; otherwise over the trained tokens.
 """
 
 from __future__ import annotations
@@ -155,8 +155,17 @@ def _gold(valid: Sequence[Trajectory]) -> dict[str, float]:
     return metrics
 
 
-def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor] | None) -> dict[str, float]:
-    """Sums over the tokens of one micro-batch, from which `pass_metrics` makes means."""
+def pass_sums(
+    tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor] | None, sampled: Batch | None = None
+) -> dict[str, float]:
+    """Sums over the tokens of one micro-batch, from which `pass_metrics` makes means.
+
+    Args:
+        tail: The micro-batch, with the log-probabilities to which ratios are relative.
+        outputs: The policy's outputs at its tokens.
+        clipped: Where the loss is clipped from below and above, if it is.
+        sampled: The micro-batch as it was sampled, if `tail` has other log-probabilities.
+    """
     mask = tail.loss_mask
     log_ratio = (outputs.logprobs - tail.old).double()[mask]
     ratio = log_ratio.exp()
@@ -168,7 +177,7 @@ def pass_sums(tail: Batch, outputs: TokenOutputs, clipped: tuple[Tensor, Tensor]
         "ratio/min": float(ratio.min()),
         "ratio/max": float(ratio.max()),
     }
-    if tail.old_logprobs is None:  # otherwise `sampling_metrics` covers all tokens
+    if (tail if sampled is None else sampled).old_logprobs is None:  # otherwise `sampling_metrics` covers all tokens
         sums |= _drift_sums(outputs.logprobs[mask], tail.logprobs[mask])
     if tail.reference_logprobs is not None:
         gap = (tail.reference_logprobs - outputs.logprobs).double()[mask]

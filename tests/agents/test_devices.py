@@ -329,6 +329,27 @@ def test_precision_of_each_device() -> None:
                 assert CausalLMPolicy(tiny_policy().model.to(name)).precision == precision
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "weights", "precision"),
+    [
+        ({"avx512_bf16": True}, 10**8, "bfloat16"),
+        ({"amx_bf16": True}, 10**8, "bfloat16"),
+        ({"avx512_bf16": True}, 10**7, "float32"),
+        ({"avx512_bf16": False, "avx512_f": True}, 10**8, "float32"),
+    ],
+)
+def test_precision_on_a_cpu_follows_its_instructions_and_the_size_of_the_model(
+    capabilities: dict[str, bool], weights: int, precision: str
+) -> None:
+    model = tiny_policy().model
+    with (
+        mock.patch.object(torch.cpu, "get_capabilities", return_value=capabilities),
+        mock.patch.object(model, "num_parameters", return_value=weights),
+    ):
+        assert CausalLMPolicy(model).precision == precision
+        assert CausalLMPolicy(model, PolicyConfig(precision="float32")).precision == "float32"
+
+
 # Choosing
 
 

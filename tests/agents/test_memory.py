@@ -170,12 +170,15 @@ def test_entropy_is_float32_in_bfloat16_and_by_chunks(monkeypatch: pytest.Monkey
         assert float((chunked.entropy - whole.entropy).detach().abs().max()) < 2**-9
 
 
-def test_in_bfloat16_ratios_are_taken_to_the_learners_own_pass() -> None:
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_in_bfloat16_ratios_are_taken_to_the_learners_own_pass(epochs: int) -> None:
     model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
     policy = CausalLMPolicy(model, PolicyConfig(precision="bfloat16"))
-    agent = GRPO(policy, GRPOConfig(learner=LearnerConfig(learning_rate=1e-6)))
+    agent = GRPO(policy, GRPOConfig(epochs=epochs, learner=LearnerConfig(learning_rate=1e-12)))
     generator = np.random.default_rng(0)
     played = [random_trajectory(generator, score=float(index % 2), group=index // 4) for index in range(8)]
+    # A batch of one optimiser step needs no pass of its own for them.
+    assert (agent.prepare(make_batch(played)).old_logprobs is None) == (epochs == 1)
     metrics = agent.update(played)
     # The same operations on the same numbers.
     assert (metrics["ratio/min"], metrics["ratio/max"]) == (1, 1)

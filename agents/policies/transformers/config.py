@@ -36,7 +36,7 @@ class PolicyConfig:
     """Seed for sampling episodes that were not announced by `begin`."""
     precision: Precision = "auto"
     """Precision of matrix products; weights keep their own. `"auto"` is bfloat16 for float32 weights on a GPU that supports it,
-    and the weights' own precision otherwise."""
+    and on a CPU with instructions for it if the model has at least 50 million; otherwise the weights' own precision."""
     checkpointing: Checkpointing = "auto"
     """Whether the backward pass recomputes activations instead of keeping them; `"auto"` does so if they would not fit into
     the free memory of a GPU."""

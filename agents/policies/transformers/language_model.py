@@ -33,6 +33,9 @@ T = TypeVar("T")
 LOGITS_AT_ONCE = 2**24
 """Largest number of logits processed at once in training or sampling; 64 MiB in float32, of which both need several
 copies."""
+_HALF_ON_CPU = 50_000_000
+"""Least number of weights for which "auto" is bfloat16 on a CPU that multiplies in it. Smaller models are fast enough in
+float32, whose results are about the same on every CPU."""
 
 
 class LanguageModel:
@@ -161,8 +164,18 @@ def _vocab_size(module: Any, wanted: int | None) -> int:
 
 
 def _precision(module: Any) -> Literal["float32", "bfloat16"]:
-    """bfloat16 for float32 weights on a GPU that supports it in hardware; otherwise the weights' own precision."""
-    if module.dtype is not torch.float32 or module.device.type not in ("cuda", "xpu"):
+    """bfloat16 for float32 weights where the device multiplies in it faster; otherwise the weights' own precision."""
+    if module.dtype is not torch.float32:
         return "float32"
-    capable = device_module(module.device.type).is_bf16_supported(including_emulation=False)
+    device = module.device.type
+    if device == "cpu":
+        capable = module.num_parameters() >= _HALF_ON_CPU and _cpu_multiplies_in_half()
+    else:
+        capable = device in ("cuda", "xpu") and device_module(device).is_bf16_supported(including_emulation=False)
     return "bfloat16" if capable else "float32"
+
+
+def _cpu_multiplies_in_half() -> bool:
+    """Whether the CPU has instructions for products in bfloat16; without them torch converts, which is slower than float32."""
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
