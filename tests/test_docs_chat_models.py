@@ -12,11 +12,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("peft")
 
-from transformers import Qwen2Config, Qwen2ForCausalLM
-
 from agents.commands.main import main
 from tests.docs import DOCS
-from tests.tiny_models import SHAPE, byte_level_tokenizer, save
+from tests.tiny_models import chat_model
 
 PAGE = (DOCS / "how-to" / "chat-models.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S) for line in block.splitlines()]
@@ -28,7 +26,6 @@ SMALLER = {
     "--steps 40 --problems-per-step 8 --group-size 8": "--steps 2 --problems-per-step 2 --group-size 2 --num-envs 4",
     "max_new_tokens=20": "max_new_tokens=4",
 }
-CHAT = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
 
 
 @pytest.fixture
@@ -36,9 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the model and the page's reward."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rewards.py").write_text(REWARDS)
-    tokenizer = byte_level_tokenizer("<|im_start|>", "<|im_end|>", eos_token="<|im_end|>", chat_template=CHAT)
-    shape = SHAPE | {"vocab_size": len(tokenizer), "max_position_embeddings": 4096}
-    save(tmp_path / "chat", Qwen2ForCausalLM(Qwen2Config(**shape, tie_word_embeddings=True)), tokenizer)
+    chat_model(tmp_path / "chat")
     return tmp_path
 
 

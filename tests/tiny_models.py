@@ -73,3 +73,15 @@ def save(folder: Path, model: Any, tokenizer: Any) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def chat_model(folder: Path) -> Path:
+    """Save a causal model with a chat template, whose turns end with `<|im_end|>`."""
+    template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+    tokenizer = byte_level_tokenizer("<|im_start|>", "<|im_end|>", eos_token="<|im_end|>", chat_template=template)
+    shape = SHAPE | {"vocab_size": len(tokenizer), "max_position_embeddings": 4096}
+    return save(
+        folder,
+        transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape, tie_word_embeddings=True)),
+        tokenizer,
+    )

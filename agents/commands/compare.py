@@ -16,6 +16,8 @@ from rich.table import Table
 from agents.commands.common import check_at_least, env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
 from agents.console.counting import counted
+from agents.console.printable import in_one_line
+from agents.console.sections import as_text, print_section
 from agents.results.at_k import answer_verifier, check_draws
 from agents.results.clusters import distinct_note
 from agents.results.comparison import (
@@ -47,10 +49,13 @@ class Compare:
     maj_at: tuple[int, ...] = ()
     """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are
     the same where the verifier that judged them says so."""
+    show: int = 0
+    """Number of problems of which to print each run's first completion below the table, the first ones that all runs have."""
     env_args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as data_dir=FOLDER, which --maj-at loads."""
 
     def __post_init__(self) -> None:
+        check_at_least(0, show=self.show)
         check_at_least(1, **{name: min(getattr(self, name), default=None) for name in ("pass_at", "maj_at")})
 
     def run(self, console: Console) -> int:
@@ -74,6 +79,7 @@ class Compare:
             for row in comparison.rows[1:]:
                 sentence = _labelled(row.sentence(runs[0]), comparison, comparisons)
                 console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        _show(console, runs, self.show)
         return 0
 
     def _measures(self, runs: Sequence[RecordedRun]) -> list[Measure]:
@@ -97,6 +103,21 @@ def _votes(run: RecordedRun, arguments: Mapping[str, Any]) -> list[list[int | No
     verifier = answer_verifier(recorded_verifier(run.settings))
     dataset = load_problems(str(run.settings.get("env")), run.settings.get("split"), arguments)
     return recorded_votes(run, dataset, verifier)
+
+
+def _show(console: Console, runs: Sequence[RecordedRun], problems: int) -> None:
+    """Print the first completions of some problems, run by run."""
+    firsts = [{row["problem"]: row for row in reversed(run.rows)} for run in runs]
+    common = [problem for problem in sorted(firsts[0]) if all(problem in first for first in firsts)]
+    width = max(len(run.name) for run in runs)
+    for problem in common[:problems]:
+        rows = [first[problem] for first in firsts]
+        lines = [f"{as_text(rows[0]['prompt'])}  [{as_text(rows[0]['reference'])}]"]
+        lines += [
+            f"{run.name:{width}}  {row['outcome'] or 'no verifier'}: {in_one_line(as_text(row['completion']))}"
+            for run, row in zip(runs, rows, strict=True)
+        ]
+        print_section(console, str(rows[0]["problem_id"]), "\n".join(lines))
 
 
 def _notes(runs: Sequence[RecordedRun], problems: int) -> Iterator[str]:

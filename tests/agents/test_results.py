@@ -39,6 +39,7 @@ from agents.results.judging import match_problems, rejudge
 from agents.results.reading import RecordedRun, paired_scores
 from rlvr_envs.tasks import Addition, Hangman, Sort
 from rlvr_envs.tasks.hangman import HangmanVerifier
+from tests import recorded
 from verifiers import (
     Completion,
     DataError,
@@ -510,6 +511,30 @@ def test_the_command_compares_majority_votes_by_the_verifier_that_judged(
         main(command)
     assert ended.value.code == 1
     assert "give the run's environment, split and arguments" in capsys.readouterr().err
+
+
+def test_the_command_shows_the_first_completions_of_each_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = {"before": ["five", "no\nidea", "?"], "after": ["4", "5", "6"]}
+    for name, completions in answers.items():
+        recorded.run_of(
+            tmp_path / name,
+            [
+                recorded.row(
+                    index, sample, completion=completion, outcome="correct" if name == "after" else "incorrect"
+                )
+                for index, completion in enumerate(completions)
+                for sample in range(2)
+            ],
+        )
+    with pytest.raises(SystemExit):
+        main(["compare", str(tmp_path / "before"), str(tmp_path / "after"), "--show", "2"])
+    printed = capsys.readouterr().out
+    assert printed.endswith(
+        "── p0 ──\n2+0=  [4]\nbefore  incorrect: five\nafter   correct: 4\n"
+        "── p1 ──\n2+1=  [4]\nbefore  incorrect: no | idea\nafter   correct: 5\n"
+    )
 
 
 def test_votes_need_a_verifier_that_the_record_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
