@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from verifiers.ifeval.text import listed
+
 T = TypeVar("T")
 
 LEAST_WORDS = 40
 """The least upper limit of words: whatever else is asked for can be done in fewer."""
-_NUMBERS = "zero one two three four five six seven eight nine ten".split()
+_NUMBERS = listed("zero one two three four five six seven eight nine ten")
 
 
 class Draws:
@@ -245,11 +247,11 @@ WORDINGS = (
         "length_constraints:nth_paragraph_first_word",
         "Write exactly {num_paragraphs} paragraphs with a blank line between them; the {nth_paragraph} one opens with the word "
         '"{first_word}".',
-        "Separate {num_paragraphs} paragraphs by blank lines (no more, no less), and let the {nth_paragraph} of them start with "
-        '"{first_word}".',
+        "Separate {num_paragraphs} paragraphs by blank lines (no more, no less), and let the {nth_paragraph} of them start "
+        'with "{first_word}".',
         num_paragraphs=(2, 3),
         nth_paragraph={"first": 1, "second": 2},
-        first_word="meanwhile yesterday finally perhaps however nobody although sometimes".split(),
+        first_word=listed("meanwhile yesterday finally perhaps however nobody although sometimes"),
     ),
     _wording(
         "detectable_content:number_placeholders",
@@ -271,9 +273,9 @@ WORDINGS = (
     ),
     _wording(
         "detectable_format:constrained_response",
-        'Reply with one of these three sentences: "My answer is maybe." or "My answer is no." or "My answer is yes."',
+        'Say "My answer is yes." if you think so, "My answer is no." if you do not, and otherwise "My answer is maybe."',
         'Say "My answer is X." and put maybe, no or yes in place of the X.',
-        'The reply has to contain "My answer is no." or "My answer is maybe." or "My answer is yes." (only one of them).',
+        'Tell me "My answer is no." or the same sentence with yes or maybe in place of no.',
     ),
     _wording(
         "detectable_format:number_highlighted_sections",
@@ -367,7 +369,7 @@ _ONLY_WITH = _table("""
 constrained_response:\x20
 json_format: existence frequency forbidden_words number_words
 two_responses: existence forbidden_words no_comma response_language english_capital english_lowercase
-repeat_prompt: existence no_comma title postscript number_placeholders number_bullet_lists number_highlighted_sections end_checker
+repeat_prompt: existence no_comma title postscript number_placeholders number_bullet_lists number_highlighted_sections
 """)
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-TONES = tuple("friendly playful cheerful calm warm witty lively thoughtful straightforward serious".split())
+from verifiers.ifeval.text import listed
+
+TONES = listed("friendly playful cheerful calm warm witty lively thoughtful straightforward serious")
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Topic:
 def _topics(table: str, forms: tuple[str, ...], questions: tuple[str, ...]) -> Iterator[Topic]:
     for line in table.strip().splitlines():
         subject, _, words = line.partition(": ")
-        yield Topic(subject, tuple(words.split()), forms, questions)
+        yield Topic(subject, listed(words), forms, questions)
 
 
 _PASTIME_FORMS = (
@@ -138,7 +140,7 @@ a raincoat for dogs: puddle paws wet tail hood walk
 a sewing machine: thread needle fabric pedal hem stitch
 a smart bird feeder: camera seeds sparrow garden squirrel wings
 a wooden sled: snow hill winter rope speed mittens
-a travel mug: coffee lid spill commute warm steam
+a travel mug: coffee lid spill commute sip steam
 a typewriter from the attic: ribbon keys ink dust paper letter
 a globe with a lamp inside: ocean country light desk map continent
 a homemade quilt: patch winter blanket cotton color needle
