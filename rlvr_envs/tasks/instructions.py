@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,7 +23,7 @@ from rlvr_envs.procedural.instructions import (
     compatible,
     longest_request,
 )
-from verifiers import InvalidArgumentError, missing_dependency, unknown_name
+from verifiers import InvalidArgumentError, check_types, missing_dependency, unknown_name
 
 _QUESTION = "detectable_format:constrained_response"
 """The kind of instruction that fits a question alone."""
@@ -80,10 +80,11 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("ifeval", {})
 
     instructions: int = 3
-    kinds: str | tuple[str, ...] = "basic"
+    kinds: str | Sequence[str] = "basic"
     max_words: int = 150
 
     def __post_init__(self) -> None:
+        check_types(self)
         names = (self.kinds,) if isinstance(self.kinds, str) else tuple(self.kinds)
         object.__setattr__(self, "kinds", names)
         if not names:

@@ -141,7 +141,7 @@ a sewing machine: thread needle fabric pedal hem stitch
 a smart bird feeder: camera seeds sparrow garden squirrel wings
 a wooden sled: snow hill winter rope speed mittens
 a travel mug: coffee lid spill commute sip steam
-a typewriter from the attic: ribbon keys ink dust paper letter
+a typewriter from the attic: ribbon keys ink dust paper carriage
 a globe with a lamp inside: ocean country light desk map continent
 a homemade quilt: patch winter blanket cotton color needle
 a telescope for beginners: moon planet lens tripod stars night
