@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from verifiers.ifeval.text import listed
+from rlvr_envs.procedural.instructions.requests import listed
 
 T = TypeVar("T")
 

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from verifiers.ifeval.text import listed
+
+def listed(text: str) -> tuple[str, ...]:
+    """The words of a list that is written as one text."""
+    return tuple(text.split())
+
 
 TONES = listed("friendly playful cheerful calm warm witty lively thoughtful straightforward serious")
 
