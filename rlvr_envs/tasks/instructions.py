@@ -38,6 +38,7 @@ _LAYOUTS = (
     ("{request}\n\n{instructions}", "\n"),
 )
 """How a prompt is put together, and what separates its instructions."""
+_CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
 _CODES = 2**128
 """Many more than there are prompts, so that each choice is all but uniform."""
 
@@ -69,7 +70,8 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
             `"keywords"`, or as a preset; one text, or several in a sequence. `"basic"` are the 22 that are judged without
             another package, `"all"` the 25, of which the language of a response and English in capitals or small letters need
             `langdetect`.
-        max_words: The most words that an instruction asks for or allows, 40 to 1000.
+        max_words: The most words that an instruction asks for or allows, 40 to 1000. A word may take several tokens, in
+            capitals and in languages other than English above all.
 
     Raises:
         UnknownNameError: If there is no such kind.
@@ -81,7 +83,7 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
 
     instructions: int = 3
     kinds: str | Sequence[str] = "basic"
-    max_words: int = 150
+    max_words: int = 100
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -174,9 +176,6 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
         return GeneratedProblem(content.prompt, reference, None)
 
 
-_CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
-
-
 def _named(name: str) -> tuple[str, ...]:
     """The kinds of a preset, of a group or of one id."""
     groups = {kind.partition(":")[0] for kind in KINDS}
@@ -205,8 +204,9 @@ class InstructionsEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and `instructions=3` (the most of a prompt),
     `kinds="basic"` (`"all"` adds the three that need `pip install 'rlvr-envs[ifeval]'`; ids such as
-    `("punctuation:no_comma", "keywords")` restrict them) and `max_words=150` (the most words that an instruction asks for or
-    allows). Defaults: `split="train"`, `max_new_tokens=256`, `verifier="ifeval"`.
+    `("punctuation:no_comma", "keywords")` restrict them) and `max_words=100` (the most words that an instruction asks for or
+    allows; more of them need a greater `max_new_tokens`). Defaults: `split="train"`, `max_new_tokens=256`,
+    `verifier="ifeval"`.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(

@@ -164,7 +164,7 @@ def test_a_response_can_follow_any_two_instructions_that_go_together(kind: str) 
             assert verdict.outcome == "correct", (instructions, verdict.detail)
 
 
-@pytest.mark.parametrize(("kinds", "max_words"), [("basic", 150), ("all", 150), ("all", LEAST_WORDS)])
+@pytest.mark.parametrize(("kinds", "max_words"), [("basic", 100), ("all", 200), ("all", LEAST_WORDS)])
 def test_every_prompt_of_the_data_set_can_be_followed_in_few_words(kinds: str, max_words: int) -> None:
     """Also where the least limit of words is that of every prompt."""
     if kinds == "all":
