@@ -674,7 +674,7 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
         return _longest_opening(dataset, turns.dialogue, turns.opening, longest_problem(dataset, render.question))
     tokenizer = render.tokenizer
     if (longest := longest_problem(dataset, render.question)) is not None:
-        return _start_tokens(dataset, tokenizer) + len(render(longest).encode())
+        return _start_tokens(dataset, tokenizer) + len(utf8(render(longest), "the prompt"))
     # Only data sets that say what they hold are remembered; any other may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
     said = ("" if render.question is None else " in words") + ("" if render.tools is None else render.tools.text)

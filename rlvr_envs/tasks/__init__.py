@@ -60,6 +60,7 @@ from rlvr_envs.tasks.gem import GEMEnv, GEMGames
 from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv, GridWorldStateEnv
 from rlvr_envs.tasks.guess_number import GuessNumber, GuessNumberEnv
 from rlvr_envs.tasks.hangman import Hangman, HangmanEnv
+from rlvr_envs.tasks.instructions import Instructions, InstructionsEnv
 from rlvr_envs.tasks.linear_equation import LinearEquation, LinearEquationEnv
 from rlvr_envs.tasks.mastermind import Mastermind, MastermindEnv
 from rlvr_envs.tasks.maze import Maze, MazeEnv, MazeStateEnv
@@ -119,6 +120,7 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     LinearEquationEnv,
     PolynomialEnv,
     FunctionEnv,
+    InstructionsEnv,
     ReasoningGymEnv,
     TextArenaEnv,
     GEMEnv,
@@ -192,6 +194,7 @@ __all__ = [
     "GridWorld",
     "GuessNumber",
     "Hangman",
+    "Instructions",
     "LinearEquation",
     "Mastermind",
     "Maze",

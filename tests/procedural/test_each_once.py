@@ -17,6 +17,7 @@ from rlvr_envs.tasks import (
     Arithmetic,
     Countdown,
     Function,
+    Instructions,
     LinearEquation,
     Polynomial,
     Reverse,
@@ -39,6 +40,12 @@ DIFFICULTIES: dict[Family, st.SearchStrategy[dict[str, Any]]] = {
     Arithmetic: st.builds(dict, depth=st.integers(1, 3), digits=st.integers(1, 4)),
     Countdown: st.builds(dict, count=st.integers(2, 6), max_number=st.integers(9, 50), max_target=st.integers(50, 200)),
     Function: st.builds(dict, level=st.integers(1, 3)),
+    Instructions: st.builds(
+        dict,
+        instructions=st.integers(1, 3),
+        kinds=st.sampled_from(["basic", "keywords", "punctuation:no_comma", "detectable_format:constrained_response"]),
+        max_words=st.integers(40, 1_000),
+    ),
     LinearEquation: st.builds(
         dict, max_coefficient=st.integers(3, 10**4), solution=st.sampled_from(["integer", "rational"])
     ),

@@ -1,0 +1,28 @@
+"""What the prompts of `rlvr/Instructions-v0` are made of: requests, and the instructions that go with them."""
+
+from rlvr_envs.procedural.instructions.kinds import (
+    KINDS,
+    LEAST_WORDS,
+    NEED_LANGDETECT,
+    WORDINGS,
+    Draws,
+    Given,
+    Wording,
+    compatible,
+)
+from rlvr_envs.procedural.instructions.requests import TONES, TOPICS, Topic, longest_request
+
+__all__ = [
+    "KINDS",
+    "LEAST_WORDS",
+    "NEED_LANGDETECT",
+    "TONES",
+    "TOPICS",
+    "WORDINGS",
+    "Draws",
+    "Given",
+    "Topic",
+    "Wording",
+    "compatible",
+    "longest_request",
+]

@@ -1,0 +1,220 @@
+"""Made prompts with instructions that can be verified, of the 25 kinds of IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rlvr_envs.envs import TaskEnv, TaskSpec
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.instructions import (
+    KINDS,
+    LEAST_WORDS,
+    NEED_LANGDETECT,
+    TONES,
+    TOPICS,
+    WORDINGS,
+    Draws,
+    Given,
+    compatible,
+    longest_request,
+)
+from verifiers import InvalidArgumentError, check_types, missing_dependency, unknown_name
+
+_QUESTION = "detectable_format:constrained_response"
+"""The kind of instruction that fits a question alone."""
+_PRESETS: Mapping[str, tuple[str, ...]] = {
+    "basic": tuple(kind for kind in KINDS if kind not in NEED_LANGDETECT),
+    "all": KINDS,
+}
+_LAYOUTS = (
+    ("{request} {instructions}", " "),
+    ("{request}\n\n{instructions}", " "),
+    ("{request}\n\nKeep to this:\n- {instructions}", "\n- "),
+    ("{request}\n\n{instructions}", "\n"),
+)
+"""How a prompt is put together, and what separates its instructions."""
+_CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
+_CODES = 2**128
+"""Many more than there are prompts, so that each choice is all but uniform."""
+
+
+@dataclass(frozen=True)
+class InstructionPrompt:
+    """A request with its instructions."""
+
+    prompt: str
+    request: tuple[str, str]
+    """The form of the request, and its subject."""
+    instructions: Mapping[str, Mapping[str, object]]
+    """The parameters of each instruction, by its id."""
+
+
+@dataclass(frozen=True)
+class Instructions(ProceduralDataset[InstructionPrompt]):
+    """Requests, such as for a postcard or a product description, with instructions for what is written.
+
+    The instructions of a prompt can be followed together, by a short response. A request, whatever its tone and its
+    instructions, belongs to one split.
+
+    Args:
+        split: `"train"` or `"test"`.
+        seed: Seed of the whole data set, at least 0.
+        size: Number of problems, each different; for the default see `ProceduralDataset`.
+        instructions: The most instructions of a prompt, 1 to 3. Some kinds leave little room for another.
+        kinds: Kinds of instructions, as ids of IFEval such as `"punctuation:no_comma"`, as the part before the colon, such as
+            `"keywords"`, or as a preset; one text, or several in a sequence. `"basic"` are the 22 that are judged without
+            another package, `"all"` the 25, of which the language of a response and English in capitals or small letters need
+            `langdetect`.
+        max_words: The most words that an instruction asks for or allows, 40 to 1000. A word may take several tokens, in
+            capitals and in languages other than English above all.
+
+    Raises:
+        UnknownNameError: If there is no such kind.
+        MissingDependencyError: If a kind needs `langdetect`, which is not installed.
+    """
+
+    name: ClassVar[str] = "instructions"
+    verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("ifeval", {})
+
+    instructions: int = 3
+    kinds: str | Sequence[str] = "basic"
+    max_words: int = 100
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        names = (self.kinds,) if isinstance(self.kinds, str) else tuple(self.kinds)
+        object.__setattr__(self, "kinds", names)
+        if not names:
+            raise InvalidArgumentError(
+                "kinds must name one or more kinds of instructions, got none: leave it out for 'basic'"
+            )
+        if NEED_LANGDETECT.intersection(self._chosen) and importlib.util.find_spec("langdetect") is None:
+            raise missing_dependency(
+                "langdetect", "ifeval", f"rlvr/Instructions-v0 with kinds={names} (unlike kinds='basic')"
+            )
+        super().__post_init__()
+
+    @functools.cached_property
+    def _chosen(self) -> tuple[str, ...]:
+        """The ids of the kinds, in their order."""
+        chosen = {kind for name in self.kinds for kind in _named(name)}
+        return tuple(kind for kind in KINDS if kind in chosen)
+
+    def _describe(self) -> ProblemShape:
+        words = sorted((word for topic in TOPICS for word in topic.words), key=len)[-6:]
+        given = Given(longest_request(), words, self.max_words)
+        longest = max((wording.longest(given) for wording in WORDINGS if wording.kind in self._chosen), key=len)
+        prompts = [
+            layout.format(request=given.request, instructions=separator.join([longest] * self.instructions))
+            for layout, separator in _LAYOUTS
+        ]
+        return ProblemShape(
+            difficulty=f"{self.instructions}-{'+'.join(self.kinds)}-to-{self.max_words}-words",
+            max_prompt_bytes=max(map(len, prompts)),
+            max_answer_bytes=0,
+            prompt_alphabet=_CHARACTERS,
+            answer_alphabet=_CHARACTERS,
+        )
+
+    def _check_difficulty(self) -> None:
+        require_whole("instructions", self.instructions, 1, 3)
+        require_whole("max_words", self.max_words, LEAST_WORDS, 1_000)
+
+    @property
+    def _space(self) -> int:
+        return _CODES
+
+    def _at(self, code: int) -> InstructionPrompt:
+        draws = Draws(code)
+        kinds = self._draw_kinds(draws)
+        topic = draws.choose(TOPICS)
+        form = draws.choose(topic.questions if _QUESTION in kinds else topic.forms)
+        request = form.format(subject=topic.subject, tone=draws.choose(TONES))
+        given = Given(request, draws.shuffled(topic.words), self.max_words)
+        spelled = draws.below(2) == 1
+        sentences, instructions = [], {}
+        for kind in kinds:
+            wording = draws.choose([wording for wording in WORDINGS if wording.kind == kind])
+            sentence, instructions[kind] = wording.draw(draws, given, spelled=spelled)
+            sentences.append(sentence)
+        layout, separator = draws.choose(_LAYOUTS)
+        prompt = layout.format(request=request, instructions=separator.join(sentences))
+        return InstructionPrompt(prompt, (form, topic.subject), instructions)
+
+    def _draw_kinds(self, draws: Draws) -> list[str]:
+        """The first kind is any, each further one any that goes with those before."""
+        count = 1 + draws.below(self.instructions)
+        chosen: list[str] = []
+        left: Iterable[str] = self._chosen
+        while len(chosen) < count and (left := [kind for kind in left if all(compatible(kind, one) for one in chosen)]):
+            chosen.append(draws.choose(left))
+        return chosen
+
+    def _question(self, content: InstructionPrompt) -> str:
+        return content.prompt
+
+    @property
+    def _least_questions(self) -> int:
+        """Every request in each layout, of which the last is that of the second for one instruction."""
+        asked = [topic.questions if self._chosen == (_QUESTION,) else topic.forms for topic in TOPICS]
+        tones = 1 if self._chosen == (_QUESTION,) else len(TONES)
+        return sum(map(len, asked)) * tones * (len(_LAYOUTS) - 1)
+
+    def _key(self, content: InstructionPrompt) -> object:
+        return content.request
+
+    def _task(self, content: InstructionPrompt) -> GeneratedProblem:
+        reference = {
+            "instruction_id_list": list(content.instructions),
+            "kwargs": list(content.instructions.values()),
+        }
+        return GeneratedProblem(content.prompt, reference, None)
+
+
+def _named(name: str) -> tuple[str, ...]:
+    """The kinds of a preset, of a group or of one id."""
+    groups = {kind.partition(":")[0] for kind in KINDS}
+    if name not in (*_PRESETS, *groups, *KINDS):
+        raise unknown_name("kind of instructions", name, (*_PRESETS, *sorted(groups), *KINDS))
+    return _PRESETS.get(name) or tuple(kind for kind in KINDS if name in (kind, kind.partition(":")[0]))
+
+
+class InstructionsEnv(TaskEnv):
+    """Made prompts with instructions that can be verified.
+
+    Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+    ## Description
+    Write a postcard, a product description, a poem and so on, and follow one to three instructions, such as "leave out commas"
+    or "stay below 60 words": the kinds of IFEval, in other words and with other requests, to train on. Problems are generated:
+    nothing is downloaded, and the train and test splits are disjoint.
+
+    ## Starting State
+    The request and its instructions. Default prompt `chat`: one user message with these alone.
+
+    ## Reward
+    1 when the response follows all instructions, strictly, else 0. Whether it does what the request says is not judged.
+    `verifier=("ifeval", {"partial_credit": True})` pays the share of instructions that are followed.
+
+    ## Arguments
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and `instructions=3` (the most of a prompt),
+    `kinds="basic"` (`"all"` adds the three that need `pip install 'rlvr-envs[ifeval]'`; ids such as
+    `("punctuation:no_comma", "keywords")` restrict them) and `max_words=100` (the most words that an instruction asks for or
+    allows; more of them need a greater `max_new_tokens`). Defaults: `split="train"`, `max_new_tokens=256`,
+    `verifier="ifeval"`.
+    """
+
+    task: ClassVar[TaskSpec] = TaskSpec(
+        load=Instructions,
+        sizes={"train": 10_000, "test": 1_000},
+        source="generated",
+        data_options=("seed", "size", "instructions", "kinds", "max_words"),
+        verifier=Instructions.verifier,
+        prompt="chat",
+        max_new_tokens=256,
+    )
