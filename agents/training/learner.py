@@ -63,8 +63,8 @@ class LearnerConfig:
     """
 
     learning_rate: float | None = None
-    """Learning rate of AdamW. None chooses one from the number of parameters: about 1e-4 for a million and 1e-6 for a
-    billion or more, ten times as much for supervised learning, and ten times as much for LoRA."""
+    """Learning rate of AdamW. None chooses one from the number of parameters: about 1e-4 for a million, 1.5e-5 for 135 million
+    and 1e-6 for a billion or more; ten times as much for supervised learning, and ten times as much for LoRA."""
     weight_decay: float = 0.0
     """Weight decay of AdamW."""
     beta1: float = 0.9

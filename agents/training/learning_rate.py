@@ -1,11 +1,12 @@
 """The default learning rate of AdamW, chosen from the number of the model's parameters.
 
-A power law, `1e-4 (n / 1e6)^(-2/3)` for reinforcement learning, clamped to 1e-6 and 2e-4. It is anchored at:
+For reinforcement learning it is interpolated between these points, as a power law from each to the next, and constant outside:
 
-* About 1e6 parameters: 1e-4, the rate of the demonstration (`rlvr demo`), which 40 steps of GRPO and RLOO improve.
-* Below 4e5 parameters at most 2e-4: at 6e-4, the value of the law for 7e4, ReMax fell from 0.57 to 0.54 (greedy 0.82 to 0.66)
-  in 13 steps on Sort, while REINFORCE and RLOO rose.
-* From 1e9 parameters on: 1e-6, the default of TRL's GRPO and the rate of DAPO (arXiv:2503.14476) at 32e9.
+* 3.5e5 parameters: 2e-4. At 6e-4, ReMax on a model of 7e4 fell from 0.57 to 0.54 (greedy 0.82 to 0.66) in 13 steps on Sort,
+  while REINFORCE and RLOO rose.
+* 1.08e6 parameters: 9.5e-5, about the rate of the demonstration (`rlvr demo`), which 40 steps of GRPO and RLOO improve.
+* 1.35e8 parameters: 1.5e-5, measured with SmolLM2-135M-Instruct (docs/real-model.md).
+* 1e9 parameters: 1e-6, the default of TRL's GRPO and the rate of DAPO (arXiv:2503.14476) at 32e9; not measured here.
 
 Supervised learning takes ten times as much, 1e-3 and 1e-5: its gradient has far less noise. Adapters take ten times as much as
 full fine-tuning, in reinforcement and in supervised learning alike (Schulman et al. 2025, "LoRA Without Regret").
@@ -13,14 +14,15 @@ full fine-tuning, in reinforcement and in supervised learning alike (Schulman et
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from agents.policies.transformers.lora import has_adapter
 
-_MEASURED_PARAMETERS = 1e6
-_MEASURED_RATE = 1e-4
-_EXPONENT = -2 / 3
-_LEAST_RATE, _MOST_RATE = 1e-6, 2e-4
+_PARAMETERS = (3.5e5, 1.08e6, 1.345e8, 1e9)
+_RATES = (2e-4, 9.5e-5, 1.5e-5, 1e-6)
 _SUPERVISED = 10
 _ADAPTER = 10
 
@@ -33,8 +35,7 @@ def default_learning_rate(parameters: int, *, supervised: bool = False, adapter:
         supervised: Whether the gradient is that of the likelihood of given completions.
         adapter: Whether only a LoRA adapter learns.
     """
-    rate = _MEASURED_RATE * (parameters / _MEASURED_PARAMETERS) ** _EXPONENT
-    rate = min(max(rate, _LEAST_RATE), _MOST_RATE)
+    rate = math.exp(np.interp(math.log(parameters), np.log(_PARAMETERS), np.log(_RATES)))
     return float(f"{rate * (_SUPERVISED if supervised else 1) * (_ADAPTER if adapter else 1):.1e}")
 
 

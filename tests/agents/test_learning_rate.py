@@ -29,15 +29,17 @@ from verifiers import InvalidArgumentError
 @pytest.mark.parametrize(
     ("parameters", "rate"),
     [
+        (125_000, 2e-4),
+        (350_000, 2e-4),
         (1_000_000, 1e-4),
-        (8_000_000, 2.5e-5),  # eight times the weights, a quarter of the rate
-        (125_000, 2e-4),  # and not four times that of a million
-        (500_000_000, 1.6e-6),
+        (12_052_000, 3.8e-5),  # halfway in the logarithm: the root of 9.5e-5 times 1.5e-5
+        (134_500_000, 1.5e-5),
+        (500_000_000, 2.5e-6),
         (1_000_000_000, 1e-6),
         (32_000_000_000, 1e-6),
     ],
 )
-def test_the_power_law_by_hand(parameters: int, rate: float) -> None:
+def test_the_rates_by_hand(parameters: int, rate: float) -> None:
     assert default_learning_rate(parameters) == pytest.approx(rate, rel=1e-9)
     assert default_learning_rate(parameters, supervised=True) == pytest.approx(10 * rate, rel=1e-9)
     assert default_learning_rate(parameters, supervised=True, adapter=True) == pytest.approx(100 * rate, rel=1e-9)
