@@ -1,0 +1,39 @@
+"""Weights of linear layers in bfloat16 for sampling, which autocast would otherwise convert anew for every token."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+
+class HalfWeights:
+    """Copies in bfloat16 of the float32 weights of a module's linear layers, which take half their memory.
+
+    Results are exactly those of autocast, which converts the same weights. A weight that is also an embedding keeps its
+    precision there.
+
+    Args:
+        module: The module. Make new copies when its weights have changed.
+    """
+
+    def __init__(self, module: Any) -> None:
+        layers = [layer for layer in module.modules() if isinstance(layer, torch.nn.Linear)]
+        self._layers = [
+            (layer, layer.weight, layer.weight.detach().to(torch.bfloat16))
+            for layer in layers
+            if layer.weight.dtype is torch.float32
+        ]
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """A context in which the layers have the copies."""
+        for layer, _, copy in self._layers:
+            layer._parameters["weight"] = copy  # type: ignore[assignment] # a plain tensor takes no gradient
+        try:
+            yield
+        finally:
+            for layer, weight, _ in self._layers:
+                layer._parameters["weight"] = weight
