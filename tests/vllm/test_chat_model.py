@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +18,8 @@ from tests.vllm.test_policy import learner_logprobs, shift
 if importlib.util.find_spec("vllm") is None:
     pytest.skip("vllm is not installed here: `make test-vllm` runs these tests", allow_module_level=True)
 
-TOLERANCE = 1e-3
-"""In nats: float32 in thirty layers, by other kernels; the probe of weights asks for the same on average."""
+TOLERANCE = 3e-4
+"""In nats: float32 in thirty layers, by other kernels; measured: 5e-5."""
 ENGINE_ARGS = {"enforce_eager": True, "max_model_len": 256, "max_num_batched_tokens": 512, "max_num_seqs": 8}
 EPISODES = [Episode(problem=index // 4, group=index // 4, seed=index) for index in range(8)]
 
@@ -47,7 +46,6 @@ def test_completions_have_the_learners_log_probabilities_and_end_as_the_template
     policy, tokenizer, sampler = chat
     trajectories = rollout(sums(tokenizer, 8), sampler, EPISODES)
     check_ends(trajectories, tokenizer.turn_end)
-    print("MEASURED", [logprob_gap(policy, t) for t in trajectories])
     assert max(logprob_gap(policy, trajectory) for trajectory in trajectories) < TOLERANCE
 
 
@@ -59,8 +57,7 @@ def test_greedy_completions_are_the_learners_while_the_likeliest_token_is_clear(
     theirs = rollout(env, sampler.at_temperature(0.0), asked)
     for mine, other in zip(ours, theirs, strict=True):
         clear = clear_tokens(policy, mine)
-        print("MEASURED clear", clear, len(mine.tokens), mine.prompt_length, repr(mine.completion))
-        assert clear > mine.prompt_length
+            assert clear > mine.prompt_length
         np.testing.assert_array_equal(mine.tokens[:clear], other.tokens[:clear])
 
 
@@ -79,10 +76,7 @@ def test_new_weights_arrive(chat: Chat) -> None:
     env = sums(tokenizer, 8)
     shift(policy, 1e-3)
     stale = rollout(env, sampler, EPISODES[:2])
-    print("MEASURED stale", [logprob_gap(policy, t) for t in stale])
     assert min(logprob_gap(policy, trajectory) for trajectory in stale) > 10 * TOLERANCE
-    d = sampler.sync()
-    print(d)
-    assert d["sampling/probe_difference"] < TOLERANCE
+    assert sampler.sync()["sampling/probe_difference"] < TOLERANCE
     trajectories = rollout(env, sampler, EPISODES[:2])
     assert max(logprob_gap(policy, trajectory) for trajectory in trajectories) < TOLERANCE
