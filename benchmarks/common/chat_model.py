@@ -58,7 +58,7 @@ class EndlessTokenizer:
 
 def chat_tokenizer(model: str) -> EndlessTokenizer:
     """The tokenizer of a chat model in a folder."""
-    from agents import load_tokenizer
+    from agents.policies.transformers.loading import load_tokenizer
 
     tokenizer = load_tokenizer(model)
     if not isinstance(tokenizer, HuggingFaceTokenizer) or tokenizer.chat_template is None:

@@ -57,7 +57,7 @@ def test_greedy_completions_are_the_learners_while_the_likeliest_token_is_clear(
     theirs = rollout(env, sampler.at_temperature(0.0), asked)
     for mine, other in zip(ours, theirs, strict=True):
         clear = clear_tokens(policy, mine)
-            assert clear > mine.prompt_length
+        assert clear > mine.prompt_length
         np.testing.assert_array_equal(mine.tokens[:clear], other.tokens[:clear])
 
 
