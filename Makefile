@@ -120,7 +120,8 @@ $(OLDER)/.installed: constraints-vllm.txt | .venv/.installed
 	$(BIN)/pip install --disable-pip-version-check --no-deps -c constraints-vllm.txt --target $(OLDER) transformers
 	touch $@
 
-# The agents against TRL as an oracle, in an environment of its own. torch is named, so that the build at hand is taken.
+# The agents against TRL as an oracle, in an environment of its own, on tiny models and a published one. torch is named, so that
+# the build at hand is taken.
 test-trl: $(TRL)/.installed $(CHAT)/.installed
 	RLVR_CHAT_MODEL=$(CHAT_MODEL) $(TRL)/bin/pytest tests/trl
 
@@ -250,7 +251,7 @@ $(TEXT_GAMES)/.installed: pyproject.toml constraints-text-games.txt
 		-e '.[textarena,gem]' pytest
 	touch $@
 
-# Rollouts and weights through vLLM on CPU, in an environment of its own (3.7 GB). torch is named, so that the build at hand is
+# Rollouts and weights through vLLM on CPU, of tiny models and a published one, in an environment of its own (3.7 GB). torch is named, so that the build at hand is
 # taken; what vLLM brings of vision and sound does not fit it, and is not needed.
 test-vllm: $(VLLM)/.installed $(CHAT)/.installed
 	RLVR_CHAT_MODEL=$(CHAT_MODEL) $(VLLM)/bin/pytest tests/vllm
