@@ -251,8 +251,8 @@ $(TEXT_GAMES)/.installed: pyproject.toml constraints-text-games.txt
 		-e '.[textarena,gem]' pytest
 	touch $@
 
-# Rollouts and weights through vLLM on CPU, of tiny models and a published one, in an environment of its own (3.7 GB). torch is named, so that the build at hand is
-# taken; what vLLM brings of vision and sound does not fit it, and is not needed.
+# Rollouts and weights through vLLM on CPU, of tiny models and a published one, in an environment of its own (3.7 GB). torch is
+# named, so that the build at hand is taken; what vLLM brings of vision and sound does not fit it, and is not needed.
 test-vllm: $(VLLM)/.installed $(CHAT)/.installed
 	RLVR_CHAT_MODEL=$(CHAT_MODEL) $(VLLM)/bin/pytest tests/vllm
 
