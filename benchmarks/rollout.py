@@ -10,6 +10,10 @@ vLLM's. There both sides of torch compute matrix products in bfloat16, and optio
 Qwen2.5-0.5B's:
 `--layers 24 --width 896 --heads 14 --kv-heads 2 --mlp 4864 --vocab 151936`.
 
+`--model FOLDER` takes a published chat model in place of a random one, with questions in its chat template as prompts.
+`--precision bfloat16` has weights in bfloat16 on all sides, and `float32` nothing in it; by default weights are float32, and
+matrix products as the policy chooses. `--greedy` takes the likeliest tokens.
+
 `--vllm-python .cache/vllm/bin/python` adds vLLM, in the environment that `make test-vllm` makes.
 """
 
@@ -27,14 +31,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import GenerationConfig
 
-from agents import CausalLMPolicy, Episode, VLLMConfig, VLLMPolicy, rollout, tiny_model
+from agents import CausalLMPolicy, Episode, PolicyConfig, VLLMConfig, VLLMPolicy, load_model, rollout, tiny_model
 from agents.policies.vllm.process_engine import ProcessEngine
+from benchmarks.common.chat_model import chat_tokenizer, question
 from rlvr_envs import ByteTokenizer, Rules, TokenStreams, TokenVectorEnv
 from verifiers import Problem
 
 BYTES = ByteTokenizer.eos_token
 """The tokens of prompts: the smallest model has no others, and no end token."""
+SHAPE = ("prompt", "layers", "width", "heads", "kv_heads", "mlp", "vocab")
+"""Settings that a chat model decides."""
 TICKS = os.sysconf("SC_CLK_TCK")
 VLLM = "vLLM"
 
@@ -69,12 +77,20 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         ("threads", 2),
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument(
+        "--model", help="folder of a chat model, or of its GGUF file; its shape and prompts are its own"
+    )
+    parser.add_argument("--precision", default="auto", choices=["auto", "float32", "bfloat16"])
+    parser.add_argument("--greedy", action="store_true", help="take the likeliest tokens")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--vllm-python", help="interpreter of an environment with vLLM; without, vLLM is left out")
     parser.add_argument("--json", type=Path, help="file for the figures")
     options = parser.parse_args(argv)
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: torch finds no GPU here")
+    own = [name for name in SHAPE if options.model and getattr(options, name) != parser.get_default(name)]
+    if own:
+        parser.error(f"--model has a shape and prompts of its own: leave out --{own[0].replace('_', '-')}")
     if options.vocab < BYTES:
         parser.error(f"--vocab is at least {BYTES}, the bytes of prompts")
     looks = "import importlib.util, sys; sys.exit(importlib.util.find_spec('vllm') is None)"
@@ -85,21 +101,41 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def new_env(options: argparse.Namespace) -> TokenVectorEnv:
-    """One row for each completion."""
+def new_rules(options: argparse.Namespace) -> tuple[list[Problem], Rules]:
+    """The problems, and how they become tokens."""
+    if options.model:
+        chat = chat_tokenizer(options.model)
+        problems = [Problem(f"p{number}", question(number), "") for number in range(options.problems)]
+        longest = max(len(chat.prompt_tokens(problem)) for problem in problems)
+        return problems, Rules(chat, chat.prompt, longest, options.completion)
     problems = [
         Problem(
             f"p{number}", "".join(chr(97 + (number * 7919 + index * 31) % 26) for index in range(options.prompt)), ""
         )
         for number in range(options.problems)
     ]
-    rules = Rules(
-        tokenizer=Bytes(options.vocab),
-        render_prompt=lambda problem: str(problem.prompt),
-        max_prompt_tokens=options.prompt,
-        max_new_tokens=options.completion,
+    return problems, Rules(
+        Bytes(options.vocab), lambda problem: str(problem.prompt), options.prompt, options.completion
     )
-    return TokenVectorEnv(TokenStreams(problems, rules, options.problems * options.group), copy=False)
+
+
+def new_model(options: argparse.Namespace, length: int) -> Any:
+    """A chat model, or a random one for sequences of some length; no token ends a completion of either."""
+    if options.model:
+        model = load_model(options.model, dtype="float32")
+    else:
+        model = tiny_model(
+            options.vocab,
+            layers=options.layers,
+            hidden_size=options.width,
+            heads=options.heads,
+            kv_heads=options.kv_heads or None,
+            intermediate_size=options.mlp or 4 * options.width,
+            max_tokens=length,
+        )
+    sampling = {"do_sample": False} if options.greedy else {"do_sample": True, "top_k": 0}
+    model.generation_config = GenerationConfig(**sampling, max_new_tokens=options.completion, pad_token_id=0)
+    return model.to(options.device, torch.bfloat16 if options.precision == "bfloat16" else torch.float32)
 
 
 def play(env: TokenVectorEnv, policy: Any, options: argparse.Namespace, number: int) -> None:
@@ -108,16 +144,26 @@ def play(env: TokenVectorEnv, policy: Any, options: argparse.Namespace, number: 
         Episode(index // options.group, index // options.group, number * count + index) for index in range(count)
     ]
     trajectories = rollout(env, policy, episodes)
-    assert all(len(trajectory.tokens) == options.prompt + options.completion for trajectory in trajectories)
+    assert all(len(trajectory.tokens) - trajectory.prompt_length == options.completion for trajectory in trajectories)
+
+
+def padded_prompts(env: TokenVectorEnv, options: argparse.Namespace) -> tuple[torch.Tensor, torch.Tensor]:
+    """The prompts of all rows, padded on the left, and which of these tokens count."""
+    observation, _ = env.reset(options={"problems": torch.arange(env.num_envs).numpy() // options.group})
+    lengths = observation["length"].ravel().tolist()
+    tokens = torch.zeros(env.num_envs, max(lengths), dtype=torch.int64)
+    mask = torch.zeros_like(tokens)
+    for row, length in enumerate(lengths):
+        tokens[row, -length:] = torch.from_numpy(observation["tokens"][row, :length].astype("int64"))
+        mask[row, -length:] = 1
+    return tokens.to(options.device), mask.to(options.device)
 
 
 @torch.no_grad()
-def generate(model: Any, prompts: torch.Tensor, policy: CausalLMPolicy, options: argparse.Namespace) -> None:
+def generate(policy: CausalLMPolicy, prompts: torch.Tensor, mask: torch.Tensor, options: argparse.Namespace) -> None:
     with policy.autocast():
-        tokens = model.generate(
-            prompts, attention_mask=torch.ones_like(prompts), do_sample=True, top_k=0, max_new_tokens=options.completion
-        )
-    assert tokens.shape[1] == options.prompt + options.completion
+        tokens = policy.model.generate(prompts, attention_mask=mask)
+    assert tokens.shape[1] == prompts.shape[1] + options.completion
 
 
 def cpu_seconds(session: int | None) -> float:
@@ -165,27 +211,22 @@ def measure(
 def main(argv: Sequence[str] | None = None) -> None:
     options = arguments(argv)
     torch.set_num_threads(options.threads)
-    env = new_env(options)
-    length = options.prompt + options.completion
-    model = tiny_model(
-        options.vocab,
-        layers=options.layers,
-        hidden_size=options.width,
-        heads=options.heads,
-        kv_heads=options.kv_heads or None,
-        intermediate_size=options.mlp or 4 * options.width,
-        max_tokens=length,
-    ).to(options.device)
-    policy = CausalLMPolicy(model)
-    observation, _ = env.reset(options={"problems": torch.arange(env.num_envs).numpy() // options.group})
-    prompts = torch.from_numpy(observation["tokens"][:, : options.prompt].astype("int64")).to(options.device)
+    problems, rules = new_rules(options)
+    env = TokenVectorEnv(TokenStreams(problems, rules, options.problems * options.group), copy=False)
+    length = rules.max_prompt_tokens + options.completion
+    precision = "auto" if options.precision == "auto" else "float32"  # of what weights in bfloat16 leave
+    config = PolicyConfig(precision=precision, vocab_size=rules.tokenizer.eos_token)
+    policy = CausalLMPolicy(new_model(options, length), config)
+    temperature = 0.0 if options.greedy else 1.0
+    acting = policy.at_temperature(temperature)
+    prompts, mask = padded_prompts(env, options)
     sides: dict[str, Callable[[int], None]] = {
-        "ours": lambda number: play(env, policy, options, number),
-        "generate": lambda number: generate(model, prompts, policy, options),
+        "ours": lambda number: play(env, acting, options, number),
+        "generate": lambda number: generate(policy, prompts, mask, options),
     }
     sampler, session = None, None
     if options.vllm_python:
-        config = VLLMConfig(
+        settings = VLLMConfig(
             python=options.vllm_python,
             engine_args={"max_model_len": length},
             environment={
@@ -194,22 +235,24 @@ def main(argv: Sequence[str] | None = None) -> None:
                 "VLLM_CPU_KVCACHE_SPACE": "1",
             },
         )
-        sampler = VLLMPolicy(policy, config, stop_tokens=[], max_new_tokens=options.completion)
+        sampler = VLLMPolicy(policy, settings, stop_tokens=[], max_new_tokens=options.completion)
         sampler.sync()
         assert isinstance(sampler.engine, ProcessEngine)
         session = sampler.engine.pid
-        sides[VLLM] = lambda number: play(env, sampler, options, number)
+        asked = sampler.at_temperature(temperature)
+        sides[VLLM] = lambda number: play(env, asked, options, number)
     costs = measure(sides, options.rounds, session, options.device)
     if sampler is not None:
         sampler.close()
-    report(costs, options)
+    report(costs, options, policy.model.config.get_text_config(), round(float(mask.sum(1).float().mean())))
 
 
-def report(costs: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
+def report(costs: dict[str, dict[str, float]], options: argparse.Namespace, shape: Any, prompt: int) -> None:
     tokens = options.problems * options.group * options.completion
     print(
-        f"{options.problems} x {options.group} completions of {options.completion} tokens, prompts of {options.prompt}, "
-        f"{options.layers} layers of {options.width}, {options.vocab} tokens, {options.threads} threads; "
+        f"{options.problems} x {options.group} completions of {options.completion} tokens, prompts of {prompt}, "
+        f"{shape.num_hidden_layers} layers of {shape.hidden_size}, {shape.vocab_size} tokens, precision {options.precision}, "
+        f"{'greedy, ' if options.greedy else ''}{options.threads} threads; "
         f"torch {version('torch')}, transformers {version('transformers')}; "
         + (torch.cuda.get_device_name() if options.device == "cuda" else "CPU")
     )

@@ -6,13 +6,19 @@ AdamW. The end-of-sequence token is outside the model's vocabulary, so every com
 same. Each side is a process of its own; they take turns, a few steps at a time, so that both see the same disturbances.
 
 Sides: `ours` computes every completion; `ours, skipping` leaves groups without spread out of the backward pass, which is its
-default (`--flat` says how many groups are made to have none); `TRL tuned` is TRL with bfloat16 and activation checkpointing
-off, its fastest setting on a CPU; `TRL defaults` has both as TRL sets them.
+default (`--flat` says how many groups are made to have none); `ours, float32` is `ours` without bfloat16, which it chooses
+itself for large models on a CPU with instructions for it; `TRL tuned` is TRL with bfloat16 and activation checkpointing off,
+its fastest setting on most CPUs; `TRL tuned, bfloat16` has the latter off alone; `TRL defaults` has both as TRL sets them.
 
-Reported, medians over rounds: CPU seconds of all threads per step, wall seconds, sampled tokens per wall second, and the peak
-of memory: resident, above what it was after the imports, or allocated by torch on a GPU. The bound is what the matrix products
-alone would cost at the rate of one large product on this device, with the prompt of a group computed once in sampling and once
-in learning; CPU seconds are compared with it, and on a GPU wall seconds.
+`--model FOLDER` takes a published chat model in place of a random one, with questions in its chat template as prompts: 4
+problems with 4 completions of 48 tokens, unless options say otherwise. Weights are float32. Every side holds the weights and
+the state of AdamW all the time, so choose `--sides` that fit into memory together.
+
+Reported, medians over rounds: CPU seconds of all threads per step, wall seconds, sampled tokens per wall second, how many times
+as much TRL takes, tuned (its fastest such side) and by default, and the peak of memory: resident, above what it was after the
+imports, or allocated by torch on a GPU. The bound is what the matrix products alone would cost at the rate of one large product
+on this device in the side's precision, with the prompt of a group computed once in sampling and once in learning; CPU seconds
+are compared with it, and on a GPU wall seconds.
 
 On a GPU both sides compute matrix products in bfloat16, which is what either does there by itself.
 
@@ -43,9 +49,33 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-SIDES = ("ours", "ours, skipping", "TRL tuned", "TRL defaults")
+from benchmarks.common.chat_model import chat_tokenizer, question
+from verifiers import Outcome, Problem, Verdict
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of those that are compared."""
+
+    trl: bool = False
+    skip: bool = False
+    """Of ours: leave groups without spread out of the backward pass."""
+    precision: Literal["auto", "float32"] = "auto"
+    """Of ours."""
+    settings: Mapping[str, bool] = field(default_factory=dict)
+    """Of TRL, where they are not its defaults."""
+
+
+SIDES = {
+    "ours": Side(),
+    "ours, skipping": Side(skip=True),
+    "TRL tuned": Side(trl=True, settings={"activation_checkpointing": False, "bf16": False}),
+    "TRL defaults": Side(trl=True),
+    "ours, float32": Side(precision="float32"),
+    "TRL tuned, bfloat16": Side(trl=True, settings={"activation_checkpointing": False}),
+}
 WARM_UP = 2
 """Steps before the first that is measured."""
 
@@ -70,6 +100,8 @@ class Work:
     """Width of the feed-forward layers; 0: four times the model's."""
     micro: int = 0
     """Completions in one forward and backward pass; 0: all."""
+    model: str = ""
+    """Folder of a chat model, whose shape the others are then; empty for a random model."""
 
     @property
     def completions(self) -> int:
@@ -101,6 +133,8 @@ LARGE = {
     ),
 }
 """For a GPU: a random model of that one's shape."""
+CHAT = Work(problems=4, group=4, completion=48)
+"""With a chat model, unless options say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +144,19 @@ class Cost:
     cpu_s: float
     wall_s: float
     peak_mib: float
+    half: bool
+    """Whether matrix products are computed in bfloat16."""
 
 
-Report = Callable[[], bool]
-"""Called after each step; False when there is nothing more to do."""
+Report = Callable[[bool], bool]
+"""Called after each step with whether products are in bfloat16; False when there is nothing more to do."""
 
 
 def new_model(work: Work) -> Any:
-    from agents import tiny_model
+    from agents import load_model, tiny_model
 
+    if work.model:
+        return load_model(work.model, dtype="float32")
     return tiny_model(
         work.vocab,
         layers=work.layers,
@@ -135,8 +173,33 @@ def prompt_of(number: int, work: Work) -> list[int]:
     return [(number * 7919 + index * 104_729) % work.vocab for index in range(work.prompt)]
 
 
-def score_of(tokens: Sequence[int], flat: bool) -> float:
-    return 0.0 if flat else float(sum(tokens) % 2)
+def score_of(completion: str, flat: bool) -> float:
+    return 0.0 if flat else sum(map(ord, completion)) % 97 / 97
+
+
+def with_model(work: Work, model: str) -> Work:
+    """The work with a chat model, with its shape and the mean length of the questions."""
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(model).get_text_config()
+    tokenizer = chat_tokenizer(model)
+    lengths = [len(tokenizer.prompt_tokens(problem)) for problem in questions(work)]
+    return dataclasses.replace(
+        work,
+        model=model,
+        layers=config.num_hidden_layers,
+        width=config.hidden_size,
+        vocab=config.vocab_size,
+        heads=config.num_attention_heads,
+        kv_heads=config.num_key_value_heads,
+        mlp=config.intermediate_size,
+        prompt=round(statistics.mean(lengths)),
+    )
+
+
+def questions(work: Work) -> list[Problem]:
+    """For a chat model."""
+    return [Problem(str(number), question(number), number) for number in range(work.problems)]
 
 
 def is_flat(number: int, work: Work) -> bool:
@@ -167,35 +230,42 @@ class Characters:
         return b"" if token == self.eos_token else chr(self.START + token).encode()
 
 
-def run_ours(work: Work, skip: bool, device: str, report: Report) -> None:
-    from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig
-    from rlvr_envs import Rules, TokenStreams, TokenVectorEnv
-    from verifiers import Outcome, Problem, Verdict
-
+def rules_of(work: Work) -> tuple[list[Problem], dict[str, Any]]:
+    """The problems, and how they become tokens."""
+    if work.model:
+        problems, chat = questions(work), chat_tokenizer(work.model)
+        longest = max(len(chat.prompt_tokens(problem)) for problem in problems)
+        return problems, {"tokenizer": chat, "render_prompt": chat.prompt, "max_prompt_tokens": longest}
     tokenizer = Characters(work.vocab)
     problems = [
         Problem(str(number), "".join(chr(tokenizer.START + token) for token in prompt_of(number, work)), number)
         for number in range(work.problems)
     ]
+    rules = {
+        "tokenizer": tokenizer,
+        "render_prompt": lambda problem: str(problem.prompt),
+        "max_prompt_tokens": work.prompt,
+    }
+    return problems, rules
+
+
+def run_ours(work: Work, side: Side, device: str, report: Report) -> None:
+    from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, PolicyConfig
+    from rlvr_envs import Rules, TokenStreams, TokenVectorEnv
 
     def verify(completion: str, problem: Problem) -> Verdict:
-        tokens = [ord(character) - tokenizer.START for character in completion]
         assert isinstance(problem.reference, int)
-        return Verdict(score_of(tokens, is_flat(problem.reference, work)), Outcome.SCORED)
+        return Verdict(score_of(completion, is_flat(problem.reference, work)), Outcome.SCORED)
 
-    rules = Rules(
-        tokenizer=tokenizer,
-        render_prompt=lambda problem: str(problem.prompt),
-        max_prompt_tokens=work.prompt,
-        max_new_tokens=work.completion,
-        verifier=verify,
-    )
+    problems, encoding = rules_of(work)
+    rules = Rules(**encoding, max_new_tokens=work.completion, verifier=verify)
     env = TokenVectorEnv(TokenStreams(problems, rules, work.completions), copy=False)
-    learner = LearnerConfig(learning_rate=1e-6, micro_batch_size=work.at_once, skip_zero_advantages=skip)
+    learner = LearnerConfig(learning_rate=1e-6, micro_batch_size=work.at_once, skip_zero_advantages=side.skip)
     config = GRPOConfig(problems_per_step=work.problems, group_size=work.group, learner=learner)
-    agent = GRPO(CausalLMPolicy(new_model(work).to(device)), config)
+    policy = CausalLMPolicy(new_model(work).to(device), PolicyConfig(precision=side.precision))
+    agent = GRPO(policy, config)
     step = 0
-    while report():
+    while report(policy.is_half):
         step += 1
         agent.learn(env, steps=step)
 
@@ -203,40 +273,62 @@ def run_ours(work: Work, skip: bool, device: str, report: Report) -> None:
 # TRL
 
 
-def run_trl(work: Work, tuned: bool, device: str, report: Report) -> None:
-    from datasets import Dataset
+def chats_of(work: Work) -> tuple[Any, list[Any]]:
+    """A chat model's tokenizer with another end token, which is outside the model's vocabulary, and the questions."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(work.model)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.add_special_tokens({"eos_token": "<never>"})
+    chats = [[{"role": said.role, "content": said.content} for said in problem.prompt] for problem in questions(work)]
+    return tokenizer, chats
+
+
+def texts_of(work: Work) -> tuple[Any, list[Any]]:
+    """A tokenizer of as many characters as a random model has tokens, with the end token behind them, and prompts."""
     from tokenizers import Regex, Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Split
-    from transformers import PreTrainedTokenizerFast, PrinterCallback, TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
+    from transformers import PreTrainedTokenizerFast
 
     letters = [chr(Characters.START + token) for token in range(work.vocab)]
     inner = Tokenizer(WordLevel({letter: token for token, letter in enumerate([*letters, "<end>"])}, unk_token="<end>"))
     inner.pre_tokenizer = Split(Regex("."), "isolated")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>", pad_token=letters[0])
-    numbers = range(work.problems)
-    prompts = ["".join(letters[token] for token in prompt_of(number, work)) for number in numbers]
-    flat = [is_flat(number, work) for number in numbers]
+    prompts = ["".join(letters[token] for token in prompt_of(number, work)) for number in range(work.problems)]
+    return tokenizer, prompts
 
-    def reward(completion_ids: list[list[int]], flat: list[bool], **_: Any) -> list[float]:
+
+def run_trl(work: Work, side: Side, device: str, report: Report) -> None:
+    from datasets import Dataset
+    from transformers import PrinterCallback, TrainerCallback
+    from trl import GRPOConfig, GRPOTrainer
+
+    tokenizer, prompts = (chats_of if work.model else texts_of)(work)
+    flat = [is_flat(number, work) for number in range(work.problems)]
+
+    def reward(completions: list[Any], completion_ids: list[list[int]], flat: list[bool], **_: Any) -> list[float]:
         assert all(len(tokens) == work.completion for tokens in completion_ids)
-        return [score_of(tokens, flat_prompt) for tokens, flat_prompt in zip(completion_ids, flat, strict=True)]
+        texts = [said if isinstance(said, str) else said[0]["content"] for said in completions]
+        return [score_of(text, flat_prompt) for text, flat_prompt in zip(texts, flat, strict=True)]
 
     class TurnTaking(TrainerCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             # The first begins by itself; the turns of the others are given at the end of the one before.
-            if state.global_step == 0 and not report():
+            if state.global_step == 0 and not report(config.bf16):
                 control.should_training_stop = True
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if not report():
+            if not report(config.bf16):
                 control.should_training_stop = True
 
     folder = tempfile.TemporaryDirectory()  # which TRL wants, and writes nothing to
-    tuning = {"activation_checkpointing": False} if tuned else {}
-    if tuned and device == "cpu":
-        tuning["bf16"] = False
+    settings = dict(side.settings)
+    if device != "cpu":
+        settings.pop("bf16", None)
+    model = new_model(work)
+    model.generation_config.eos_token_id = None  # what a chat model ends with
     config = GRPOConfig(
         output_dir=folder.name,
         use_cpu=device == "cpu",
@@ -251,10 +343,10 @@ def run_trl(work: Work, tuned: bool, device: str, report: Report) -> None:
         num_generations=work.group,
         max_completion_length=work.completion,
         max_steps=1_000_000,
-        **tuning,
+        **settings,
     )
     trainer = GRPOTrainer(
-        model=new_model(work),
+        model=model,
         reward_funcs=reward,
         args=config,
         train_dataset=Dataset.from_dict({"prompt": prompts, "flat": flat}),
@@ -285,13 +377,13 @@ class Meter:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak that the imports left
         self._baseline = memory_mib("VmRSS")
 
-    def report(self) -> bool:
+    def report(self, half: bool) -> bool:
         if self._left:
             self._left -= 1
             if self._left:
                 return True
             cpu, wall = (now - before for now, before in zip(self._clock(), self._started, strict=True))
-            self._connection.send(Cost(cpu, wall, self._peak_mib()))
+            self._connection.send(Cost(cpu, wall, self._peak_mib(), half))
         self._left = self._connection.recv()
         self._started = self._clock()
         return self._left > 0
@@ -325,14 +417,11 @@ def run_side(side: str, work: Work, threads: int, device: str, connection: Conne
 
     torch.set_num_threads(threads)
     agents.GRPO  # noqa: B018 - imported now, and not where memory is counted
-    if side.startswith("TRL"):
+    if SIDES[side].trl:
         from trl import GRPOTrainer  # noqa: F401 - likewise
 
     meter = Meter(connection, device)
-    if side.startswith("TRL"):
-        run_trl(work, side == "TRL tuned", device, meter.report)
-    else:
-        run_ours(work, side == "ours, skipping", device, meter.report)
+    (run_trl if SIDES[side].trl else run_ours)(work, SIDES[side], device, meter.report)
 
 
 def measure(work: Work, sides: Sequence[str], *, rounds: int, steps: int, threads: int, device: str) -> dict[str, Cost]:
@@ -351,7 +440,7 @@ def measure(work: Work, sides: Sequence[str], *, rounds: int, steps: int, thread
             connection.send(steps if turn else WARM_UP)
             cost = connection.recv()
             if turn:
-                costs[side].append(Cost(cost.cpu_s / steps, cost.wall_s / steps, cost.peak_mib))
+                costs[side].append(Cost(cost.cpu_s / steps, cost.wall_s / steps, cost.peak_mib, cost.half))
     for connection, process in zip(connections.values(), processes, strict=True):
         connection.send(0)
         process.join()
@@ -360,6 +449,7 @@ def measure(work: Work, sides: Sequence[str], *, rounds: int, steps: int, thread
             statistics.median(cost.cpu_s for cost in turns),
             statistics.median(cost.wall_s for cost in turns),
             max(cost.peak_mib for cost in turns),
+            turns[0].half,
         )
         for side, turns in costs.items()
     }
@@ -381,13 +471,13 @@ def floating_point_operations(work: Work) -> float:
     return 4 * forward  # once in sampling; forward, and twice as much backward, in learning
 
 
-def seconds_per_operation(device: str) -> float:
-    """Of one large product, the best of several: CPU seconds in float32, on a GPU wall seconds in bfloat16."""
+@functools.cache
+def seconds_per_operation(device: str, half: bool) -> float:
+    """Of one large product, the best of several, in bfloat16 or float32: CPU seconds, on a GPU wall seconds."""
     import torch
 
-    size, dtype, clock = (1024, torch.float32, time.process_time)
-    if device != "cpu":
-        size, dtype, clock = (8192, torch.bfloat16, time.perf_counter)
+    size, clock = (1024, time.process_time) if device == "cpu" else (8192, time.perf_counter)
+    dtype = torch.bfloat16 if half else torch.float32
     left, right = (torch.randn(size, size, dtype=dtype, device=device) for _ in range(2))
     best = float("inf")
     for _ in range(20):
@@ -467,7 +557,7 @@ def profile(work: Work, steps: int, device: str) -> tuple[dict[str, Phase], floa
     )
     times: list[float] = []
 
-    def report() -> bool:
+    def report(half: bool) -> bool:
         synchronize(device)
         times.append(time.perf_counter())
         done = len(times) - 1 - WARM_UP
@@ -479,7 +569,7 @@ def profile(work: Work, steps: int, device: str) -> tuple[dict[str, Phase], floa
         return done < steps
 
     with phases_marked():
-        run_ours(work, False, device, report)
+        run_ours(work, SIDES["ours"], device, report)
     return by_phase(recorder.events()), times[-1] - times[WARM_UP]
 
 
@@ -539,6 +629,7 @@ COLUMNS = (
     "wall s / step",
     "tokens / s",
     "TRL tuned / this",
+    "TRL defaults / this",
     "peak MiB",
     "over the bound",
 )
@@ -551,7 +642,10 @@ def row(*cells: str) -> str:
 def rows(name: str, result: dict[str, Any], device: str) -> list[str]:
     """A line of the table for each side; sides are compared by CPU seconds, on a GPU by wall seconds."""
     compared = "cpu_s" if device == "cpu" else "wall_s"
-    reference = result["sides"].get("TRL tuned")
+    tuned, defaults = (
+        min((cost[compared] for side, cost in result["sides"].items() if side.startswith(start)), default=None)
+        for start in ("TRL tuned", "TRL defaults")
+    )
     return [
         row(
             name,
@@ -559,12 +653,17 @@ def rows(name: str, result: dict[str, Any], device: str) -> list[str]:
             f"{cost['cpu_s']:.3f}",
             f"{cost['wall_s']:.3f}",
             f"{result['tokens'] / cost['wall_s']:.0f}",
-            f"{reference[compared] / cost[compared]:.2f}" if reference else "",
+            f"{tuned / cost[compared]:.2f}" if tuned else "",
+            f"{defaults / cost[compared]:.2f}" if defaults else "",
             f"{cost['peak_mib']:.0f}",
-            f"{cost[compared] / result['bound_s']:.1f}",
+            f"{cost[compared] / cost['bound_s']:.1f}",
         )
         for side, cost in result["sides"].items()
     ]
+
+
+SHAPE = ("layers", "width", "vocab", "prompt", "heads", "kv_heads", "mlp")
+"""Settings that a chat model decides."""
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -576,7 +675,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             type=type(setting.default),
             help="in place of that of the named sizes",
         )
-    parser.add_argument("--sides", nargs="+", default=list(SIDES[:3]), choices=SIDES)
+    parser.add_argument("--sides", nargs="+", default=list(SIDES)[:3], choices=SIDES)
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side")
     parser.add_argument("--steps", type=int, default=3, help="optimiser steps in a turn")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
@@ -584,13 +683,16 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--profile", action="store_true", help="say where the time of our side goes, and no more")
     parser.add_argument("--json", type=Path, help="a file for all figures")
     args = parser.parse_args(arguments)
+    own = [name for name in SHAPE if args.model and getattr(args, name) is not None]
+    if own:
+        parser.error(f"--model has a shape and prompts of its own: leave out --{own[0].replace('_', '-')}")
     if args.device == "cuda":
         import torch
 
         if not torch.cuda.is_available():
             parser.error("--device cuda: torch finds no GPU here")
     if not args.profile and importlib.util.find_spec("trl") is None:
-        args.sides = [side for side in args.sides if not side.startswith("TRL")]
+        args.sides = [side for side in args.sides if not SIDES[side].trl]
         if not args.sides:
             parser.error("TRL is not installed: make test-trl, and take the Python in .cache/trl/bin")
         print("TRL is not installed (make test-trl): measuring ours alone")
@@ -600,7 +702,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def described(args: argparse.Namespace) -> dict[str, Any]:
     """What the figures depend on beside the sizes."""
     packages = ["torch", "transformers"]
-    if not args.profile and any(side.startswith("TRL") for side in args.sides):
+    if not args.profile and any(SIDES[side].trl for side in args.sides):
         packages.append("trl")
     about = {"python": platform.python_version(), **{package: version(package) for package in packages}}
     about |= {"device": args.device, "threads": args.threads, "load": os.getloadavg()[0]}
@@ -630,7 +732,6 @@ def profile_works(works: Mapping[str, Work], args: argparse.Namespace) -> Result
 
 def measure_works(works: Mapping[str, Work], args: argparse.Namespace) -> Results:
     """Print what a step costs on each side."""
-    rate = seconds_per_operation(args.device)
     print(row(*COLUMNS), row(*["---"] * len(COLUMNS)), sep="\n")
     for name, work in works.items():
         costs = measure(
@@ -639,25 +740,49 @@ def measure_works(works: Mapping[str, Work], args: argparse.Namespace) -> Result
         result = {
             "work": dataclasses.asdict(work),
             "tokens": work.completions * work.completion,
-            "bound_s": floating_point_operations(work) * rate,
-            "sides": {side: dataclasses.asdict(cost) for side, cost in costs.items()},
+            "sides": {
+                side: dataclasses.asdict(cost)
+                | {"bound_s": floating_point_operations(work) * seconds_per_operation(args.device, cost.half)}
+                for side, cost in costs.items()
+            },
         }
         print("\n".join(rows(name, result, args.device)), flush=True)
         yield name, result
 
 
+def works_of(args: argparse.Namespace, model: str) -> dict[str, Work]:
+    """The named sizes with what options change, or those of a chat model."""
+    changed = {field.name: getattr(args, field.name) for field in dataclasses.fields(Work) if field.name != "model"}
+    changed = {name: value for name, value in changed.items() if value is not None}
+    if model:
+        return {"chat model": with_model(dataclasses.replace(CHAT, **changed), model)}
+    return {name: dataclasses.replace({**WORKS, **LARGE}[name], **changed) for name in args.work}
+
+
+@contextlib.contextmanager
+def model_folder(model: str | None) -> Iterator[str]:
+    """The folder of a model as `from_pretrained` reads it, also of one in a GGUF file; empty for none."""
+    if model is None:
+        yield ""
+        return
+    from agents.policies.transformers.loading import whole_model_folder
+
+    with whole_model_folder(model) as folder:
+        yield str(folder)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     args = parse(arguments)
-    changed = {field.name: getattr(args, field.name) for field in dataclasses.fields(Work)}
-    changed = {name: value for name, value in changed.items() if value is not None}
-    works = {name: dataclasses.replace({**WORKS, **LARGE}[name], **changed) for name in args.work}
     about = described(args)
     print(", ".join(f"{key} {value}" for key, value in about.items()))
     results = {}
-    for name, result in (profile_works if args.profile else measure_works)(works, args):
-        results[name] = result
-        if args.json is not None:
-            args.json.write_text(json.dumps({"about": about, "results": results}, indent=2) + "\n", encoding="utf-8")
+    with model_folder(args.model) as model:
+        for name, result in (profile_works if args.profile else measure_works)(works_of(args, model), args):
+            results[name] = result
+            if args.json is not None:
+                args.json.write_text(
+                    json.dumps({"about": about, "results": results}, indent=2) + "\n", encoding="utf-8"
+                )
 
 
 if __name__ == "__main__":

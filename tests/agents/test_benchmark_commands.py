@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiny_models import chat_model
+
 ROOT = Path(__file__).parent.parent.parent
 HELP = "--help"
 FILES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
@@ -82,6 +84,14 @@ def test_it_runs(name: str, local_data: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert SAYS_WHAT_IS_MISSING.get(name, "") in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["rollout", "training_step"])
+def test_a_chat_model(name: str, tmp_path: Path) -> None:
+    sizes = "--problems 2 --group 2 --completion 3 --rounds 1 --threads 1"
+    done = start(name, f"--model {chat_model(tmp_path)} {sizes}")
+    assert done.returncode == 0, done.stderr
+    assert "ours" in done.stdout
 
 
 def test_an_interpreter_without_vllm_is_named() -> None:

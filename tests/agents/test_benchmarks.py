@@ -8,11 +8,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.autograd import DeviceType
 
+from agents import save_model, tiny_model
+from agents.policies.transformers.loading import load_tokenizer
 from benchmarks import rollout as sampling, training_step as training
+from rlvr_envs import ByteTokenizer, Rules, TokenStreams, TokenVectorEnv
+from tests.tiny_models import chat_model
 
 TINY = {"layers": 1, "width": 16, "heads": 2, "problems": 2, "group": 2, "prompt": 5, "completion": 3}
 OPTIONS = [text for name, value in TINY.items() for text in (f"--{name}", str(value))]
@@ -31,7 +36,7 @@ def test_the_profile_of_a_training_step(tmp_path: Path, capsys: pytest.CaptureFi
     training.main(["--profile", *options, "--steps", "2", "--threads", "1", "--json", str(figures)])
     table = capsys.readouterr().out
     result = json.loads(figures.read_text())["results"]["2x4"]
-    assert result["work"] == {**TINY, "vocab": 512, "flat": 0.0, "kv_heads": 1, "mlp": 24, "micro": 2}
+    assert result["work"] == {**TINY, "vocab": 512, "flat": 0.0, "kv_heads": 1, "mlp": 24, "micro": 2, "model": ""}
     assert list(result["phases"]) == list(training.PHASES)
     assert 0 < sum(phase["wall_s"] for phase in result["phases"].values()) < result["wall_s"]
     for name, phase in result["phases"].items():
@@ -106,6 +111,67 @@ def test_sampling_of_both_sides_of_torch(tmp_path: Path, capsys: pytest.CaptureF
     assert set(result["sides"]) == {"ours", "generate"}
     assert all(cost["wall_s"] > 0 for cost in result["sides"].values())
     assert "2 x 2 completions of 3 tokens" in capsys.readouterr().out
+
+
+CHAT_OPTIONS = ["--problems", "2", "--group", "2", "--completion", "3", "--rounds", "1", "--threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(chat_model(tmp_path_factory.mktemp("chat")))
+
+
+def test_the_cost_of_a_training_step_of_a_chat_model(
+    chat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = tmp_path / "figures.json"
+    sides = ["--sides", "ours", "ours, float32", "--steps", "1"]
+    training.main(["--model", chat, *CHAT_OPTIONS, *sides, "--json", str(figures)])
+    result = json.loads(figures.read_text())["results"]["chat model"]
+    shape = {"layers": 2, "width": 16, "heads": 2, "kv_heads": 2, "mlp": 32}
+    assert {name: result["work"][name] for name in shape} == shape
+    assert result["work"]["prompt"] > 300  # of a tokenizer of bytes
+    assert result["tokens"] == 2 * 2 * 3
+    for cost in result["sides"].values():
+        assert not cost["half"]
+        assert 0 < cost["bound_s"] < cost["cpu_s"]
+    assert "| chat model | ours, float32 |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("precision", ["auto", "float32", "bfloat16"])
+def test_sampling_from_a_chat_model(precision: str, chat: str, tmp_path: Path, capfd: Any) -> None:
+    figures = tmp_path / "figures.json"
+    options = [*CHAT_OPTIONS, "--greedy", "--precision", precision, "--json", str(figures)]
+    sampling.main(["--model", chat, *options])
+    assert set(json.loads(figures.read_text())["sides"]) == {"ours", "generate"}
+    assert f"2 layers of 16, 259 tokens, precision {precision}, greedy" in capfd.readouterr().out
+
+
+def test_what_ends_a_turn_ends_no_completion(chat: str) -> None:
+    """The environment's side; the sampling benchmark checks the lengths of `generate`, and TRL's are checked by its reward."""
+    work = training.with_model(training.Work(problems=1, group=1, completion=4), chat)
+    problems, encoding = training.rules_of(work)
+    env = TokenVectorEnv(TokenStreams(problems, Rules(**encoding, max_new_tokens=4), 1))
+    env.reset(options={"problems": np.array([0])})
+    end = load_tokenizer(chat).turn_end
+    ended = [env.step(np.array([end]))[2:4] for _ in range(4)]
+    assert [(bool(terminated[0]), bool(truncated[0])) for terminated, truncated in ended] == [(False, False)] * 3 + [
+        (False, True)
+    ]
+
+
+@pytest.mark.parametrize("main", [training.main, sampling.main])
+def test_a_chat_model_has_a_shape_of_its_own(main: Any, chat: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--model", chat, "--kv-heads", "1"])
+    assert "--model has a shape and prompts of its own: leave out --kv-heads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("main", [training.main, sampling.main])
+def test_a_model_without_a_chat_template_is_refused(main: Any, tmp_path: Path) -> None:
+    save_model(tmp_path, tiny_model(257, layers=1, hidden_size=16, heads=2), ByteTokenizer())
+    with pytest.raises(SystemExit, match="expected a model whose tokenizer has a chat template"):
+        main(["--model", str(tmp_path), *CHAT_OPTIONS])
 
 
 @pytest.mark.parametrize("main", [training.main, sampling.main])

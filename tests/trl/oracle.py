@@ -6,6 +6,7 @@ Nothing of TRL is replaced but the generation: its own code pads, scores, comput
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -48,6 +49,15 @@ class RLOOOnGiven(RLOOTrainer):  # type: ignore[misc]
         return _completions(self.trajectories)
 
 
+class GRPOOnGiven(GRPOTrainer):  # type: ignore[misc]
+    """GRPO whose completions are given, behind prompts that its own code makes."""
+
+    trajectories: Sequence[Trajectory]
+
+    def _generate_single_turn(self, *_: Any) -> tuple[list[list[int]], None]:
+        return _completions(self.trajectories), None
+
+
 def grpo_trainer(folder: Path, trajectories: Sequence[Trajectory], **settings: Any) -> GRPOTrainer:
     """TRL's GRPO on the model of a folder, whose every rollout is these trajectories, group by group."""
 
@@ -69,6 +79,18 @@ def rloo_trainer(folder: Path, trajectories: Sequence[Trajectory], **settings: A
     """TRL's RLOO, likewise."""
     config = RLOOConfig(output_dir=str(folder / "trl"), **_sizes(trajectories, settings))
     trainer = RLOOOnGiven(args=config, **_parts(folder, trajectories))
+    trainer.trajectories = trajectories
+    return trainer
+
+
+def chat_trainer(
+    model: Any, tokenizer: Any, trajectories: Sequence[Trajectory], folder: Path, **settings: Any
+) -> GRPOOnGiven:
+    """TRL's GRPO on a copy of a chat model with its own tokenizer, whose completions are these trajectories'."""
+    config = GRPOConfig(output_dir=str(folder / "trl"), **_sizes(trajectories, settings))
+    dataset = Dataset.from_dict({"prompt": [[{"role": "user", "content": "?"}]]})
+    rewards = _reward_functions(trajectories)
+    trainer = GRPOOnGiven(copy.deepcopy(model), rewards, config, train_dataset=dataset, processing_class=tokenizer)
     trainer.trajectories = trajectories
     return trainer
 
@@ -117,12 +139,14 @@ def _reward_functions(trajectories: Sequence[Trajectory]) -> list[Callable[..., 
     return [function(name) for name in scored[0]]
 
 
-def inputs_of(trainer: GRPOTrainer | RLOOTrainer, trajectories: Sequence[Trajectory]) -> dict[str, Tensor]:
-    """The trainer's batch of the trajectories in their order, with its advantages."""
+def inputs_of(
+    trainer: GRPOTrainer | RLOOTrainer, trajectories: Sequence[Trajectory], prompts: Sequence[Any] | None = None
+) -> dict[str, Tensor]:
+    """The trainer's batch of the trajectories in their order, with its advantages; by default prompts are names of groups."""
     trainer.model.train()
     trainer.current_gradient_accumulation_steps = trainer.args.gradient_accumulation_steps
     inputs: dict[str, Tensor] = trainer._generate_and_score_completions(
-        [{"prompt": str(trajectory.group)} for trajectory in trajectories]
+        [{"prompt": prompt} for prompt in prompts or [str(trajectory.group) for trajectory in trajectories]]
     )
     return inputs
 
