@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     def evaluate(model: object, when: str) -> None:
         common = ["--model", model, "--seed", options.seed]
-        rlvr("eval", *benchmark, *common, "--out", options.folder / f"benchmark-{when}")
+        rlvr("eval", *benchmark, *common, "--out", options.folder / f"bench-{when}")
         rlvr("eval", *task, *common, "--problems", options.problems, "--out", options.folder / f"task-{when}")
 
     evaluate(options.model, "before")
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
         *("--run-folder", run),
     )
     evaluate(run, "after")
-    for name in ("benchmark", "task"):
+    for name in ("bench", "task"):
         before, after = (options.folder / f"{name}-{when}" for when in ("before", "after"))
         rlvr("compare", before, after, "--show", 5 if name == "task" else 0)
     rlvr("plot", run, "--out", options.folder / "reward")
