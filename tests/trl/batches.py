@@ -82,6 +82,6 @@ def sampled_by(policy: CausalLMPolicy, trajectories: Sequence[Trajectory], noise
         own = on_policy_logprobs(policy, original)
         other = own + noise * generator.normal(size=len(own)).astype(np.float32)
         resampled.append(
-            dataclasses.replace(trajectory, logprobs=np.where(trajectory.policy_mask, other, 0.0).astype(np.float32))
+            dataclasses.replace(original, logprobs=np.where(original.policy_mask, other, 0.0).astype(np.float32))
         )
     return resampled
