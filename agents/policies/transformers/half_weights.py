@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 
 
 class HalfWeights:
@@ -21,7 +22,8 @@ class HalfWeights:
 
     def __init__(self, module: Any) -> None:
         layers = [layer for layer in module.modules() if isinstance(layer, torch.nn.Linear)]
-        self._layers = [
+        # Any: a layer's own weight is a parameter, and a copy a plain tensor.
+        self._layers: list[tuple[Any, Tensor, Tensor]] = [
             (layer, layer.weight, layer.weight.detach().to(torch.bfloat16))
             for layer in layers
             if layer.weight.dtype is torch.float32
@@ -31,7 +33,7 @@ class HalfWeights:
     def in_place(self) -> Iterator[None]:
         """A context in which the layers have the copies."""
         for layer, _, copy in self._layers:
-            layer._parameters["weight"] = copy  # type: ignore[assignment] # a plain tensor takes no gradient
+            layer._parameters["weight"] = copy
         try:
             yield
         finally:
