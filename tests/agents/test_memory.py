@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -198,27 +197,3 @@ def test_states_are_those_that_the_output_layer_reads() -> None:
     assert_equal(outputs.logprobs, logprobs)
     assert_equal(policy.states(tokens, 2), outputs.states)
     assert_equal(policy.forward(tokens, 2).logprobs, outputs.logprobs)
-
-
-def test_sampling_in_bfloat16_converts_weights_once_with_the_results_of_autocast(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    model = tiny_model(VOCAB, layers=2, hidden_size=16, heads=2, intermediate_size=32)
-    weight = model.lm_head.weight
-    observation = {"tokens": np.arange(1, 5, dtype=np.int32)[None] % VOCAB, "length": np.array([3], dtype=np.int32)}
-
-    def act() -> tuple[list[int], list[float]]:
-        action = CausalLMPolicy(model, PolicyConfig(precision="bfloat16")).act(observation)
-        return action.tokens.tolist(), action.logprobs.tolist()
-
-    made = act()
-    assert model.lm_head.weight is weight
-    with monkeypatch.context() as patch:
-        patch.setattr("agents.policies.transformers.acting.HalfWeights.in_place", lambda self: contextlib.nullcontext())
-        assert act() == made
-    policy = CausalLMPolicy(model, PolicyConfig(precision="bfloat16"))
-    first = policy.act(observation).logprobs
-    with torch.no_grad():
-        weight.mul_(2)
-    policy.weights_changed()
-    assert policy.act(observation).logprobs != first

@@ -6,7 +6,6 @@ from scratch. Plain `act(observation)` loops, refilled rows, restored states and
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.policies.transformers.config import PolicyConfig
-from agents.policies.transformers.half_weights import HalfWeights
 from agents.policies.transformers.kv_cache import CacheKind, Grouping, RowCache, read_without_cache
 from agents.policies.transformers.language_model import LOGITS_AT_ONCE, LanguageModel
 from agents.policies.transformers.memory import cacheable_tokens
@@ -50,7 +48,6 @@ class Actor:
         self._rows = Rows(config.seed, (language_model.vocab_size + 7) // 8)
         self._acted_with = language_model.weights_version()
         self._room: int | None = None  # number of tokens that the cache may hold, once it is known
-        self._halves: HalfWeights | None = None
         self._cache = self._new_cache()
         self._slots: list[int] = []  # the row that each slot of the cache belongs to
 
@@ -65,20 +62,10 @@ class Actor:
         self._rows.current[:] = False
 
     def release_cache(self) -> None:
-        """Free the KV cache and copies of weights; rows that continue are computed from scratch."""
+        """Free the KV cache; rows that continue are computed from scratch."""
         self._cache = self._new_cache()
         self._slots = []
-        self._room = self._halves = None
-
-    def _half_weights(self) -> contextlib.AbstractContextManager[None]:
-        """A context in which linear layers have weights in half precision, if the model computes in it."""
-        lm = self._lm
-        if lm.precision == "float32" or lm.sharded is not None or not self._config.fast:
-            return contextlib.nullcontext()
-        if self._halves is None:
-            _ = lm.groups_rows  # a trial, for which half precision is too coarse
-            self._halves = HalfWeights(lm.module)
-        return self._halves.in_place()
+        self._room = None
 
     def rows_at_once(self, width: int) -> int | None:
         """The number of rows of up to `width` tokens that fit into the cache, at least 1; None if unlimited."""
@@ -106,7 +93,7 @@ class Actor:
         fresh &= ~beyond
         if not self._cache.mergeable and fresh.any():
             grown, fresh = np.zeros_like(grown), fresh | grown
-        with self._lm.autocast(), self._half_weights():
+        with self._lm.autocast():
             reads = self._lm.run(
                 lambda: (
                     self._decode(tokens, grown),
