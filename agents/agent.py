@@ -484,6 +484,7 @@ class Agent(abc.ABC):
     def compute_advantages(self, trajectories: Sequence[Trajectory]) -> tuple[Batch, Tensor]:
         """The first half of `update`: return the batch, with all inputs of the loss, and its advantages f64[b l].
 
+        In half precision, a batch with a single optimiser step has no `old_logprobs`: its loss takes those of the update's pass.
         The agent is not changed. `optimize` is the other half.
 
         Raises:
@@ -574,7 +575,7 @@ class Agent(abc.ABC):
 
     @property
     def _ratios_are_one(self) -> bool:
-        """Whether the loss is only computed with the weights before the update, in the pass of the one optimiser step."""
+        """Whether the one pass that computes the loss is made with the weights before the update, so that every ratio is 1."""
         config = self.config
         once = config.epochs == config.minibatches == 1 and type(self).optimize is Agent.optimize
         return once and not (config.has_kl_term and config.kl_placement == "reward")

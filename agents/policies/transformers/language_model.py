@@ -35,7 +35,7 @@ LOGITS_AT_ONCE = 2**24
 copies."""
 _HALF_ON_CPU = 50_000_000
 """Least number of weights for which "auto" is bfloat16 on a CPU that multiplies in it. Smaller models are fast enough in
-float32, whose results are about the same on every CPU."""
+float32, whose results hardly differ between CPUs."""
 
 
 class LanguageModel:

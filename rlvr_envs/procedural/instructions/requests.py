@@ -1,7 +1,7 @@
 """The requests: what to write, in which tone, and on which topic.
 
 Each is one sentence without a comma, so that an answer can repeat it whatever else is asked. The words of a topic, which
-instructions ask for or forbid, occur in none of its requests.
+instructions ask for or forbid, occur in none of its requests as words of their own.
 """
 
 from __future__ import annotations
