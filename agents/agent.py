@@ -484,7 +484,7 @@ class Agent(abc.ABC):
     def compute_advantages(self, trajectories: Sequence[Trajectory]) -> tuple[Batch, Tensor]:
         """The first half of `update`: return the batch, with all inputs of the loss, and its advantages f64[b l].
 
-        In half precision, a batch with a single optimiser step has no `old_logprobs`: its loss takes those of the update's pass.
+        In half precision, a batch with a single optimiser step has no `old_logprobs`; its loss takes those of the update.
         The agent is not changed. `optimize` is the other half.
 
         Raises:
