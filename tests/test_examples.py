@@ -69,7 +69,7 @@ def test_a_chat_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     printed = capsys.readouterr().out
     assert "task-after" in printed
     assert printed.count("── addition/test") == 5
-    assert (folder / "reward.svg").is_file()
+    assert (tmp_path / "real-1" / "reward.svg").is_file()
 
 
 def test_every_example_is_tested() -> None:
