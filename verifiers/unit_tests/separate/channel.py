@@ -1,0 +1,100 @@
+"""Length-prefixed JSON messages between candidate and tester, and reading whole files by descriptor."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable
+from typing import Any
+
+MAX_MESSAGE = 16 << 20
+"""Size in bytes; a larger result or argument is refused."""
+
+_HEADER = struct.Struct("!I")
+_CHUNK, _MAX_CHUNK = 1 << 12, 1 << 20
+"""Bytes that are read at once: most messages arrive whole, with their header."""
+
+
+class ChannelClosedError(Exception):
+    """The other side is gone."""
+
+
+class InvalidMessageError(Exception):
+    """A message is malformed or too large."""
+
+
+class Channel:
+    """One end of a stream of messages.
+
+    The functions are bound once, so that a program that replaces them in their modules harms only itself.
+    """
+
+    def __init__(self, source: int, sink: int) -> None:
+        """Make one end of a channel, which reads from one descriptor and writes to another."""
+        self._source = source
+        self._sink = sink
+        self._rest = b""
+        self._encode: Callable[[Any], str] = json.JSONEncoder(
+            separators=(",", ":"), check_circular=False, ensure_ascii=False
+        ).encode
+        self._decode: Callable[[str], tuple[Any, int]] = json.JSONDecoder().raw_decode
+        self._read = os.read
+        self._write = os.write
+
+    def send(self, message: object) -> None:
+        """Send one message; ChannelClosedError if the other side is gone, InvalidMessageError if it is too large."""
+        # Not in ASCII: as escapes, two lone surrogates side by side would become one character.
+        payload = self._encode(message).encode("utf-8", "surrogatepass")
+        if len(payload) > MAX_MESSAGE:
+            raise InvalidMessageError(f"{len(payload)} bytes, more than the limit of {MAX_MESSAGE}")
+        data = memoryview(_HEADER.pack(len(payload)) + payload)
+        try:
+            while data:
+                data = data[self._write(self._sink, data) :]
+        except OSError as error:
+            raise ChannelClosedError(str(error)) from error
+
+    def receive(self) -> Any:
+        """Wait for one message; ChannelClosedError if the other side is gone, InvalidMessageError if it is invalid."""
+        data = self._read_on(self._rest, _HEADER.size)
+        (length,) = _HEADER.unpack_from(data)
+        if length > MAX_MESSAGE:
+            raise InvalidMessageError(f"{length} bytes, more than the limit of {MAX_MESSAGE}")
+        end = _HEADER.size + length
+        data = self._read_on(data, end)
+        self._rest = data[end:]
+        try:
+            text = data[_HEADER.size : end].decode("utf-8", "surrogatepass")
+            message, stop = self._decode(text)
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise InvalidMessageError(str(error)) from error
+        if stop != len(text):
+            raise InvalidMessageError("more than one value in a message")
+        return message
+
+    def _read_on(self, data: bytes, count: int) -> bytes:
+        """Read until there are at least `count` bytes."""
+        if len(data) >= count:
+            return data
+        chunks, size = [data], len(data)
+        while size < count:
+            try:
+                chunk = self._read(self._source, max(_CHUNK, min(count - size, _MAX_CHUNK)))
+            except OSError as error:
+                raise ChannelClosedError(str(error)) from error
+            if not chunk:
+                raise ChannelClosedError("end of stream")
+            chunks.append(chunk)
+            size += len(chunk)
+        return b"".join(chunks)
+
+
+def read_all(descriptor: int) -> bytes:
+    """Read a file from its beginning to its end."""
+    size = os.fstat(descriptor).st_size
+    content = b""
+    # One call reads at most 2 GiB.
+    while len(content) < size and (chunk := os.pread(descriptor, size, len(content))):
+        content += chunk
+    return content

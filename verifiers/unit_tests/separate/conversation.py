@@ -1,0 +1,257 @@
+"""The conversation with the program, from the tests' side: requests, answers, and calls of the tests' functions."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
+
+from .channel import Channel, ChannelClosedError, InvalidMessageError
+from .exceptions import ExceptionClasses, Stopped
+from .handles import Handle, handle_class, number_of
+from .messages import TESTS, Messages, keywords
+from .objects import PrefixObjects
+from .report import MAX_TEXT, UNSUPPORTED, JobEndedError, Report, as_programs, finding, refused
+from .values import Decoder, Encoder, NotPlainError, Wire
+
+_LONGEST_NAME = 1000
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+_STANDARD = (types.BuiltinFunctionType, types.MethodDescriptorType, type)
+
+
+class Conversation:
+    """Asks the program, whose process is not trusted: whatever is wrong with an answer ends the job with a failure."""
+
+    def __init__(self, channel: Channel, report: Report, own: Mapping[str, Any]) -> None:
+        """Begin; `own` are the tests' names, by which classes of the prefix are found."""
+        self._report = report
+        self._handles: dict[int, Handle] = {}
+        self._functions: list[Callable[..., Any]] = []
+        self._function_numbers: dict[int, int] = {}
+        self._depth = 0
+        """How many functions of the tests the program is calling."""
+        self._failed: BaseException | None = None
+        """What ended the test in such a function, whatever the program did with it."""
+        self._lock = threading.RLock()
+        self._exceptions = ExceptionClasses(self._attribute_of, self.refuse)
+        self._objects = PrefixObjects(own.__getitem__)
+        self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
+        self.has_answered = False
+        """Whether the program has said anything by which it can steer the tests."""
+        self.refusals = 0
+        """How many answers have been refused because they are not supported."""
+        self.doubts = 0
+        """How often tests have asked for the class of an object of the program, which is another one here."""
+
+    def load(self) -> None:
+        """Wait until the program is loaded; end the job if it can't be."""
+        kind, *content = self._receive()
+        self._done()
+        if kind == "unloadable":
+            phase, description = content
+            failures = {"compile": "syntax_error", "memory": "memory"}
+            found = finding(self._as_programs(Exception(), description))
+            self._report.end(**found | ({"failure": failures[phase]} if phase in failures else {}))
+        if kind != "loaded":
+            self.abandon("protocol", "not loaded")
+
+    def resolve(self, names: Iterable[str], classes: frozenset[str], module: str | None = None) -> dict[str, Any]:
+        """The values of global names of the program, without those that it does not define."""
+        wanted = list(names)
+        self._objects.names = classes
+        self._send("resolve", plain=[module, wanted, sorted(classes)])
+        is_there, values = self._answer("resolve", self._receive())
+        return dict(zip((name for name, there in zip(wanted, is_there, strict=True) if there), values, strict=True))
+
+    def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
+        """Have the program perform an operation; return its answer or raise its exception."""
+        with self._lock:
+            try:
+                self._send(operation, target, args, keywords(kwargs))
+            except NotPlainError as error:
+                reason = f"an argument can't be sent: {error}"
+                self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
+            while (message := self._receive())[0] == "callback":
+                self._call_back(message)
+            self.has_answered = True
+            try:
+                return self._answer(operation, message)
+            finally:
+                self._raise_failed()
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise an exception for what a test does with an answer and is not supported."""
+        self.refusals += 1
+        raise refused(TypeError(f"not supported: {problem}"))
+
+    def _answer(self, operation: str, message: Wire) -> Any:
+        kind, *content = message
+        try:
+            decode = self._messages.decoder().decode
+            if kind == "returned":
+                values = [decode(wire) for wire in content[-1:]]
+                answer = (content[0], values[0]) if operation == "resolve" else values[0]
+            elif kind == "raised":
+                raised = self._raised(operation, *content)
+            else:
+                raise ValueError(f"unexpected: {kind!r}"[:100])
+        except JobEndedError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        self._done()
+        if self._messages.cuts_loop:
+            self._messages.cuts_loop = False
+            self.refuse("the program shortens what the tests loop over")
+        if kind == "raised":
+            raise raised
+        return answer
+
+    def _raised(
+        self, operation: str, description: Mapping[str, Any], identity: list[Wire], content: Wire
+    ) -> BaseException:
+        """The program's exception."""
+        values = self._messages.decoder().decode(content)
+        error = self._exceptions.rebuild(*identity, str(description["text"]), values, stops=operation == "next")
+        unsupported = description["unsupported"] is True or isinstance(error, Stopped)
+        return self._as_programs(error, {**description, "unsupported": unsupported})
+
+    def _as_programs(self, error: BaseException, description: Mapping[str, Any]) -> BaseException:
+        try:
+            return as_programs(error, description)
+        except (KeyError, TypeError) as problem:
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+
+    def _call_back(self, message: Wire) -> None:
+        """Call a function of the tests for the program."""
+        self.has_answered = True
+        try:
+            _, number, *content = message
+            function = self._functions[number]
+            args, named = map(self._messages.decoder().decode, content)
+            kwargs = dict(zip(named[::2], named[1::2], strict=True))
+        except JobEndedError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        self._done()
+        self._depth += 1
+        try:
+            self._send("result", function(*args, **kwargs))
+        except JobEndedError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - sent to the program, which made the call
+            if isinstance(error, AssertionError) or not isinstance(error, Exception):
+                self._failed = self._failed or error
+            self._send_error(error)
+        finally:
+            self._depth -= 1
+
+    def _send_error(self, error: BaseException) -> None:
+        """Send an exception as one of the class of Python that is nearest."""
+        cls = next(base for base in type(error).__mro__ if vars(builtins).get(base.__name__) is base)
+        hides = self._failed is not None or isinstance(error, NotPlainError)
+        try:
+            self._send("error", (cls if issubclass(cls, Exception) else RuntimeError, () if hides else error.args))
+        except (NotPlainError, RecursionError):
+            self._send("error", (cls, ()))
+
+    def _raise_failed(self) -> None:
+        """Raise what ended the test in one of its functions, once none of them is running."""
+        if self._failed is not None and not self._depth:
+            failed, self._failed = self._failed, None
+            raise failed
+
+    def _attribute_of(self, number: int, name: str) -> Any:
+        return self.request("getattr", self._handle(number, "exception", "builtins", []), name)
+
+    def _handle(self, number: object, name: object, module: object, special: list[str]) -> Handle:
+        if type(number) is not int or type(name) is not str or len(name) > _LONGEST_NAME:
+            raise TypeError("a handle is a number, and the name of a class")
+        if not all(type(each) is str and re.fullmatch(r"__\w{1,50}__", each) for each in special):
+            raise TypeError("special methods are described by their names")
+        if number not in self._handles:
+            self._handles[number] = handle_class(name, str(module)[:_LONGEST_NAME], tuple(special))(self, number)
+        return self._handles[number]
+
+    def _decode(self, decoder: Decoder, wire: Wire) -> Any:
+        tag, *rest = wire
+        if tag == "h":
+            return self._handle(*rest)
+        if tag == "cb":
+            return self._functions[rest[0]]
+        if tag == "e":
+            *identity, text, content = rest
+            return self._exceptions.rebuild(*identity, str(text), decoder.decode(content))
+        if tag == "x":
+            return self._exceptions.class_of(rest[0])
+        return self._objects.decode(decoder, wire)
+
+    def _encode(self, encoder: Encoder, value: object) -> Wire:
+        if isinstance(value, Handle):
+            return ["h", number_of(value)]
+        number = self._exceptions.number_of(value)
+        if number is not None:
+            return ["h", number]
+        place = _place_of(value)
+        if place is not None:
+            return ["g", *place]
+        if isinstance(value, _FUNCTIONS):
+            return ["cb", self._number_of(value), value.__name__]
+        wire = self._objects.encode(encoder, value)
+        if wire is None:
+            raise NotPlainError(f"a value of type {type(value).__name__!r} is neither plain data nor a function")
+        return wire
+
+    def _number_of(self, function: Callable[..., Any]) -> int:
+        number = self._function_numbers.get(id(function))
+        if number is None:
+            # The list keeps it alive, so that its id stays unique.
+            number = self._function_numbers[id(function)] = len(self._functions)
+            self._functions.append(function)
+        return number
+
+    def _send(self, kind: str, *values: object, plain: list[Wire] | None = None) -> None:
+        try:
+            self._messages.send(kind, *values, plain=plain or ())
+        except ChannelClosedError:
+            self.abandon("exit")
+        except (RecursionError, InvalidMessageError) as error:
+            failure = "output_limit" if self.has_answered else UNSUPPORTED
+            self._report.end(failure=failure, reason=f"an argument is too large: {error}", broken=not self.has_answered)
+
+    def _receive(self) -> Wire:
+        try:
+            message = self._messages.receive()
+            if type(message[0]) is not str:
+                raise TypeError("a message must begin with its kind")
+        except ChannelClosedError:
+            self.abandon("exit")
+        except JobEndedError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        return message
+
+    def _done(self) -> None:
+        try:
+            self._messages.done()
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+
+    def abandon(self, failure: str, reason: str = "") -> NoReturn:
+        """End with a failing report: no test code runs after this."""
+        self._report.end(failure=failure, reason=reason)
+
+
+def _place_of(value: object) -> list[Wire] | None:
+    """Where in the standard library a class or a function is; None if it is not part of it, or a method of some object."""
+    owner = getattr(value, "__self__", None)
+    if not isinstance(value, _STANDARD) or not (owner is None or isinstance(owner, types.ModuleType)):
+        return None
+    module: str = getattr(value, "__module__", None) or "builtins"
+    return [module, value.__qualname__] if module.partition(".")[0] in sys.stdlib_module_names else None

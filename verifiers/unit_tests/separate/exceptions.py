@@ -1,0 +1,210 @@
+"""Exceptions of the program: described by its process, and rebuilt for the tests, with class, bases, arguments and text."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, NoReturn
+
+from .values import Wire
+
+MAX_TEXT = 2000
+"""Characters of an exception's text that are sent."""
+_MOST_ORIGINS = 8
+
+
+class UnsupportedUseError(TypeError, AttributeError):
+    """The program uses something of the tests in a way that is not supported."""
+
+
+def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
+    """Describe an exception for a report: its type, text, and the line of the program's file that raised it."""
+    try:
+        return _describe(error, files)
+    except Exception as second:  # noqa: BLE001 - recorded: an exception that raises, or recurses, when it is inspected
+        return _describe(RuntimeError(f"<its description raised {type(second).__name__}>"), files)
+
+
+def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
+    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    places = [(frame.f_code.co_filename, line) for frame, line in frames if frame.f_code.co_filename in files]
+    file, line = _place_in_source(error, files) or (places[-1] if places else (None, None))
+    return {
+        "type": type(error).__name__,
+        "text": text_of(error),
+        "file": file,
+        "line": line,
+        "bases": [base.__name__ for base in type(error).__mro__ if is_builtin(base)],
+        "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
+        "forbidden": is_forbidden(error),
+        "unsupported": isinstance(error, UnsupportedUseError),
+    }
+
+
+def text_of(error: BaseException) -> str:
+    """An exception's text."""
+    try:
+        return str.__str__(str(error))[:MAX_TEXT]
+    except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
+        return f"<its text raised {type(second).__name__}>"
+
+
+def _place_in_source(error: BaseException, files: Collection[str]) -> tuple[str, int] | None:
+    if isinstance(error, SyntaxError) and error.filename in files and type(error.lineno) is int:
+        return str(error.filename), error.lineno
+    return None
+
+
+def is_builtin(cls: type) -> bool:
+    """Whether a class is an exception class of Python itself."""
+    return issubclass(cls, BaseException) and vars(builtins).get(cls.__name__) is cls
+
+
+def is_forbidden(error: BaseException) -> bool:
+    """Whether an exception, or one that led to it, says that the program tried something forbidden.
+
+    A path outside the sandbox is absent under namespaces, and denied under Landlock; both count the same here.
+    """
+    try:
+        return any(map(_says_forbidden, _origins(error)))
+    except Exception:  # noqa: BLE001 - one that raises when it is inspected does not say so
+        return False
+
+
+def _origins(error: BaseException) -> Iterator[BaseException]:
+    """An exception and those that led to it: its causes, its contexts, and the reason that `URLError` holds."""
+    origins = [error]
+    for origin in origins:  # grows meanwhile
+        yield origin
+        others = (origin.__cause__, origin.__context__, origin.__dict__.get("reason"))
+        new = [other for other in others if isinstance(other, BaseException)]
+        origins += [other for other in new if not any(other is known for known in origins)]
+        if len(origins) > _MOST_ORIGINS:
+            break
+
+
+def _says_forbidden(error: BaseException) -> bool:
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        path = os.path.normpath(error.filename)
+        return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
+    return isinstance(error, PermissionError)
+
+
+def library_paths() -> list[str]:
+    """Folders of the interpreter's libraries."""
+    return [path for path in (*sys.path, sys.prefix, sys.base_prefix) if path.startswith("/")]
+
+
+def describe_class(cls: type[BaseException], number_of: Callable[[object], int]) -> Wire:
+    """Describe an exception class: one of Python by its name, others by a handle's number, their name and their bases."""
+    if is_builtin(cls):
+        return cls.__name__
+    bases = [describe_class(base, number_of) for base in cls.__bases__ if issubclass(base, BaseException)]
+    place = [cls.__module__, cls.__qualname__] if _is_standard(cls) else None
+    return ["xc", number_of(cls), cls.__name__, bases, place]
+
+
+def _is_standard(cls: type) -> bool:
+    return str(cls.__module__).partition(".")[0] in sys.stdlib_module_names
+
+
+class Stopped(Exception):
+    """A `StopIteration` or a `GeneratorExit` of the program where none belongs: it must not end a loop of the tests."""
+
+
+_REPLACED: dict[type, type[BaseException]] = {StopIteration: Stopped, StopAsyncIteration: Stopped, GeneratorExit: Stopped}
+
+
+class _OfProgram(type):
+    """The class of such classes: attributes of one are the program's, and the program alone makes instances."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return cls.__dict__[_ASKS][0](name)
+
+    def __call__(cls, *args: object, **kwargs: object) -> NoReturn:
+        cls.__dict__[_ASKS][1](f"the tests make an exception of the program's class {cls.__name__}")
+
+
+class ExceptionClasses:
+    """The classes that the tests see in place of the program's."""
+
+    def __init__(self, attribute_of: Callable[[int, str], Any], refuse: Callable[[str], NoReturn]) -> None:
+        """Begin; `attribute_of` asks the program for an attribute of what has a handle's number."""
+        self._attribute_of = attribute_of
+        self._refuse = refuse
+        self._made: dict[int, type[BaseException]] = {}
+        self._numbers: dict[type, int] = {}
+
+    def number_of(self, cls: object) -> int | None:
+        """The number of the handle of a class that was made here; None of any other."""
+        return self._numbers.get(cls) if isinstance(cls, type) else None
+
+    def class_of(self, wire: Wire) -> type[BaseException]:
+        """The class for a description; some exception if it describes none."""
+        if type(wire) is str:
+            cls = vars(builtins).get(wire)
+            if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+                raise ValueError(f"not an exception class: {wire!r}"[:100])
+            return cls
+        _, number, name, bases, place = wire
+        if type(number) is not int or type(name) is not str or len(name) > MAX_TEXT:
+            raise TypeError("a class is described by a number and a name")
+        known = self._made.get(number) or _loaded(place)
+        if known is None:
+            known = self._made[number] = self._make(number, name, [self.class_of(base) for base in bases])
+            self._numbers[known] = number
+        return known
+
+    def _make(self, number: int, name: str, bases: list[type[BaseException]]) -> type[BaseException]:
+        harmless = dict.fromkeys(_REPLACED.get(base, base) for base in bases)
+
+        def attribute(error: BaseException, name: str) -> Any:
+            return self._ask(error.__dict__.get(_NUMBER), name)
+
+        content = {"__module__": "solution", "__str__": _text, "__getattr__": attribute}
+        made = _OfProgram(name, tuple(harmless) or (Exception,), content)
+        type.__setattr__(made, _ASKS, (lambda name: self._ask(number, name), self._refuse))
+        return made
+
+    def _ask(self, number: int | None, name: str) -> Any:
+        if number is None or name.startswith("__"):
+            raise AttributeError(f"no attribute {name!r}")
+        return self._attribute_of(number, name)
+
+    def rebuild(self, wire: Wire, number: object, text: str, content: object, *, stops: bool = False) -> BaseException:
+        """Make an exception like the program's, of its arguments and attributes; `stops` where a `StopIteration` belongs."""
+        args, attributes = content  # type: ignore[misc]  # it fails if it is no pair
+        cls = self.class_of(wire)
+        if not stops:
+            cls = _REPLACED.get(cls, cls)
+        error = cls.__new__(cls)
+        try:
+            # One of Python itself may keep what its constructor is given.
+            error = cls(*args) if is_builtin(cls) else error
+        except Exception:  # noqa: BLE001 - the program has changed its arguments
+            pass
+        error.args = args
+        error.__dict__ |= {name: value for name, value in attributes.items() if not name.startswith("__")}
+        error.__dict__ |= {_TEXT: text, _NUMBER: number if type(number) is int else None}
+        return error
+
+
+_TEXT, _NUMBER, _ASKS = "__text__", "__number__", "__asks__"
+
+
+def _text(error: BaseException) -> str:
+    text: str | None = error.__dict__.get(_TEXT)
+    return BaseException.__str__(error) if text is None else text
+
+
+def _loaded(place: Wire) -> type[BaseException] | None:
+    """An exception class of the standard library that this process has loaded too; None if there is none in that place."""
+    if place is None or place[0].partition(".")[0] not in sys.stdlib_module_names:
+        return None
+    found: Any = sys.modules.get(place[0])
+    for name in place[1].split("."):
+        found = getattr(found, name, None)
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None

@@ -1,0 +1,263 @@
+"""Objects of the program as the tests see them: everything asked of one is asked of the program.
+
+A handle has the special methods of its object's type and no others, so that `callable`, `len` and `iter` say the same of both.
+It takes part in no comparison with a plain value: the program would see the expected value and be its own judge.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import opcode
+import operator
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, Protocol
+
+from .report import TEST_FILE, is_programs
+
+COMPARISONS = ("lt", "le", "gt", "ge")
+ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift")
+UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "reversed", "format")
+ASKED = ("call", "getitem", "setitem", "delitem", "enter", "str", "repr", *UNARY)
+"""Special methods, without underscores, whose answer is the program's whatever it is."""
+
+
+_PREDICATES = frozenset(
+    name for cls in (str, bytes, set, float) for name in dir(cls) if name.startswith("is") or name.endswith("swith")
+)
+"""Methods of plain data by which a test judges it. A program's object would judge itself."""
+
+
+def special_name(operation: str) -> str:
+    """The name of a special method."""
+    return f"__{operation.rstrip('_')}__"
+
+
+class Asks(Protocol):
+    """The conversation with the program, as handles use it."""
+
+    doubts: int
+
+    def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
+        """Have the program perform an operation."""
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise an exception for what is not supported."""
+
+
+class Handle:
+    """An object of the program, by its number."""
+
+    def __init__(self, asks: Asks, number: int) -> None:
+        object.__setattr__(self, "_handle", (asks, number))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _PREDICATES:
+            _refuse(self, f"an object of the program is asked whether {name}, as plain data are")
+        return ask(self, "getattr", name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        ask(self, "setattr", name, value)
+
+    def __delattr__(self, name: str) -> None:
+        ask(self, "delattr", name)
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]  # what `isinstance` asks for
+        """The class of the handle: whatever is concluded from it is in doubt."""
+        object.__getattribute__(self, "_handle")[0].doubts += 1
+        return type(self)
+
+    @property
+    def __signature__(self) -> NoReturn:
+        """What `inspect.signature` asks for."""
+        _refuse(self, "the signature of an object of the program")
+
+    def __instancecheck__(self, value: object) -> bool:
+        return ask(self, "isinstance", value) is True
+
+    def __subclasscheck__(self, cls: object) -> bool:
+        return ask(self, "issubclass", cls) is True
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        _refuse(self, "an object of the program can't be pickled or copied by the tests")
+
+    def __mro_entries__(self, bases: object) -> NoReturn:
+        _refuse(self, "a class of the tests derives from a class of the program")
+
+    def __copy__(self) -> Any:
+        return ask(self, "copy")
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return ask(self, "deepcopy")
+
+
+def number_of(handle: Handle) -> int:
+    """The number of a handle's object."""
+    number: int = object.__getattribute__(handle, "_handle")[1]
+    return number
+
+
+def ask(handle: Handle, operation: str, /, *args: object, **kwargs: object) -> Any:
+    """Have the program perform an operation on a handle's object."""
+    asks: Asks = object.__getattribute__(handle, "_handle")[0]
+    return asks.request(operation, handle, *args, **kwargs)
+
+
+def _refuse(handle: Handle, problem: str) -> NoReturn:
+    asks: Asks = object.__getattribute__(handle, "_handle")[0]
+    asks.refuse(problem)
+
+
+@functools.lru_cache(256)
+def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handle]:
+    """The class of handles whose objects' type has this name and these special methods."""
+    content: dict[str, Any] = {"__module__": module, "__qualname__": name, "__doc__": _documentation}
+    for method in special:
+        operation = _BY_NAME.get(method)
+        if operation is not None:
+            content[method] = _METHODS[operation]
+        elif method not in _LEFT_OUT:
+            content[method] = _refusing(method)
+    if "__getitem__" in special:
+        content.setdefault("__iter__", _iterate)
+    if "__eq__" in special:
+        content.setdefault("__hash__", None)
+    return type(name, (Handle,), content)
+
+
+_documentation = property(lambda handle: ask(handle, "getattr", "__doc__"))
+_LEFT_OUT = frozenset(
+    "__init__ __new__ __del__ __dict__ __weakref__ __doc__ __module__ __qualname__ __name__ __annotations__ __slots__ __class__ "
+    "__getattribute__ __getattr__ __setattr__ __delattr__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __dir__ "
+    "__sizeof__ __subclasshook__ __init_subclass__ __class_getitem__ __signature__ __instancecheck__ __subclasscheck__ "
+    "__mro_entries__ __copy__ __deepcopy__ __annotate__ __static_attributes__ __firstlineno__ __match_args__ __orig_bases__ "
+    "__parameters__ __abstractmethods__ __dataclass_fields__ __dataclass_params__ __text_signature__ __code__ __globals__ "
+    "__closure__ __defaults__ __kwdefaults__ __builtins__ __get__ __func__ __self__ __wrapped__ __objclass__ __prepare__ __mro__ "
+    "__bases__ __base__ __basicsize__ __itemsize__ __flags__ __weakrefoffset__ __dictoffset__ __subclasses__ __type_params__ "
+    "__or__ __ror__ __isabstractmethod__".split()
+)
+"""Names that are no operation, or that every handle has."""
+
+
+def _refusing(method: str) -> Callable[..., NoReturn]:
+    def refuse(self: Handle, /, *args: object, **kwargs: object) -> NoReturn:
+        _refuse(self, f"{method} of an object of the program")
+
+    return refuse
+
+
+def _asked(operation: str) -> Callable[..., Any]:
+    def method(self: Handle, /, *args: object, **kwargs: object) -> Any:
+        return ask(self, operation, *args, **kwargs)
+
+    return method
+
+
+def _between(operation: str) -> Callable[[Handle, object], Any]:
+    """An operator that is the program's if both operands are."""
+
+    def method(self: Handle, other: object) -> Any:
+        if not isinstance(other, Handle):
+            _refuse(self, f"{operation.rstrip('_')} of an object of the program and a {type(other).__name__}")
+        return ask(self, operation, other)
+
+    return method
+
+
+def _reflected(operation: str) -> Callable[[Handle, object], Any]:
+    def method(self: Handle, other: object) -> NoReturn:
+        _refuse(self, f"{operation.rstrip('_')} of a {type(other).__name__} and an object of the program")
+
+    return method
+
+
+def _equal(self: Handle, other: object) -> bool:
+    if not isinstance(other, Handle):
+        _refuse(self, f"an object of the program is compared with a {type(other).__name__}")
+    # A class that agrees to everything says nothing.
+    return ask(self, "eq", other) is True and ask(self, "agrees") is not True
+
+
+def _length(self: Handle) -> int:
+    return operator.index(ask(self, "len"))
+
+
+def _iterate(self: Handle) -> Iterator[Any]:
+    """Iterate over an object: over exactly as many items as its `len` says, if it has one."""
+    items = ask(self, "iter")
+    if not hasattr(type(self), "__len__"):
+        return iter(items) if not isinstance(items, Handle) else _Items(items)
+    return _counted(self, _length(self))
+
+
+class _Items:
+    """An iterator of the program."""
+
+    def __init__(self, items: Handle) -> None:
+        self._items = items
+
+    def __iter__(self) -> _Items:
+        return self
+
+    def __next__(self) -> Any:
+        return ask(self._items, "next")
+
+
+def _counted(self: Handle, length: int) -> Iterator[Any]:
+    items = ask(self, "iter")
+    for _ in range(length):
+        try:
+            item = ask(items, "next")
+        except StopIteration:
+            _refuse(self, f"an object of the program has a len of {length} and yields fewer items")
+        yield item
+
+
+def _contains(self: Handle, item: object) -> bool:
+    if isinstance(item, Handle):
+        return ask(self, "contains", item) is True
+    if not hasattr(type(self), "__iter__"):
+        _refuse(self, f"whether a {type(item).__name__} is in an object of the program")
+    return any(item is own or item == own for own in self)  # type: ignore[attr-defined]  # just checked
+
+
+def _exit(self: Handle, cls: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
+    if error is None or is_programs(error) or _raised_by_statement(error, trace):
+        return ask(self, "exit", _nearest(cls), str(error)) is True
+    # What a failed check says is not for the program, and the program can't make it pass.
+    if ask(self, "exit", _nearest(cls), "") is True and not isinstance(error, AssertionError):
+        _refuse(self, "an object of the program suppresses an exception of the tests")
+    return False
+
+
+def _nearest(cls: type[BaseException] | None) -> type[BaseException] | None:
+    """A class of exceptions, or the class of Python that it derives from; None if there is no exception."""
+    return None if cls is None else next(base for base in cls.__mro__ if vars(builtins).get(base.__name__) is base)
+
+
+def _raised_by_statement(error: BaseException, trace: types.TracebackType | None) -> bool:
+    """Whether a `raise` in test code has raised this; not for assertions."""
+    if trace is None or isinstance(error, AssertionError):
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    return code.co_filename == TEST_FILE and code.co_code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    **{name: _asked(name) for name in (*ASKED, "next")},
+    **{name: _between(name) for name in (*COMPARISONS, *ARITHMETIC)},
+    "len": _length,
+    "iter": _iterate,
+    "contains": _contains,
+    "bool": lambda self: ask(self, "bool") is True,
+    "hash": lambda self: operator.index(ask(self, "hash")),
+    "exit": _exit,
+    "eq": _equal,
+    "ne": lambda self, other: not _equal(self, other),
+    **{f"r{name.rstrip('_')}": _reflected(name) for name in ARITHMETIC},
+}
+_BY_NAME = {special_name(operation): operation for operation in _METHODS}

@@ -1,0 +1,222 @@
+"""Runs one job's tests against the program, and reports each case: calls, a check, asserts, or a test file."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import inspect
+import random
+import sys
+import types
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NoReturn
+
+from ..sandbox.protocol import packages
+from . import names
+from .channel import Channel
+from .comparison import Equality
+from .compilation import can_fail, compile_prefix, compile_tests, tidied
+from .conversation import Conversation
+from .entry_points import SOLUTION_CLASS, entry_point_steps, reach
+from .objects import classes_of
+from .report import (
+    MAX_TEXT,
+    TEST_FILE,
+    UNSUPPORTED,
+    JobEndedError,
+    Report,
+    Skipped,
+    UnsupportedTestError,
+    finding,
+    is_programs,
+    missing,
+)
+from .values import from_wire
+
+_RECURSION = 10_000
+"""Recursion limit: nested data is decoded by recursion."""
+_MODULE = "tests"
+
+
+class Judge:
+    """Runs the tests of kind `"calls"` by the method `_calls`, and so on."""
+
+    def __init__(self, tests: dict[str, Any], channel: Channel, report: Report) -> None:
+        self._tests = tests
+        self.report = report
+        self._own: dict[str, Any] = {"__name__": _MODULE, "__builtins__": builtins, "__file__": f"/{TEST_FILE}"}
+        """What test code sees, which begins with the tests' own copy of what the prefix defines."""
+        self._program = Conversation(channel, report, self._own)
+        self._classes: frozenset[str] = frozenset()
+        self._continues: bool = tests["every_case"]
+
+    def run(self) -> None:
+        """Run the tests and write the report."""
+        sys.setrecursionlimit(_RECURSION)
+        prepared = getattr(self, f"_prepare_{self._tests['kind']}")()
+        exec(compile_prefix(self._tests["prefix"]), self._own)
+        self._classes = classes_of(self._own, _MODULE)
+        self._program.load()
+        random.seed(self._tests["seed"])
+        packages.seed(zlib.crc32(self._tests["seed"].encode("utf-8", "surrogatepass")))
+        getattr(self, f"_run_{self._tests['kind']}")(prepared)
+        self.report.end(done=True)
+
+    def _resolve(self, wanted: Collection[str], module: str | None = None) -> dict[str, Any]:
+        """The program's global names."""
+        return self._program.resolve(sorted(wanted), self._classes, module)
+
+    def _case(self, run: Callable[[], object], **fields: object) -> None:
+        """Run one case and report it."""
+        refusals, doubts = self._program.refusals, self._program.doubts
+        try:
+            run()
+        except (JobEndedError, Skipped):
+            raise
+        except UnsupportedTestError as error:
+            self.end_unsupported(error)
+        except BaseException as error:  # noqa: BLE001 - recorded in the report
+            result = {"passed": False, **finding(error)}
+            in_doubt = result["failure"] == "wrong_answer" and self._program.doubts > doubts
+            if _needs_files(error):
+                self.end_unsupported(error)
+            if in_doubt:
+                result["failure"] = UNSUPPORTED
+        else:
+            result = {"passed": True}
+            if self._program.refusals > refusals:
+                # What the test has caught may be the refusal, in place of the program's own answer.
+                text = "the test does with an object of the program what is not supported"
+                result = {"passed": False, **finding(UnsupportedTestError(text))}
+        self.report.write(**result, **fields)
+        if not (result["passed"] or self._continues):
+            self.report.end(done=True)
+
+    def end_unsupported(self, error: BaseException) -> NoReturn:
+        """End the job over something unsupported: the program's failure if it can have steered the tests there."""
+        self.report.end(failure="unsupported", reason=str(error), broken=not self._program.has_answered)
+
+    def _run_test_code(self, code: types.CodeType) -> None:
+        """Run test code outside of cases; end the job if it fails, which is then the program's failure."""
+        try:
+            exec(code, self._own)
+        except (JobEndedError, UnsupportedTestError):
+            raise
+        except BaseException as error:  # noqa: BLE001 - recorded in the report
+            if not (self._program.has_answered or is_programs(error)):
+                raise
+            self.report.end(**finding(error))
+
+    def _absent(self, name: str) -> NoReturn:
+        self.report.end(**finding(missing(NameError, f"name {name!r} is not defined")))
+
+    def _prepare_calls(self) -> None:
+        self.report.write(total=len(self._tests["cases"]))
+
+    def _run_calls(self, _: None) -> None:
+        find = self._callee()
+        equal = Equality(**{name: self._tests[name] for name in ("tolerance", "tuples_as_lists", "wrapped_outputs")})
+        for number, case in enumerate(self._tests["cases"]):
+            args, kwargs, expected = map(from_wire, case)
+            run = functools.partial(_call_and_compare, find, args, kwargs, expected, equal)
+            self._case(run, name=f"case {number}")
+
+    def _callee(self) -> Callable[[], Callable[..., object]]:
+        """A getter of the function under test: a global function, or a method of a new instance for each case."""
+        name, *steps = entry_point_steps(self._tests["entry_point"])
+        found = self._resolve({name, SOLUTION_CLASS})
+        if name in found:
+            return lambda: reach(found[name], steps)
+        if steps or SOLUTION_CLASS not in found:
+            self._absent(name)
+        return lambda: getattr(found[SOLUTION_CLASS](), name)
+
+    def _prepare_check(self) -> types.CodeType:
+        code = compile_tests(self._tests["test"])
+        self.report.write(total=1)
+        return code
+
+    def _run_check(self, code: types.CodeType) -> None:
+        name, *steps = entry_point_steps(self._tests["entry_point"])
+        found = self._resolve([name])
+        if name not in found:
+            self._absent(name)
+        function = self._own[name] = found[name]
+        self._run_test_code(code)
+        check: Callable[[object], object] | None = self._own.get("check")
+        if not callable(check):
+            raise NameError("the tests define no function `check`")
+        if not runs_whole(check):
+            raise TypeError("calling `check` would run none of its asserts, since it is a generator or a coroutine")
+        self._case(lambda: check(reach(function, steps)), name="check")
+
+    def _prepare_asserts(self) -> list[types.CodeType]:
+        sources = self._sources()
+        for source in sources[1:]:
+            if not can_fail(source):
+                raise ValueError(f"no program could fail the assert {source!r}")
+        self.report.write(total=len(sources) - 1)
+        return [*map(compile_tests, sources)]
+
+    def _sources(self) -> list[str]:
+        return [*map(tidied, (self._tests["setup"], *self._tests["asserts"]))]
+
+    def _run_asserts(self, codes: list[types.CodeType]) -> None:
+        for name in self._tests["entry_points"]:
+            self._own.pop(name, None)
+        required = self._provide(self._sources())
+        self._run_test_code(codes[0])
+        for statement, code in zip(self._tests["asserts"], codes[1:], strict=True):
+            self._case(functools.partial(_run_assert, code, self._own, required), name=statement.strip()[:MAX_TEXT])
+
+    def _provide(self, sources: list[str]) -> Collection[str]:
+        """Define the names that asserts use and don't define; return those that only the program can define."""
+        wanted = names.free_names(sources) - self._own.keys()
+        standard = names.standard_names(sources, wanted) - set(self._tests["entry_points"])
+        self._own |= self._resolve(wanted - standard)
+        for name in standard - vars(builtins).keys():
+            module = names.module_called(name)
+            self._own[name] = importlib.import_module(module) if module else names.helper(name)
+        return wanted - standard
+
+
+def _run_assert(code: types.CodeType, namespace: dict[str, Any], required: Collection[str]) -> None:
+    try:
+        exec(code, namespace)
+    except NameError as error:
+        if error.name not in required or is_programs(error):
+            raise
+        raise missing(NameError, str(error)) from None
+
+
+def _needs_files(error: BaseException) -> bool:
+    """Whether test code has tried to use a file, a folder or a process, which it does not have."""
+    is_refused = isinstance(error, PermissionError | FileNotFoundError) and error.errno is not None
+    return is_refused and not is_programs(error)
+
+
+def runs_whole(function: object) -> bool:
+    """Whether calling a function of the tests runs it: generators and coroutines would only be made."""
+    made = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return not any(is_one(function) for is_one in made)
+
+
+def _call_and_compare(
+    find: Callable[[], Callable[..., object]],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, Any],
+    expected: object,
+    equal: Callable[[object, object], bool],
+) -> None:
+    result = find()(*args, **kwargs)
+    if not equal(result, expected):
+        raise AssertionError(f"got {_short(result)}, expected {_short(expected)}")
+
+
+def _short(value: object) -> str:
+    try:
+        return repr(value)[:200]
+    except ValueError:  # an int of more digits than Python will print
+        return f"a {type(value).__name__} too long to print"

@@ -1,0 +1,125 @@
+"""Mutable containers that have crossed, and that both processes still hold.
+
+Each process has its own copy under a common number. Every message begins with the changes that its sender has made since the
+last one, so an argument that a function changes in place, or a list that an object keeps and a test appends to, is the same on
+both sides whenever the other side can look. A container that one side holds no longer is forgotten by both.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Content = Sequence[object]
+
+
+@dataclass(slots=True)
+class Entry:
+    """A container, and its content when both sides last agreed; None while a message that contains it is made or read."""
+
+    container: Any
+    agreed: Content | None = None
+
+
+class Known:
+    """The containers that one process shares with the other."""
+
+    def __init__(self, content_of: Callable[[Any], Content], first: int) -> None:
+        """Start empty; the two sides number the containers that they send first from 0 and from 1, in steps of 2."""
+        self._content_of = content_of
+        self._entries: dict[int, Entry] = {}
+        self._numbers: dict[int, int] = {}
+        self._own = first
+        self._next = first
+
+    def number_of(self, container: object) -> int | None:
+        """The number of a container that the other side has too."""
+        return self._numbers.get(id(container))
+
+    def add(self, container: object) -> int:
+        """Number a container that is about to be sent."""
+        number, self._next = self._next, self._next + 2
+        self._set(number, container)
+        return number
+
+    def receive(self, number: object, container: object) -> None:
+        """Take a container that the other side has numbered; ValueError if it could not have chosen this number."""
+        if type(number) is not int or number < 0 or number % 2 == self._own or number in self._entries:
+            raise ValueError(f"{number!r} can't be the number of a new container"[:100])
+        self._set(number, container)
+
+    def _set(self, number: int, container: object) -> None:
+        self._entries[number] = Entry(container)
+        self._numbers[id(container)] = number
+
+    def __getitem__(self, number: int) -> Any:
+        """The container with this number; KeyError if there is none."""
+        return self._entries[number].container
+
+    def changed(self) -> list[tuple[int, Any]]:
+        """The containers whose content differs from what the other side has, with their numbers."""
+        return [
+            (number, entry.container)
+            for number, entry in self._entries.items()
+            if entry.agreed is not None and not is_same(self._content_of(entry.container), entry.agreed)
+        ]
+
+    def agree(self, numbers: Iterable[int] = ()) -> None:
+        """Note the content of these containers, and of those that were new to a message, as what both sides have."""
+        fresh = (number for number, entry in self._entries.items() if entry.agreed is None)
+        for number in {*numbers, *fresh}:
+            entry = self._entries[number]
+            entry.agreed = self._content_of(entry.container)
+
+    def abandon(self) -> None:
+        """Forget the containers that are new to a message that is not sent after all."""
+        self.forget([number for number, entry in self._entries.items() if entry.agreed is None])
+
+    def forget(self, numbers: Iterable[object]) -> None:
+        """Forget containers that one side does not hold any more; ValueError for a number that none of them has."""
+        for number in numbers:
+            entry = self._entries.pop(number, None)  # type: ignore[call-overload]  # other types are no keys of it
+            if entry is None:
+                raise ValueError(f"no container has the number {number!r}"[:100])
+            del self._numbers[id(entry.container)]
+
+    def released(self) -> list[int]:
+        """The containers that nothing but this table refers to, directly or through others of the table."""
+        inner: dict[int, int] = {}
+        for item in self._shared_items(self._entries):
+            inner[item] = inner.get(item, 0) + 1
+        held = {n for n, entry in self._entries.items() if _references(entry) > _OWN + inner.get(n, 0)}
+        reachable = list(held)
+        for number in reachable:  # grows meanwhile
+            new = {*self._shared_items([number])} - held
+            held |= new
+            reachable += new
+        return [number for number in self._entries if number not in held]
+
+    def _shared_items(self, numbers: Collection[int]) -> Iterator[int]:
+        """The numbers of containers that these hold: once for the container itself, and once for the content agreed on."""
+        for number in numbers:
+            entry = self._entries[number]
+            for content in (self._content_of(entry.container), entry.agreed or ()):
+                if type(content) is list:
+                    yield from (self._numbers[id(item)] for item in content if id(item) in self._numbers)
+
+
+def is_same(now: Content, before: Content) -> bool:
+    """Whether a container holds what it held before."""
+    if type(now) is list and type(before) is list:
+        # By identity: `True` is not `1`, and comparing objects could call the program.
+        return len(now) == len(before) and all(map(operator.is_, now, before))
+    return now == before
+
+
+def _references(entry: Entry) -> int:
+    container = entry.container
+    return sys.getrefcount(container)
+
+
+_OWN = _references(Entry([]))
+"""References to a container that nothing else refers to; how many this counts depends on the interpreter."""

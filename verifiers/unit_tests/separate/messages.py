@@ -1,0 +1,99 @@
+"""Messages between the two processes: values, and before them what has changed in the containers that both hold."""
+
+from __future__ import annotations
+
+import array
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .channel import Channel
+from .known import Known
+from .objects import PrefixObjects
+from .values import Decoder, Encoder, Wire, content_of, kind_of
+
+TESTS, PROGRAM = 0, 1
+"""Which side numbers new containers from where."""
+
+
+class Messages:
+    """Sends and receives the messages of one side."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        side: int,
+        objects: PrefixObjects,
+        opaque: Callable[[Encoder, object], Wire],
+        special: Callable[[Decoder, Wire], Any],
+    ) -> None:
+        """Begin; `opaque` and `special` encode and decode what is not plain data."""
+        self._channel = channel
+        self._known = Known(content_of, side)
+        self.objects = objects
+        self._opaque = opaque
+        self._special = special
+        self.cuts_loop = False
+        """Whether a message has shortened a container over which this side loops, so that the loop ends early."""
+
+    def send(self, kind: str, *values: object, plain: Sequence[Wire] = ()) -> None:
+        """Send values, and before them plain JSON that is not encoded.
+
+        Raises:
+            NotPlainError: If a value can't be sent; nothing is sent then.
+            RecursionError: If one is nested too deeply.
+            ChannelClosedError, InvalidMessageError: As `Channel.send`.
+        """
+        released = self._known.released()
+        encoder = Encoder(self._known, self._opaque)
+        changed = self._known.changed()
+        try:
+            changes = [[number, *encoder.content(container, kind_of(container))] for number, container in changed]
+            message = [kind, changes, released, *plain, *encoder.items(values)]
+            self._channel.send(message)
+        except BaseException:
+            self._known.abandon()
+            raise
+        self._known.agree(number for number, _ in changed)
+        self._known.forget(released)
+
+    def receive(self) -> Wire:
+        """Wait for a message; apply what has changed, and return its kind and its content, which is still encoded."""
+        kind, changes, released, *content = self._channel.receive()
+        decoder = self.decoder()
+        for number, *wires in changes:
+            container = self._known[number]
+            size = len(container) if type(container) in _ITERATORS else 0
+            decoder.fill(container, kind_of(container), wires)
+            self.cuts_loop |= size > 0 and _ends_loop(container, size)
+        self._released = released
+        self._changed = [number for number, *_ in changes]
+        return [kind, *content]
+
+    def decoder(self) -> Decoder:
+        """A decoder for the values of the last message; `done` has to follow before anything is sent."""
+        return Decoder(self._known, self._special)
+
+    def done(self) -> None:
+        """End the decoding of a message."""
+        self._known.agree(self._changed)
+        self._known.forget(self._released)
+
+
+_ITERATORS: dict[type, tuple[type, ...]] = {
+    list: (type(iter([])), type(reversed([]))),
+    bytearray: (type(iter(bytearray())), type(reversed(bytearray()))),
+    array.array: (type(iter(array.array("b"))),),
+    set: (type(iter(set())),),
+}
+"""Containers over which a loop ends early if they get shorter; iterators over others raise an exception."""
+
+
+def _ends_loop(container: Any, size: int) -> bool:
+    is_shorter = len(container) < size or type(container) is set
+    return is_shorter and any(isinstance(each, _ITERATORS[type(container)]) for each in gc.get_referrers(container))
+
+
+def keywords(kwargs: Mapping[str, object]) -> list[object]:
+    """Keyword arguments as a list of names and values."""
+    return [part for pair in kwargs.items() for part in pair]

@@ -1,0 +1,275 @@
+"""The process of the program under test: runs it, and performs what the tests ask.
+
+It never sees the tests, and nothing here is trusted: the other process decodes its messages as plain data and handles, so a
+program that rewrites this code in its own process gains only wrong answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import gc
+import importlib
+import operator
+import os
+import sys
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NoReturn
+
+from ..sandbox.protocol import exit_signals
+from ..sandbox.protocol.source_files import Program, ProgramError, module_name
+from . import handles
+from .channel import Channel, ChannelClosedError, InvalidMessageError
+from .exceptions import UnsupportedUseError, describe, describe_class, text_of
+from .messages import PROGRAM, Messages
+from .objects import PrefixObjects
+from .values import Decoder, Encoder, NotPlainError, Wire, pairs
+
+REQUESTS, REPLIES, SOURCE = 3, 4, 5
+"""Descriptors of the pipes from and to the tests, and of the program's source."""
+_RECURSION = 10_000
+"""Minimum recursion limit while nested data is encoded or decoded, whatever the program's own limit."""
+_RESERVE = [bytes(4 << 20)]
+"""Address space, never written to, that is released when a program runs out of memory, so that this can still be reported."""
+
+
+class Candidate:
+    """Performs what the tests ask of a loaded program."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._namespace: dict[str, Any] = {}
+        self._files: Collection[str] = ()
+        self._objects: list[object] = []
+        """What the tests have handles of, each at the handle's number."""
+        self._numbers: dict[int, int] = {}
+        self._stand_ins: dict[int, int] = {}
+        """Numbers of the tests' functions by the ids of those that stand for them."""
+        self._functions: dict[int, Callable[..., Any]] = {}
+        self._thread = threading.get_ident()
+        objects = PrefixObjects(lambda name: self._namespace[name])
+        self._messages = Messages(channel, PROGRAM, objects, self._encode, self._decode)
+        self._flush = (sys.stdout.flush, sys.stderr.flush)
+        self._limit = 0
+        """The program's recursion limit, in force while its code runs."""
+
+    def serve(self, program: Program) -> None:
+        """Load the program, and answer requests until the tests are done."""
+        self._files = program.files
+        self._limit = sys.getrecursionlimit()
+        try:
+            self._namespace = self._run(program.run)
+        except BaseException as error:  # noqa: BLE001 - recorded: the tests report what the program raised
+            _make_room(error)
+            phase, cause = (error.phase, error.error) if type(error) is ProgramError else ("run", error)
+            self._send("unloadable", plain=[phase, describe(cause, self._files)])
+            return
+        self._send("loaded")
+        while True:
+            self._answer(self._messages.receive())
+
+    def _run(self, code: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
+        """Run code of the program, under its own recursion limit."""
+        sys.setrecursionlimit(self._limit)
+        try:
+            return code(*args, **kwargs)
+        finally:
+            # Only builtin functions are called here: the program may have left no stack for any other.
+            self._limit = _get_limit()
+            _set_limit(max(self._limit, _RECURSION))
+
+    def _send(self, kind: str, *values: object, plain: list[Wire] | None = None) -> None:
+        for flush in self._flush:
+            with contextlib.suppress(OSError, ValueError):  # the output is full or closed; only the message matters
+                flush()
+        self._messages.send(kind, *values, plain=plain or ())
+
+    def _answer(self, request: Wire) -> None:
+        operation, *content = request
+        if operation == "resolve":
+            self._resolve(*content)
+            return
+        try:
+            value = self._perform(operation, content)
+        except BaseException as error:  # noqa: BLE001 - recorded: the tests' process raises it again
+            _make_room(error)
+            self._raise(error)
+            return
+        try:
+            self._send("returned", value)
+        except ChannelClosedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - recorded: what can't be sent, or is too large
+            self._raise(error, unsendable=True)
+
+    def _perform(self, operation: str, content: list[Wire]) -> object:
+        try:
+            decode = self._messages.decoder().decode
+            target, arguments, named = map(decode, content)
+        finally:
+            self._messages.done()
+        return self._run(OPERATIONS[operation], target, *arguments, **dict(pairs(named)))
+
+    def _raise(self, error: BaseException, *, unsendable: bool = False) -> None:
+        """Have the tests raise an exception."""
+        description = describe(error, self._files) | {"unsendable": unsendable and not isinstance(error, NotPlainError)}
+        description["unsupported"] |= isinstance(error, NotPlainError)
+        identity = self._identity(error)
+        try:
+            self._send("raised", (error.args, _attributes(error)), plain=[description, identity])
+        except (RecursionError, MemoryError, InvalidMessageError):
+            self._send("raised", ((description["text"],), {}), plain=[description, identity])
+
+    def _identity(self, error: BaseException) -> list[Wire]:
+        """An exception's class, and the number of its handle if its class may have methods."""
+        described = describe_class(type(error), self._number_of)
+        return [described, None if type(described) is str else self._number_of(error)]
+
+    def _resolve(self, module: str | None, names: list[str], classes: list[str]) -> None:
+        """Tell what global names of one of the program's modules are."""
+        self._messages.done()
+        self._messages.objects.names = frozenset(classes)
+        found: Mapping[str, Any] = self._namespace if module is None else vars(importlib.import_module(module))
+        values = [found[name] for name in names if name in found]
+        try:
+            self._send("returned", values, plain=[[name in found for name in names]])
+        except (RecursionError, MemoryError, InvalidMessageError) as error:
+            self._raise(error, unsendable=True)
+
+    def _encode(self, encoder: Encoder, value: object) -> Wire:
+        cls = type(value)  # `isinstance` would consult the value too
+        if id(value) in self._stand_ins:
+            return ["cb", self._stand_ins[id(value)]]
+        if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
+            return ["x", describe_class(value, self._number_of)]  # type: ignore[arg-type]  # it is one of exceptions
+        if issubclass(cls, BaseException):
+            content = (value.args, _attributes(value))  # type: ignore[attr-defined, arg-type]  # it is an exception
+            return ["e", *self._identity(value), text_of(value), encoder.encode(content)]  # type: ignore[arg-type]  # likewise
+        wire = self._messages.objects.encode(encoder, value)
+        return wire or ["h", self._number_of(value), *_type_of(cls)]
+
+    def _number_of(self, value: object) -> int:
+        number = self._numbers.get(id(value))
+        if number is None:
+            # The list keeps it alive, so that its id stays unique.
+            number = self._numbers[id(value)] = len(self._objects)
+            self._objects.append(value)
+        return number
+
+    def _decode(self, decoder: Decoder, wire: Wire) -> Any:
+        tag, *rest = wire
+        if tag == "h":
+            return self._objects[rest[0]]
+        if tag == "cb":
+            return self._function(*rest)
+        if tag == "g":
+            return operator.attrgetter(rest[1])(importlib.import_module(rest[0]))
+        return self._messages.objects.decode(decoder, wire)
+
+    def _function(self, number: int, name: str) -> Callable[..., Any]:
+        """What stands for a function of the tests."""
+        if number not in self._functions:
+
+            def call(*args: object, **kwargs: object) -> Any:
+                return self._call_back(number, args, kwargs)
+
+            call.__name__ = call.__qualname__ = name
+            call.__module__ = "tests"
+            self._functions[number] = call
+            self._stand_ins[id(call)] = number
+        return self._functions[number]
+
+    def _call_back(self, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
+        if threading.get_ident() != self._thread:
+            raise UnsupportedUseError("a thread of the program calls a function of the tests")
+        named = [part for pair in kwargs.items() for part in pair]
+        self._limit = _get_limit()
+        _set_limit(max(self._limit, _RECURSION))
+        try:
+            try:
+                self._send("callback", args, named, plain=[number])
+            except NotPlainError as error:
+                raise UnsupportedUseError(f"a function of the tests is called with what can't be sent: {error}") from None
+            while (message := self._messages.receive())[0] not in ("result", "error"):
+                self._answer(message)
+            return self._result(*message)
+        finally:
+            _set_limit(self._limit)
+
+    def _result(self, kind: str, content: Wire) -> Any:
+        try:
+            if kind == "result":
+                return self._messages.decoder().decode(content)
+            cls, args = self._messages.decoder().decode(content)
+        finally:
+            self._messages.done()
+        raise cls(*args)
+
+
+@functools.cache
+def _type_of(cls: type) -> list[Any]:
+    """A class's name and module, and which special methods its instances have."""
+    names = {name for base in cls.__mro__ if base is not object for name in vars(base)}
+    special = sorted(name for name in names if name[:2] == "__" == name[-2:] and _defines(cls, name))
+    return [cls.__name__, cls.__module__, special]
+
+
+def _attributes(error: BaseException) -> dict[str, object]:
+    """What an exception holds besides its arguments."""
+    return {name: value for name, value in error.__dict__.items() if not name.startswith("__")}
+
+
+def _defines(cls: type, name: str) -> bool:
+    """Whether a class has a special method of its own, not that of every object."""
+    found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+    return found is not None and found is not vars(object).get(name)
+
+
+def _make_room(error: BaseException) -> None:
+    """Release the reserve if there is no memory left."""
+    if issubclass(type(error), MemoryError):  # `isinstance` would consult the error too
+        _RESERVE.clear()
+
+
+_get_limit, _set_limit = sys.getrecursionlimit, sys.setrecursionlimit
+
+
+_STRANGER = object()
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "call": lambda function, /, *args, **kwargs: function(*args, **kwargs),
+    "getattr": getattr,
+    "setattr": setattr,
+    "delattr": delattr,
+    "isinstance": lambda cls, value: isinstance(value, cls),
+    "issubclass": lambda cls, value: issubclass(value, cls),
+    "agrees": lambda value: value == _STRANGER,
+    "iter": iter,
+    "next": next,
+    "enter": lambda value: value.__enter__(),
+    "exit": lambda value, cls, text: value.__exit__(cls, None if cls is None else cls(text), None),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    **{name: getattr(operator, name) for name in ("getitem", "setitem", "delitem", "contains", "eq", "ne")},
+    **{name: getattr(operator, name) for name in (*handles.COMPARISONS, *handles.ARITHMETIC)},
+    **{name: getattr(operator, name) for name in ("neg", "pos", "abs", "invert", "index")},
+    **{
+        function.__name__: function
+        for function in (len, str, repr, bool, int, float, complex, hash, format, round, reversed)
+    },
+}
+"""What the tests may do with an object of the program, which is the first argument."""
+
+
+def answer() -> NoReturn:
+    """Run the program, and perform what the tests ask until they are done."""
+    gc.enable()
+    try:
+        Candidate(Channel(REQUESTS, REPLIES)).serve(Program.read(SOURCE))
+        os._exit(0)
+    except (ChannelClosedError, InvalidMessageError):
+        os._exit(1)
+    except MemoryError:
+        # The program's objects leave no memory for a message.
+        os.kill(os.getpid(), exit_signals.MEMORY)
+        os._exit(1)
