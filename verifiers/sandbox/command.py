@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from verifiers.errors import SandboxUnavailableError
+from verifiers.sandbox.descriptors import enough_descriptors
 from verifiers.sandbox.limits import Limits
 from verifiers.sandbox.memory_files import memory_files, read_all
 from verifiers.sandbox.worker import BOOT_FILE, OWN_FOLDER
@@ -85,7 +86,7 @@ def run_binary(
     if sys.platform != "linux":
         raise SandboxUnavailableError(f"this is {sys.platform!r}. {_ADVICE}")
     start = time.monotonic()
-    with _folder(files, writes) as folder, memory_files(b"", b"") as (stdout, stderr):
+    with enough_descriptors(), _folder(files, writes) as folder, memory_files(b"", b"") as (stdout, stderr):
         asked = {
             "isolation": isolation,
             "readable": [*readable, folder],
@@ -113,16 +114,17 @@ def _launch(asked: Mapping[str, object], stdout: int, stderr: int, wall_s: float
     arguments = [BOOT_FILE, json.dumps(OWN_FOLDER), str(writer), str(os.getpid()), json.dumps(asked)]
     with os.fdopen(reader, "rb") as answer:
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-B", "-c", _BOOT, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                pass_fds=[writer],
-                cwd="/",
-                env={"LC_ALL": "C.UTF-8"},
-                start_new_session=True,
-            )
+            with enough_descriptors():
+                process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-B", "-c", _BOOT, *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    pass_fds=[writer],
+                    cwd="/",
+                    env={"LC_ALL": "C.UTF-8"},
+                    start_new_session=True,
+                )
         except OSError as error:
             raise LaunchError(f"no process could be started: {error}") from error
         finally:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from verifiers.errors import InvalidArgumentError, SandboxUnavailableError
 from verifiers.sandbox.contract import Contract
+from verifiers.sandbox.descriptors import check_server_limit, enough_descriptors
 from verifiers.sandbox.isolation.probe import isolation_problem
 from verifiers.sandbox.packages import Packages
 from verifiers.sandbox.worker import Worker, WorkerDiedError
@@ -62,7 +63,8 @@ class Pool:
         problem = ""
         for _ in range(_ATTEMPTS):
             try:
-                return job(self)
+                with enough_descriptors():
+                    return job(self)
             except WorkerDiedError as error:
                 problem = str(error)
         raise WorkerDiedError(f"the fork server died {_ATTEMPTS} times: {problem}")
@@ -130,7 +132,9 @@ class Pool:
 
     def _start(self) -> Worker:
         check_platform()
-        worker = Worker(self._isolation, self._packages, self._contract)
+        with enough_descriptors():
+            check_server_limit()
+            worker = Worker(self._isolation, self._packages, self._contract)
         if "unimportable" in worker.hello:
             worker.stop()
             raise InvalidArgumentError(f"packages: {worker.hello['unimportable']}")

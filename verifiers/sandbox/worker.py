@@ -52,9 +52,9 @@ class Worker:
         """Called, while the worker is lent, when its job starts to wait for anything but a CPU, and when it continues."""
         self.in_step = True
         """Whether the server has answered every request; if not, its next answer belongs to an earlier one."""
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._errors = os.fdopen(os.memfd_create("errors", os.MFD_CLOEXEC), "rb")
-        with theirs:
+        with contextlib.ExitStack() as opened:
+            self._control, theirs = map(opened.enter_context, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            self._errors = opened.enter_context(os.fdopen(os.memfd_create("errors", os.MFD_CLOEXEC), "rb"))
             self._process = subprocess.Popen(
                 _command(theirs.fileno(), isolation, packages, contract),
                 stdin=subprocess.DEVNULL,
@@ -65,6 +65,8 @@ class Worker:
                 cwd="/",
                 start_new_session=True,
             )
+            opened.pop_all()
+            theirs.close()
         try:
             self.hello: Mapping[str, Any] = self._receive(_START_S)
         except WorkerDiedError:
