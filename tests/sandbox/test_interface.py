@@ -20,7 +20,8 @@ ROOT = HOME.parents[1]
 IN_JAIL = [ROOT / "verifiers" / "unit_tests" / "sandbox"]
 """Packages that the fork server loads: they find the jail's modules, and not its face."""
 USE = re.compile(r"\b(tests?|tested|testers?|candidates?|reports?|verdicts?)\b", re.IGNORECASE)
-NAMES = {"test", ".test", ".tests", "numpy.testing"}
+MODULES = ("antigravity this test idlelib", '(".test", ".tests")')
+"""Modules of the standard library, which may be called anything."""
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -34,7 +35,7 @@ def imported(path: Path) -> Iterator[str]:
 def test_the_jail_knows_nothing_of_its_use() -> None:
     for path in HOME.rglob("*.py"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            assert not USE.search(line) or any(name in line for name in NAMES), f"{path}:{number}: {line}"
+            assert not USE.search(line) or any(names in line for names in MODULES), f"{path}:{number}: {line}"
         for name in imported(path):
             allowed = name in ("verifiers.errors", "verifiers._settings") or name.startswith("verifiers.sandbox")
             assert allowed or not name.startswith(("verifiers", "rlvr_envs", "agents")), f"{path} imports {name}"

@@ -9,11 +9,10 @@ from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEn
 from verifiers.sandbox.limits import ISOLATIONS, Limits
 from verifiers.sandbox.memory_files import memory_files
 from verifiers.sandbox.pool import MOST_WAITING, Pool, available_cpus
-from verifiers.sandbox.programs.exit_signals import MEMORY
+from verifiers.sandbox.programs.script import MEMORY
 from verifiers.sandbox.python import (
     ProgramOutput,
     ProgramRunner,
-    ScriptEnd,
     clean,
     encode_program,
     excerpts,
@@ -39,7 +38,6 @@ __all__ = [
     "ProgramRunner",
     "Role",
     "Sandbox",
-    "ScriptEnd",
     "WorkerDiedError",
     "available_cpus",
     "clean",

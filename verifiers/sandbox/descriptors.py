@@ -15,7 +15,7 @@ _OF_A_SERVER = 129
 
 @contextlib.contextmanager
 def enough_descriptors() -> Iterator[None]:
-    """Raise SandboxUnavailableError, which says what to do, where the system reports too many open files."""
+    """Raise SandboxUnavailableError, which says what to do, where the system says that too many files are open."""
     try:
         yield
     except OSError as error:

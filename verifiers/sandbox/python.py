@@ -16,14 +16,12 @@ from verifiers.sandbox.contract import SCRIPT, JobEnd, Plan
 from verifiers.sandbox.limits import Limits
 from verifiers.sandbox.memory_files import memory_files, read_all
 from verifiers.sandbox.pool import Pool
-from verifiers.sandbox.programs.exit_signals import FAILURES
+from verifiers.sandbox.programs.script import FAILURES
 from verifiers.sandbox.sandbox import Sandbox
 from verifiers.sandbox.worker import WorkerDiedError
 
-_PLAN = Plan(
-    ("stdin", "stdout", "stderr", "program"),
-    ((SCRIPT.name, ("stdin", "stdout", "stderr", "program")),),
-)
+_FILES = ("stdin", "stdout", "stderr", "program")
+_PLAN = Plan(_FILES, ((SCRIPT.name, _FILES),))
 _EXCERPT = 1000
 _CUT = b"\n[...]\n"
 _ERROR_LINE = re.compile(r"^(?P<type>\w+): (?P<message>.*?)(?: \((?P<file>[^()]*), line (?P<line>\d+)\))?\Z")
@@ -32,17 +30,27 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptEnd:
-    """How a program that ran by itself has ended."""
+class ProgramOutput:
+    """What a program wrote, and how it ended."""
 
-    stdout: bytes
+    stdout: str
     excerpts: Mapping[str, str]
     """The beginning and the end of `stdout` and `stderr`, where there is any."""
     failure: str | None
-    """None, or one of the classes of `ProgramOutput.failure`."""
+    """None, or `timeout`, `memory`, `output_limit`, `forbidden`, `exit`, `crash`, `exception` or `syntax_error`."""
     exception: Mapping[str, object] | None
     """Type, message, file and line of the exception that ended it, None if there was none."""
     end: JobEnd
+
+    @property
+    def stderr(self) -> str:
+        """Its beginning and its end, where it is long."""
+        return self.excerpts.get("stderr", "")
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU seconds of the program."""
+        return self.end.processes[SCRIPT.name].cpu_s
 
 
 def encode_program(files: Mapping[str, str], main: str, seed: str, **more: object) -> bytes:
@@ -61,7 +69,7 @@ def encode_program(files: Mapping[str, str], main: str, seed: str, **more: objec
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def run_script(pool: Pool, limits: Limits, program: bytes, stdin: str) -> ScriptEnd:
+def run_script(pool: Pool, limits: Limits, program: bytes, stdin: str) -> ProgramOutput:
     """Run an encoded program by itself; WorkerDiedError if the fork server ends."""
     with memory_files(stdin.encode(), b"", b"", program) as files:
         with pool.worker() as worker:
@@ -69,7 +77,8 @@ def run_script(pool: Pool, limits: Limits, program: bytes, stdin: str) -> Script
         stdout, streams = read_all(files[1]), excerpts(files[1], files[2])
     status = end.processes[SCRIPT.name].exit_code
     exception = _exception(streams.get("stderr", "")) if status in FAILURES else None
-    return ScriptEnd(stdout, streams, _failure(end, len(stdout) >= limits.output_mib << 20), exception, end)
+    failure = _failure(end, len(stdout) >= limits.output_mib << 20)
+    return ProgramOutput(stdout.decode(errors="replace"), streams, failure, exception, end)
 
 
 def _failure(end: JobEnd, output_full: bool) -> str | None:
@@ -111,18 +120,6 @@ def clean(text: str) -> str:
     return _ADDRESS.sub("0x...", text)
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramOutput:
-    """What a program wrote, and how it ended."""
-
-    stdout: str
-    stderr: str
-    """Its beginning and its end, where it is long."""
-    failure: str | None
-    """None, or `timeout`, `memory`, `output_limit`, `forbidden`, `exit`, `crash`, `exception` or `syntax_error`."""
-    cpu_seconds: float
-
-
 class ProgramRunner:
     """Runs programs of one file in the sandbox, from any number of threads.
 
@@ -155,11 +152,9 @@ class ProgramRunner:
         limits = self._sandbox.limits_within(timeout_s)
         encoded = encode_program({"solution.py": program}, "solution.py", seed)
         try:
-            run = self._sandbox.pool.attempt(lambda pool: run_script(pool, limits, encoded, stdin))
+            return self._sandbox.pool.attempt(lambda pool: run_script(pool, limits, encoded, stdin))
         except WorkerDiedError as error:
             raise VerifierFailureError(str(error)) from error
-        cpu_s = run.end.processes[SCRIPT.name].cpu_s
-        return ProgramOutput(run.stdout.decode(errors="replace"), run.excerpts.get("stderr", ""), run.failure, cpu_s)
 
     def close(self) -> None:
         """End the fork servers. A runner that is used again starts new ones."""

@@ -46,8 +46,8 @@ class Sandbox:
             contract: The code of which processes run; without one they are programs of Python.
             timeout_s: CPU seconds of a process. A job may be idle for as long again.
             wall_s: Seconds of wall-clock time; the default is generous, so that results don't depend on the load.
-            memory_mib: Address space of a process, in MiB.
-            output_mib: Maximum of each file that it writes, in MiB.
+            memory_mib: Address space of a process.
+            output_mib: Maximum of each file that it writes.
             max_threads: Maximum number of its threads.
             workers: Number of jobs that run at the same time, by default the number of CPUs of this process.
             isolation: One of `ISOLATIONS`.

@@ -14,10 +14,20 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from typing import NoReturn
 
-from . import exit_signals
 from .exceptions import is_forbidden, location, make_room, message_of
 from .source_files import Program, ProgramError
 
+EXCEPTION, SYNTAX, MEMORY, FORBIDDEN, OUTPUT = 50, 51, 52, 53, 54
+"""Real-time signals of Linux that nothing else uses. A process that is ended by one of these has sent it to itself, to tell why
+the program failed, which an exit status could not show."""
+FAILURES = {
+    -EXCEPTION: "exception",
+    -SYNTAX: "syntax_error",
+    -MEMORY: "memory",
+    -FORBIDDEN: "forbidden",
+    -OUTPUT: "output_limit",
+}
+"""The class of failure for each exit status; any other status except 0 was chosen by the program or the kernel."""
 _PROGRAM = 3
 """Descriptor of the program, above the standard streams."""
 _TEXT = 2000
@@ -41,7 +51,7 @@ def run_script() -> None:
         status = _run_program(Program.read(_PROGRAM))
     except MemoryError:
         # There was no memory even to write the error.
-        status = -exit_signals.MEMORY
+        status = -MEMORY
     if status < 0:
         end(-status)
     _exit(status)
@@ -60,7 +70,7 @@ def sample() -> Iterator[tuple[tuple[int, ...], Callable[[], object]]]:
 
 
 def _run_program(program: Program) -> int:
-    """Run a script to its end; return its exit status, or the negative of one of `exit_signals` if it failed."""
+    """Run a script to its end; return its exit status, or the negative of one of these signals if it failed."""
     try:
         program.run("__main__")
         status = 0
@@ -68,7 +78,7 @@ def _run_program(program: Program) -> int:
         status = _exit_status(error)
     except ProgramError as error:
         _print_error(error.error, program.files)
-        status = -exit_signals.SYNTAX if error.phase == "compile" else -exit_signals.MEMORY
+        status = -SYNTAX if error.phase == "compile" else -MEMORY
     except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the status
         make_room(error)
         _print_error(error, program.files)
@@ -77,7 +87,7 @@ def _run_program(program: Program) -> int:
 
 
 def end(reason: int) -> NoReturn:
-    """End the process by one of `exit_signals`."""
+    """End the process by one of these signals."""
     with contextlib.suppress(OSError):
         _kill(_getpid(), reason)
     _exit(1)  # the program has blocked it
@@ -85,10 +95,10 @@ def end(reason: int) -> NoReturn:
 
 def _failure_status(error: BaseException) -> int:
     if issubclass(type(error), MemoryError):
-        return exit_signals.MEMORY
+        return MEMORY
     if issubclass(type(error), OSError) and error.errno == errno.EFBIG:  # type: ignore[attr-defined]  # its type was just checked
-        return exit_signals.OUTPUT
-    return exit_signals.FORBIDDEN if is_forbidden(error) else exit_signals.EXCEPTION
+        return OUTPUT
+    return FORBIDDEN if is_forbidden(error) else EXCEPTION
 
 
 def _exit_status(error: SystemExit) -> int:
@@ -120,7 +130,7 @@ def _finish(status: int) -> int:
         if status < 0:
             return status  # the error that ended the program takes precedence
         _print_error(error, ())
-        return status or -exit_signals.EXCEPTION
+        return status or -EXCEPTION
     return status
 
 

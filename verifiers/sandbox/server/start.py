@@ -46,14 +46,14 @@ def main() -> None:
     with contextlib.suppress(ParentGoneError, ConnectionError):
         watched = _watch(control, parent, wanted)
         _go_first_without_memory()
-        for name in PRELOADED.split():
-            importlib.import_module(name)
         try:
             taken_mib = preload.load_packages(settings["packages"])
         except ImportError as error:
             control.send(json.dumps({"unimportable": str(error)}).encode())
             return
         roles, sample = _load_code(settings)
+        for name in PRELOADED.split():
+            importlib.import_module(name)
         _warm_up(sample)
         jail = Jail(wanted, settings["packages"]["paths"], may_close_files=settings["may_close_files"])
         if jail.closes_files:

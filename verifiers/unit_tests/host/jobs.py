@@ -126,9 +126,9 @@ class Job:
 
     def _run_case(self, pool: Pool, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
         run = run_script(pool, self.limits, self._program(), case.stdin)
-        failure, text = run.failure, run.stdout.decode(errors="replace")
+        failure = run.failure
         accepted = (case.expected, *case.alternatives)
-        if failure is None and not any(matches(text, one, tests.comparison, tests.tolerance) for one in accepted):
+        if failure is None and not any(matches(run.stdout, one, tests.comparison, tests.tolerance) for one in accepted):
             failure = "wrong_answer"
         return {"name": name, "failure": failure, "exception": run.exception, "streams": run.excerpts, "end": run.end}
 

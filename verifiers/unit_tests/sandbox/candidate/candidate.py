@@ -21,9 +21,8 @@ import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
-from verifiers.sandbox.programs import exit_signals
 from verifiers.sandbox.programs.exceptions import make_room
-from verifiers.sandbox.programs.script import end
+from verifiers.sandbox.programs.script import MEMORY, end
 from verifiers.sandbox.programs.source_files import ProgramError, module_name
 
 from ..protocol.channel import Channel, ChannelClosedError, InvalidMessageError
@@ -447,4 +446,4 @@ def answer_calls() -> None:
         os._exit(1)
     except MemoryError:
         # The program's objects leave no memory for a reply.
-        end(exit_signals.MEMORY)
+        end(MEMORY)
