@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterator
 
 import pytest
+from verifiers.unit_tests.host.jobs import _report_lines
+from verifiers.unit_tests.sandbox.tester.report import MAX_REPORT
 
 from tests.sandbox import judge, load
 from verifiers import Outcome
@@ -19,8 +21,6 @@ from verifiers.unit_tests import (
     Tests,
     UnitTestVerifier,
 )
-from verifiers.unit_tests.host.jobs import _report_lines
-from verifiers.unit_tests.sandbox.tester.report import MAX_REPORT
 
 LONG_NAME = """
 NAME = "\\u00e9" * 3_000_000

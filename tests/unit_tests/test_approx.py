@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-
 from verifiers.unit_tests.sandbox.protocol import arrays, packages
 from verifiers.unit_tests.sandbox.tester.comparison import approx
 from verifiers.unit_tests.sandbox.tester.outcomes import UnsupportedTestError

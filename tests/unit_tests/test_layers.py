@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from verifiers.unit_tests.host import jobs
 
 from verifiers import Outcome, Problem, Verdict
 from verifiers.sandbox import worker
@@ -23,7 +24,6 @@ from verifiers.unit_tests import (
     StdioTests,
     UnitTestVerifier,
 )
-from verifiers.unit_tests.host import jobs
 from verifiers.unit_tests.tests import Tests
 
 HOME = Path(jobs.__file__).parent.parent

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from verifiers.unit_tests.sandbox.protocol import arrays, codec
 
 import verifiers
 from tests.sandbox import Case, cases, fenced, judge, load
@@ -23,7 +24,6 @@ from verifiers.unit_tests import (
     StdioTests,
     UnitTestVerifier,
 )
-from verifiers.unit_tests.sandbox.protocol import arrays, codec
 
 DATA = load("unit_tests/packages")
 pytestmark = pytest.mark.sandbox(packages=("numpy",), timeout_s=5, memory_mib=1024, workers=1)

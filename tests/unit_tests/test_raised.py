@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from verifiers.unit_tests.sandbox.tester.rpc.exceptions import Exceptions, tidy
 
 from tests.sandbox import Case, cases, load
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
-from verifiers.unit_tests.sandbox.tester.rpc.exceptions import Exceptions, tidy
 
 DATA = load("unit_tests/raised")
 PROGRAM = """

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from verifiers.unit_tests.sandbox.protocol.channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
 from verifiers.unit_tests.sandbox.tester import report
 

@@ -6,13 +6,13 @@ import json
 import textwrap
 
 import pytest
+from verifiers.unit_tests.sandbox.protocol import shared_containers as sharing
+from verifiers.unit_tests.sandbox.protocol.codec import NotPlainError
+from verifiers.unit_tests.sandbox.protocol.shared_containers import ShortenedError, Table
 
 from tests.sandbox import Case, cases, fenced, judge, load
 from verifiers import Outcome, Verdict
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.sandbox.protocol import shared_containers as sharing
-from verifiers.unit_tests.sandbox.protocol.codec import NotPlainError
-from verifiers.unit_tests.sandbox.protocol.shared_containers import ShortenedError, Table
 
 DATA = load("unit_tests/sharing")
 pytestmark = pytest.mark.sandbox(timeout_s=20, memory_mib=1024)

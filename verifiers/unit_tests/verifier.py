@@ -14,9 +14,9 @@ from verifiers.sandbox import MOST_WAITING, Sandbox, WorkerDiedError
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.datasets import from_json
 from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path
-from verifiers.unit_tests.host.jobs import CONTRACT, Job, JobResult
-from verifiers.unit_tests.host.stdio import COMPARISONS
-from verifiers.unit_tests.sandbox.protocol.entry_points import entry_point_steps
+from verifiers.unit_tests.jobs import CONTRACT, Job, JobResult
+from verifiers.unit_tests.separate.entry_points import entry_point_steps
+from verifiers.unit_tests.stdio import COMPARISONS
 from verifiers.unit_tests.tests import (
     AssertTests,
     CallTests,

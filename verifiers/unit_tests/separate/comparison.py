@@ -10,7 +10,7 @@ import numbers
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
-from ..sandbox.protocol import packages
+from . import packages
 from .report import UnsupportedTestError
 
 

@@ -6,8 +6,8 @@ import ast
 import functools
 import types
 
-from ..sandbox.protocol.source_files import compile_whole
 from .report import TEST_FILE
+from .source import compile_whole
 
 _CACHED = 64
 

@@ -184,7 +184,7 @@ class Conversation:
             return self._handle(*rest)
         if tag == "cb":
             return self._functions[rest[0]]
-        if tag == "e":
+        if tag == "xe":
             *identity, text, content = rest
             return self._exceptions.rebuild(*identity, str(text), decoder.decode(content))
         if tag == "x":

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import builtins
-import os
 import sys
-import traceback
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any, NoReturn
+
+from verifiers.sandbox.programs.exceptions import is_forbidden, location, message_of
 
 from .values import Wire
 
 MAX_TEXT = 2000
 """Characters of an exception's text that are sent."""
-_MOST_ORIGINS = 8
 
 
 class UnsupportedUseError(TypeError, AttributeError):
@@ -29,12 +28,10 @@ def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
 
 
 def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
-    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    places = [(frame.f_code.co_filename, line) for frame, line in frames if frame.f_code.co_filename in files]
-    file, line = _place_in_source(error, files) or (places[-1] if places else (None, None))
+    file, line = location(error, files)
     return {
         "type": type(error).__name__,
-        "text": text_of(error),
+        "text": message_of(error)[:MAX_TEXT],
         "file": file,
         "line": line,
         "bases": [base.__name__ for base in type(error).__mro__ if is_builtin(base)],
@@ -44,58 +41,9 @@ def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
     }
 
 
-def text_of(error: BaseException) -> str:
-    """An exception's text."""
-    try:
-        return str.__str__(str(error))[:MAX_TEXT]
-    except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
-        return f"<its text raised {type(second).__name__}>"
-
-
-def _place_in_source(error: BaseException, files: Collection[str]) -> tuple[str, int] | None:
-    if isinstance(error, SyntaxError) and error.filename in files and type(error.lineno) is int:
-        return str(error.filename), error.lineno
-    return None
-
-
 def is_builtin(cls: type) -> bool:
     """Whether a class is an exception class of Python itself."""
     return issubclass(cls, BaseException) and vars(builtins).get(cls.__name__) is cls
-
-
-def is_forbidden(error: BaseException) -> bool:
-    """Whether an exception, or one that led to it, says that the program tried something forbidden.
-
-    A path outside the sandbox is absent under namespaces, and denied under Landlock; both count the same here.
-    """
-    try:
-        return any(map(_says_forbidden, _origins(error)))
-    except Exception:  # noqa: BLE001 - one that raises when it is inspected does not say so
-        return False
-
-
-def _origins(error: BaseException) -> Iterator[BaseException]:
-    """An exception and those that led to it: its causes, its contexts, and the reason that `URLError` holds."""
-    origins = [error]
-    for origin in origins:  # grows meanwhile
-        yield origin
-        others = (origin.__cause__, origin.__context__, origin.__dict__.get("reason"))
-        new = [other for other in others if isinstance(other, BaseException)]
-        origins += [other for other in new if not any(other is known for known in origins)]
-        if len(origins) > _MOST_ORIGINS:
-            break
-
-
-def _says_forbidden(error: BaseException) -> bool:
-    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        path = os.path.normpath(error.filename)
-        return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
-    return isinstance(error, PermissionError)
-
-
-def library_paths() -> list[str]:
-    """Folders of the interpreter's libraries."""
-    return [path for path in (*sys.path, sys.prefix, sys.base_prefix) if path.startswith("/")]
 
 
 def describe_class(cls: type[BaseException], number_of: Callable[[object], int]) -> Wire:
@@ -115,7 +63,11 @@ class Stopped(Exception):
     """A `StopIteration` or a `GeneratorExit` of the program where none belongs: it must not end a loop of the tests."""
 
 
-_REPLACED: dict[type, type[BaseException]] = {StopIteration: Stopped, StopAsyncIteration: Stopped, GeneratorExit: Stopped}
+_REPLACED: dict[type, type[BaseException]] = {
+    StopIteration: Stopped,
+    StopAsyncIteration: Stopped,
+    GeneratorExit: Stopped,
+}
 
 
 class _OfProgram(type):

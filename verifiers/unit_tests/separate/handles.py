@@ -17,7 +17,21 @@ from typing import Any, NoReturn, Protocol
 from .report import TEST_FILE, is_programs
 
 COMPARISONS = ("lt", "le", "gt", "ge")
-ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift")
+ARITHMETIC = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
+    "rshift",
+)
 UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "reversed", "format")
 ASKED = ("call", "getitem", "setitem", "delitem", "enter", "str", "repr", *UNARY)
 """Special methods, without underscores, whose answer is the program's whatever it is."""
@@ -129,14 +143,74 @@ def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handl
 
 _documentation = property(lambda handle: ask(handle, "getattr", "__doc__"))
 _LEFT_OUT = frozenset(
-    "__init__ __new__ __del__ __dict__ __weakref__ __doc__ __module__ __qualname__ __name__ __annotations__ __slots__ __class__ "
-    "__getattribute__ __getattr__ __setattr__ __delattr__ __reduce__ __reduce_ex__ __getstate__ __setstate__ __dir__ "
-    "__sizeof__ __subclasshook__ __init_subclass__ __class_getitem__ __signature__ __instancecheck__ __subclasscheck__ "
-    "__mro_entries__ __copy__ __deepcopy__ __annotate__ __static_attributes__ __firstlineno__ __match_args__ __orig_bases__ "
-    "__parameters__ __abstractmethods__ __dataclass_fields__ __dataclass_params__ __text_signature__ __code__ __globals__ "
-    "__closure__ __defaults__ __kwdefaults__ __builtins__ __get__ __func__ __self__ __wrapped__ __objclass__ __prepare__ __mro__ "
-    "__bases__ __base__ __basicsize__ __itemsize__ __flags__ __weakrefoffset__ __dictoffset__ __subclasses__ __type_params__ "
-    "__or__ __ror__ __isabstractmethod__".split()
+    [
+        "__init__",
+        "__new__",
+        "__del__",
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__module__",
+        "__qualname__",
+        "__name__",
+        "__annotations__",
+        "__slots__",
+        "__class__",
+        "__getattribute__",
+        "__getattr__",
+        "__setattr__",
+        "__delattr__",
+        "__reduce__",
+        "__reduce_ex__",
+        "__getstate__",
+        "__setstate__",
+        "__dir__",
+        "__sizeof__",
+        "__subclasshook__",
+        "__init_subclass__",
+        "__class_getitem__",
+        "__signature__",
+        "__instancecheck__",
+        "__subclasscheck__",
+        "__mro_entries__",
+        "__copy__",
+        "__deepcopy__",
+        "__annotate__",
+        "__static_attributes__",
+        "__firstlineno__",
+        "__match_args__",
+        "__orig_bases__",
+        "__parameters__",
+        "__abstractmethods__",
+        "__dataclass_fields__",
+        "__dataclass_params__",
+        "__text_signature__",
+        "__code__",
+        "__globals__",
+        "__closure__",
+        "__defaults__",
+        "__kwdefaults__",
+        "__builtins__",
+        "__get__",
+        "__func__",
+        "__self__",
+        "__wrapped__",
+        "__objclass__",
+        "__prepare__",
+        "__mro__",
+        "__bases__",
+        "__base__",
+        "__basicsize__",
+        "__itemsize__",
+        "__flags__",
+        "__weakrefoffset__",
+        "__dictoffset__",
+        "__subclasses__",
+        "__type_params__",
+        "__or__",
+        "__ror__",
+        "__isabstractmethod__",
+    ]
 )
 """Names that are no operation, or that every handle has."""
 

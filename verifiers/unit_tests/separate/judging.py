@@ -13,8 +13,7 @@ import zlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
-from ..sandbox.protocol import packages
-from . import names
+from . import names, packages
 from .channel import Channel
 from .comparison import Equality
 from .compilation import can_fail, compile_prefix, compile_tests, tidied
@@ -104,7 +103,7 @@ class Judge:
             exec(code, self._own)
         except (JobEndedError, UnsupportedTestError):
             raise
-        except BaseException as error:  # noqa: BLE001 - recorded in the report
+        except BaseException as error:
             if not (self._program.has_answered or is_programs(error)):
                 raise
             self.report.end(**finding(error))

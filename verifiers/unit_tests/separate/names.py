@@ -10,7 +10,7 @@ import symtable
 import sys
 from collections.abc import Sequence
 
-from ..sandbox.protocol import packages
+from . import packages
 from .report import TEST_FILE
 
 _MODULES_OF_HELPERS = (

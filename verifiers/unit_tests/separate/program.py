@@ -18,21 +18,22 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
-from ..sandbox.protocol import exit_signals
-from ..sandbox.protocol.source_files import Program, ProgramError, module_name
+from verifiers.sandbox.programs.exceptions import make_room, message_of
+from verifiers.sandbox.programs.script import MEMORY, end
+from verifiers.sandbox.programs.source_files import ProgramError
+
 from . import handles
 from .channel import Channel, ChannelClosedError, InvalidMessageError
-from .exceptions import UnsupportedUseError, describe, describe_class, text_of
+from .exceptions import MAX_TEXT, UnsupportedUseError, describe, describe_class
 from .messages import PROGRAM, Messages
 from .objects import PrefixObjects
+from .source import Program
 from .values import Decoder, Encoder, NotPlainError, Wire, pairs
 
 REQUESTS, REPLIES, SOURCE = 3, 4, 5
 """Descriptors of the pipes from and to the tests, and of the program's source."""
 _RECURSION = 10_000
 """Minimum recursion limit while nested data is encoded or decoded, whatever the program's own limit."""
-_RESERVE = [bytes(4 << 20)]
-"""Address space, never written to, that is released when a program runs out of memory, so that this can still be reported."""
 
 
 class Candidate:
@@ -61,7 +62,7 @@ class Candidate:
         try:
             self._namespace = self._run(program.run)
         except BaseException as error:  # noqa: BLE001 - recorded: the tests report what the program raised
-            _make_room(error)
+            make_room(error)
             phase, cause = (error.phase, error.error) if type(error) is ProgramError else ("run", error)
             self._send("unloadable", plain=[phase, describe(cause, self._files)])
             return
@@ -93,7 +94,7 @@ class Candidate:
         try:
             value = self._perform(operation, content)
         except BaseException as error:  # noqa: BLE001 - recorded: the tests' process raises it again
-            _make_room(error)
+            make_room(error)
             self._raise(error)
             return
         try:
@@ -145,7 +146,7 @@ class Candidate:
             return ["x", describe_class(value, self._number_of)]  # type: ignore[arg-type]  # it is one of exceptions
         if issubclass(cls, BaseException):
             content = (value.args, _attributes(value))  # type: ignore[attr-defined, arg-type]  # it is an exception
-            return ["e", *self._identity(value), text_of(value), encoder.encode(content)]  # type: ignore[arg-type]  # likewise
+            return ["xe", *self._identity(value), message_of(value)[:MAX_TEXT], encoder.encode(content)]  # type: ignore[arg-type]  # likewise
         wire = self._messages.objects.encode(encoder, value)
         return wire or ["h", self._number_of(value), *_type_of(cls)]
 
@@ -190,7 +191,9 @@ class Candidate:
             try:
                 self._send("callback", args, named, plain=[number])
             except NotPlainError as error:
-                raise UnsupportedUseError(f"a function of the tests is called with what can't be sent: {error}") from None
+                raise UnsupportedUseError(
+                    f"a function of the tests is called with what can't be sent: {error}"
+                ) from None
             while (message := self._messages.receive())[0] not in ("result", "error"):
                 self._answer(message)
             return self._result(*message)
@@ -226,12 +229,6 @@ def _defines(cls: type, name: str) -> bool:
     return found is not None and found is not vars(object).get(name)
 
 
-def _make_room(error: BaseException) -> None:
-    """Release the reserve if there is no memory left."""
-    if issubclass(type(error), MemoryError):  # `isinstance` would consult the error too
-        _RESERVE.clear()
-
-
 _get_limit, _set_limit = sys.getrecursionlimit, sys.setrecursionlimit
 
 
@@ -261,15 +258,19 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 """What the tests may do with an object of the program, which is the first argument."""
 
 
+def serve() -> None:
+    """Run the program, and perform what the tests ask."""
+    gc.enable()
+    Candidate(Channel(REQUESTS, REPLIES)).serve(Program.read(SOURCE))
+
+
 def answer() -> NoReturn:
     """Run the program, and perform what the tests ask until they are done."""
-    gc.enable()
     try:
-        Candidate(Channel(REQUESTS, REPLIES)).serve(Program.read(SOURCE))
+        serve()
         os._exit(0)
     except (ChannelClosedError, InvalidMessageError):
         os._exit(1)
     except MemoryError:
         # The program's objects leave no memory for a message.
-        os.kill(os.getpid(), exit_signals.MEMORY)
-        os._exit(1)
+        end(MEMORY)

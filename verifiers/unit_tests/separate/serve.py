@@ -16,12 +16,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from ..sandbox.protocol import packages
-from .channel import Channel, read_all
+from verifiers.sandbox.programs.source_files import read_all
+
+from . import packages
+from .channel import Channel
 from .compilation import compile_prefix, compile_tests, tidied
 from .judging import Judge
 from .report import JobEndedError, Report, UnsupportedTestError, text_of
 from .side_effects import leaves_no_trace
+from .test_files import TestFileJudge
 
 CONTROL = 3
 """Descriptor of the channel to the fork server."""
@@ -66,8 +69,6 @@ def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     content = json.loads(read_all(tests))
     channel, findings = Channel(replies, requests), Report(report, ends_process=True)
     if content["kind"] == "functions":
-        from .test_files import TestFileJudge
-
         run_job(TestFileJudge(content, channel, findings))
     else:
         run_job(Judge(content, channel, findings))

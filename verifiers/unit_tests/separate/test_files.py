@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib
 import itertools
 import re
 import sys
 import types
-import unittest
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn
 
-from ..sandbox.protocol.source_files import SourceFiles
+from verifiers.sandbox.programs.source_files import SourceFiles
+
 from . import names
 from .comparison import approx
 from .compilation import compile_tests
@@ -21,12 +22,48 @@ from .judging import Judge, runs_whole
 from .report import Skipped, UnsupportedTestError, missing
 
 _MODULES = frozenset(
-    "unittest.mock mock asyncio threading multiprocessing subprocess concurrent.futures inspect pickle copyreg doctest timeit "
-    "warnings logging tempfile".split()
+    [
+        "unittest.mock",
+        "mock",
+        "asyncio",
+        "threading",
+        "multiprocessing",
+        "subprocess",
+        "concurrent.futures",
+        "inspect",
+        "pickle",
+        "copyreg",
+        "doctest",
+        "timeit",
+        "warnings",
+        "logging",
+        "tempfile",
+    ]
 )
 _NAMES = frozenset(
-    "eval exec compile globals mock redirect_stdout redirect_stderr get_type_hints asdict astuple is_dataclass sys.stdin "
-    "sys.stdout sys.stderr sys.argv os.environ assertWarns assertWarnsRegex assertLogs assertNoLogs IsolatedAsyncioTestCase".split()
+    [
+        "eval",
+        "exec",
+        "compile",
+        "globals",
+        "mock",
+        "redirect_stdout",
+        "redirect_stderr",
+        "get_type_hints",
+        "asdict",
+        "astuple",
+        "is_dataclass",
+        "sys.stdin",
+        "sys.stdout",
+        "sys.stderr",
+        "sys.argv",
+        "os.environ",
+        "assertWarns",
+        "assertWarnsRegex",
+        "assertLogs",
+        "assertNoLogs",
+        "IsolatedAsyncioTestCase",
+    ]
 )
 """What acts on the process of the program, which is another one than that of the tests, looks into its objects, or runs text."""
 
@@ -50,7 +87,9 @@ class TestFileJudge(Judge):
     def _check_names(self, source: str, tree: ast.Module) -> None:
         """Refuse names that nothing defines, before the program has run."""
         known = vars(builtins).keys() | {"__file__", "__name__", "__doc__", "__builtins__"}
-        stars = any(alias.name == "*" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names)
+        stars = any(
+            alias.name == "*" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+        )
         if not stars and not self._tests["prefix"]:
             for name in sorted(names.free_names([source]) - known):
                 raise NameError(f"name {name!r} is not defined, neither by the tests nor by what they import")
@@ -71,7 +110,9 @@ class TestFileJudge(Judge):
         for name, run in _collect(self._own):
             self._case(run, name=name)
         if self._skipped and not self._judged:
-            self.report.end(failure="wrong_answer", reason="every test was skipped", broken=not self._program.has_answered)
+            self.report.end(
+                failure="wrong_answer", reason="every test was skipped", broken=not self._program.has_answered
+            )
 
     def _case(self, run: Callable[[], object], **fields: object) -> None:
         try:
@@ -166,8 +207,8 @@ def _refuse_text_as_code(program: Any) -> None:
 def _collect(namespace: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
     """The tests of a file by name, each to be called."""
     for name, value in list(namespace.items()):
-        if isinstance(value, type) and issubclass(value, unittest.TestCase):
-            for method in unittest.defaultTestLoader.getTestCaseNames(value):
+        if isinstance(value, type) and issubclass(value, _test_cases()):
+            for method in sorted(name for name in dir(value) if name.startswith("test")):
                 yield f"{name}::{method}", _UnittestCase(value, method)
         elif isinstance(value, type) and name.startswith("Test"):
             for method in [key for key in dir(value) if key.startswith("test")]:
@@ -193,9 +234,7 @@ def _one_argument(instance: Any, method: str) -> list[object]:
     return [getattr(instance, method)] if setup is not None and setup.__code__.co_argcount > 1 else []
 
 
-def _parametrized(
-    name: str, function: Any, run: Callable[..., object]
-) -> Iterator[tuple[str, Callable[[], object]]]:
+def _parametrized(name: str, function: Any, run: Callable[..., object]) -> Iterator[tuple[str, Callable[[], object]]]:
     """A test with each set of its parameters."""
     if not runs_whole(function):
         raise UnsupportedTestError(f"{name} is a generator or a coroutine")
@@ -217,47 +256,30 @@ def _defaults(function: Any) -> tuple[str, ...]:
 class _UnittestCase:
     """A method of a `TestCase`, whose first problem is raised."""
 
-    def __init__(self, cls: type[unittest.TestCase], method: str) -> None:
+    def __init__(self, cls: Any, method: str) -> None:
         self._cls = cls
         self._method = method
+        self._problem: BaseException | None = None
 
     def __call__(self) -> None:
         """Run it, with its class's set-up."""
-        result = _Result()
-        suite = unittest.TestSuite([self._cls(self._method)])
-        suite.run(result)
-        if result.problem is not None:
-            raise result.problem
+        unittest = importlib.import_module("unittest")
+        result = unittest.TestResult()
+        result.addError = result.addFailure = lambda test, error: self._keep(error[1])
+        result.addSubTest = lambda test, subtest, error: None if error is None else self._keep(error[1])
+        result.addSkip = lambda test, reason: self._keep(Skipped(reason))
+        result.addUnexpectedSuccess = lambda test: self._keep(AssertionError("unexpected success"))
+        unittest.TestSuite([self._cls(self._method)]).run(result)
+        if self._problem is not None:
+            raise self._problem
+
+    def _keep(self, problem: BaseException) -> None:
+        self._problem = self._problem or problem
 
 
-class _Result(unittest.TestResult):
-    """Keeps the first problem as it was raised."""
-
-    problem: BaseException | None = None
-
-    def _keep(self, error: Any) -> None:
-        self.problem = self.problem or error[1]
-
-    def addError(self, test: object, err: Any) -> None:
-        """Keep an error."""
-        self._keep(err)
-
-    def addFailure(self, test: object, err: Any) -> None:
-        """Keep a failure."""
-        self._keep(err)
-
-    def addSubTest(self, test: object, subtest: object, err: Any) -> None:
-        """Keep the problem of a subtest, if it has one."""
-        if err is not None:
-            self._keep(err)
-
-    def addSkip(self, test: object, reason: str) -> None:
-        """Keep that the test was skipped."""
-        self.problem = self.problem or Skipped(reason)
-
-    def addUnexpectedSuccess(self, test: object) -> None:
-        """A test that was expected to fail has passed."""
-        self.problem = AssertionError("unexpected success")
+def _test_cases() -> Any:
+    """`unittest.TestCase`, if the tests use it: few do, and each process would pay for the module."""
+    return getattr(sys.modules.get("unittest"), "TestCase", ())
 
 
 class _Raises:

@@ -267,7 +267,12 @@ _VALUES: tuple[tuple[type, str, Callable[[Any], Iterable[object]], Callable[...,
     (datetime.time, "tm", _time_parts, _time(datetime.time)),
     (datetime.timedelta, "td", operator.attrgetter("days", "seconds", "microseconds"), datetime.timedelta),
     (datetime.timezone, "tz", lambda value: value.__getinitargs__(), datetime.timezone),
-    (re.Pattern, "re", operator.attrgetter("pattern", "flags"), lambda text, flags: re.compile(text, flags & ~re.DEBUG)),
+    (
+        re.Pattern,
+        "re",
+        operator.attrgetter("pattern", "flags"),
+        lambda text, flags: re.compile(text, flags & ~re.DEBUG),
+    ),
     (type({}.keys()), "dk", list, lambda *keys: dict.fromkeys(keys).keys()),
     (type({}.values()), "dv", list, lambda *items: dict(enumerate(items)).values()),
     (type({}.items()), "di", flatten, lambda *content: dict(pairs(content)).items()),
@@ -279,19 +284,20 @@ for _value in _VALUES:
     add_value(*_value)
 
 
-def to_wire(value: object) -> Wire:
-    """Encode one value by itself.
+def to_wire(value: object, opaque: Callable[[Encoder, object], Wire] | None = None) -> Wire:
+    """Encode one value by itself; `opaque` encodes what is not plain data.
 
     Raises:
-        NotPlainError: If it is not plain data.
+        NotPlainError: If it can't be sent.
     """
-    return Encoder(Known(content_of, 0), _refuse).encode(value)
+    return Encoder(Known(content_of, 0), opaque or refuse).encode(value)
 
 
 def from_wire(wire: Wire) -> Any:
     """Decode a value that `to_wire` has encoded."""
-    return Decoder(Known(content_of, 1), _refuse).decode(wire)
+    return Decoder(Known(content_of, 1), refuse).decode(wire)
 
 
-def _refuse(_: object, value: object) -> Wire:
+def refuse(_: object, value: object) -> Wire:
+    """Raise the NotPlainError of a value that can't be sent."""
     raise NotPlainError(f"a value of type {type(value).__name__!r} is not plain data")

@@ -12,11 +12,6 @@ from verifiers.sandbox.programs import source_files
 from verifiers.sandbox.programs.source_files import COMPILE_ERRORS, SourceFiles
 
 
-def is_in_memory(module: str) -> bool:
-    """Whether an imported module is one of the files supplied with a problem."""
-    return isinstance(getattr(getattr(sys.modules.get(module), "__spec__", None), "loader", None), SourceFiles)
-
-
 def compile_whole(source: str, filename: str) -> types.CodeType:
     """Compile a prompt's code, without a last statement that is left to be continued."""
     source = source.removeprefix("\ufeff")

@@ -17,33 +17,18 @@ _JUDGES = frozenset({"allclose", "array_equal", "array_equiv"})
 
 _roots: set[str] = set()
 """Top-level names of the loaded packages."""
-_classes: set[str] = set()
-"""Names of their classes."""
 _arrays: Any = None
 """The module `arrays`, if NumPy is loaded."""
-_frames: Any = None
-"""The module `frames`, if pandas is loaded."""
 
 
 def register(packages: Mapping[str, Any]) -> None:
     """Take note of packages (`sandbox.packages.Packages` as a mapping) that are loaded, and let their values be sent."""
     # Who names pandas has numpy too.
     _roots.update(map(root_of, [*packages["names"], *({"numpy"} & {*packages["modules"]})]))
-    _classes.update(_class_names())
     if "numpy" in sys.modules:
         global _arrays
         _arrays = importlib.import_module(f"{__package__}.arrays")
         _arrays.install()
-    if "pandas" in sys.modules:
-        global _frames
-        _frames = importlib.import_module(f"{__package__}.frames")
-        _frames.install()
-
-
-def _class_names() -> set[str]:
-    modules = [module for name, module in sys.modules.items() if is_package(name)]
-    values = [value for module in modules for value in vars(module).values()]
-    return {value.__name__ for value in values if isinstance(value, type) and is_package(value.__module__)}
 
 
 def root_of(name: str) -> str:
@@ -54,16 +39,6 @@ def root_of(name: str) -> str:
 def is_package(module: str) -> bool:
     """Whether a module belongs to a package, which both the program and the tests can import."""
     return root_of(module) in _roots
-
-
-def has_class(name: str) -> bool:
-    """Whether a package has a class of this name, such as `DataFrame`."""
-    return name in _classes
-
-
-def is_named(alias: str, module: str) -> bool:
-    """Whether a name in test code refers to this module of a package, whatever the program binds to it."""
-    return is_package(module) and _USUAL_NAMES.get(alias, alias) in (module, module.rpartition(".")[2])
 
 
 def named(name: str) -> str | None:
@@ -103,13 +78,5 @@ def plain(value: object) -> object:
 
 
 def same(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
-    """Whether two values, which may contain arrays or frames, are equal; `equal` compares values without them."""
-    if _arrays is None:
-        return equal(result, expected)
-
-    def equal_or_frames(one: object, other: object) -> bool:
-        same: bool | None = None if _frames is None else _frames.same(one, other)
-        return equal(one, other) if same is None else same
-
-    same: bool = _arrays.same(result, expected, equal_or_frames)
-    return same
+    """Whether two values, which may contain arrays, are equal; `equal` compares values without them."""
+    return bool(equal(result, expected) if _arrays is None else _arrays.same(result, expected, equal))

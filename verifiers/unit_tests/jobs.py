@@ -30,29 +30,29 @@ from verifiers.sandbox import (
     run_script,
 )
 from verifiers.unit_tests.extraction.extraction import ExtractedProgram, announced, continues
-from verifiers.unit_tests.host.stdio import matches
-from verifiers.unit_tests.sandbox.protocol.codec import Encoder, NotPlainError, Wire
-from verifiers.unit_tests.sandbox.protocol.entry_points import SOLUTION_CLASS, entry_point_steps
-from verifiers.unit_tests.sandbox.tester.report import MAX_REPORT, UNSUPPORTED
+from verifiers.unit_tests.separate.entry_points import SOLUTION_CLASS, entry_point_steps
+from verifiers.unit_tests.separate.report import MAX_REPORT
+from verifiers.unit_tests.separate.values import NotPlainError, Wire, to_wire
+from verifiers.unit_tests.stdio import matches
 from verifiers.unit_tests.tests import AssertTests, CallTests, CheckTests, FunctionTests, StdioCase, StdioTests, Tests
 
-_IN_JAIL = "verifiers.unit_tests.sandbox"
+_IN_JAIL = "verifiers.unit_tests.separate"
 CONTRACT = Contract(
     _IN_JAIL,
     (
-        Role("candidate", f"{_IN_JAIL}.candidate.candidate:answer_calls"),
+        Role("program", f"{_IN_JAIL}.roles:answer"),
         # A report has room whatever the limit on the program's output.
-        Role("tester", f"{_IN_JAIL}.roles:run_tests", lasting=True, output_mib=MAX_REPORT >> 20),
+        Role("tests", f"{_IN_JAIL}.roles:judge", lasting=True, output_mib=MAX_REPORT >> 20),
     ),
-    prepare=f"{_IN_JAIL}.preparation:prepare",
+    prepare=f"{_IN_JAIL}.roles:prepare",
     sample=f"{_IN_JAIL}.roles:sample",
 )
-"""The two processes of a job, of which the tester may serve several."""
+"""The two processes of a job, of which that of the tests may serve several."""
 _PLAN = Plan(
-    ("stdin", "stdout", "stderr", "program", "tests", "report"),
+    ("stdin", "stdout", "stderr", "source", "tests", "report"),
     (
-        ("candidate", ("stdin", "stdout", "stderr", "<requests", ">replies", "program")),
-        ("tester", ("<replies", ">requests", "tests", "report")),
+        ("program", ("stdin", "stdout", "stderr", "<requests", ">replies", "source")),
+        ("tests", ("<replies", ">requests", "tests", "report")),
     ),
 )
 _LOST = 3
@@ -92,7 +92,7 @@ class Job:
         """Run the program on a worker, which is lent only while the program and its tests run.
 
         Raises:
-            WorkerDiedError: If the worker's server ended, or its tester was killed.
+            WorkerDiedError: If the worker's server ended, or the tests' process was killed.
             InvalidArgumentError: If the tests contain values that can't be sent to a program.
         """
         return self._run_script(pool, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(pool)
@@ -188,27 +188,17 @@ def _continued(prefix: str, source: str) -> str:
 
 def _plain(value: object, *, packages: Collection[str]) -> Wire:
     """Encode one value of a call case, separately, so that values share nothing."""
-    encoder = Encoder(lambda other: _of_package(encoder, other, packages))
+    opaque = None
+    if "numpy" in packages:
+        from verifiers.unit_tests.separate import arrays
+
+        opaque = arrays.encode
     try:
-        return encoder.encode(value)
+        return to_wire(value, opaque)
     except NotPlainError as error:
         raise InvalidArgumentError(
             f"a CallCase holds plain data (numbers, text, lists, dicts, dates, ...), got {_integers.shown(value)}: {error}"
         ) from error
-
-
-def _of_package(encoder: Encoder, value: object, packages: Collection[str]) -> Wire:
-    """Encode a value of NumPy or pandas; None if it is not one, or may not be sent."""
-    wire = None
-    if "numpy" in packages:
-        from verifiers.unit_tests.sandbox.protocol import arrays
-
-        wire = arrays.encode_or_none(encoder, value)
-    if wire is None and "pandas" in packages:
-        from verifiers.unit_tests.sandbox.protocol import frames
-
-        wire = frames.encode_or_none(encoder, value)
-    return wire
 
 
 def _report_lines(report: bytes) -> list[dict[str, Any]]:
@@ -230,15 +220,11 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def _read_report(lines: list[dict[str, Any]], ended: JobEnd, streams: Mapping[str, str]) -> JobResult:
-    waiting = sum(line["waiting"] for line in lines if "waiting" in line)
-    lines = [line for line in lines if "waiting" not in line]
     cases = [line for line in lines if "passed" in line]
     total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
     end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
     failure, reason = _failure(cases, end, ended)
     errored = failure == "broken_test" or (end.get("failure") == failure and end.get("broken") is True)
-    if ended.stopped == "idle" and waiting:
-        failure, reason = UNSUPPORTED, _BLOCKED
     detail: dict[str, object] = {"cases": tuple(_case_detail(case) for case in cases)}
     for source in (end, *(case for case in cases if not case["passed"])):
         if "exception" in source:
@@ -247,13 +233,7 @@ def _read_report(lines: list[dict[str, Any]], ended: JobEnd, streams: Mapping[st
     if reason:
         detail["reason"] = clean(reason)
     passed = sum(case["passed"] for case in cases)
-    return JobResult(failure, errored, passed, total, {**detail, **streams}, _cost(ended, ended.processes["candidate"]))
-
-
-_BLOCKED = (
-    "the job stood still while one thread of the tests waited for the answer to another's call: "
-    "a program answers one call at a time, so calls that wait for each other are not supported"
-)
+    return JobResult(failure, errored, passed, total, {**detail, **streams}, _cost(ended, ended.processes["program"]))
 
 
 def _clean_exception(exception: Mapping[str, Any]) -> dict[str, object]:
@@ -269,22 +249,22 @@ def _case_detail(case: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _failure(cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], ended: JobEnd) -> tuple[str | None, str]:
-    """The class of failure, or None, and a reason or nothing; WorkerDiedError if the tester was killed from outside."""
+    """The class of failure, or None, and a reason or nothing; WorkerDiedError if the tests' process was killed from outside."""
     if ended.stopped == "cpu":
         return "timeout", "CPU time limit"
     if ended.stopped:
         return "timeout", f"{ended.stopped} time limit"
-    tester_exit, candidate_exit = (ended.processes[role].exit_code for role in ("tester", "candidate"))
-    if not end and tester_exit == -signal.SIGKILL:
-        raise WorkerDiedError("the tester was killed")
-    if not end and tester_exit in _FAULTS:
+    tests_exit, program_exit = (ended.processes[role].exit_code for role in ("tests", "program"))
+    if not end and tests_exit == -signal.SIGKILL:
+        raise WorkerDiedError("the process of the tests was killed")
+    if not end and tests_exit in _FAULTS:
         # Data crashed the interpreter, and the program can influence the data.
-        return "crash", f"the process that runs the tests was ended by signal {-tester_exit}"
+        return "crash", f"the process that runs the tests was ended by signal {-tests_exit}"
     if not end:
-        return "broken_test", f"the tester ended with status {tester_exit}"
+        return "broken_test", f"the process of the tests ended with status {tests_exit}"
     if end.get("failure") == "exit":
-        assert candidate_exit is not None, "it has been reaped"
-        return _exit_failure(candidate_exit)
+        assert program_exit is not None, "it has been reaped"
+        return _exit_failure(program_exit)
     if "failure" in end:
         return end["failure"], end.get("reason", "")
     if not cases:

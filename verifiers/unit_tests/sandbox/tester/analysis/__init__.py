@@ -1,1 +1,0 @@
-"""Static analysis of test code. It reads only the tests, so that no program can influence it."""

@@ -1,1 +1,0 @@
-"""The conversation with the candidate: proxies of its objects, exceptions, callbacks."""
