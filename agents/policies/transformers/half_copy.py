@@ -1,7 +1,7 @@
 """A module for sampling in half precision on a CPU, whose matrices are converted once and not at every token.
 
-Under autocast a linear layer converts its float32 weights whenever it is called. A decoded token multiplies each weight only a few
-times, so the conversion costs more than the product.
+Under autocast a linear layer converts its float32 weights whenever it is called. A decoded token multiplies each weight only
+a few times, so the conversion costs more than the product.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 class HalfCopy:
@@ -25,7 +25,7 @@ class HalfCopy:
     def __init__(self, module: nn.Module) -> None:
         tensors: list[Any] = [*module.parameters(), *module.buffers()]
         self.module: Any = copy.deepcopy(module, {id(tensor): tensor for tensor in tensors})
-        self._weights: list[tuple[nn.Parameter, nn.Parameter]] = []
+        self._weights: list[tuple[Tensor, Tensor]] = []
         for layer in self.module.modules():
             # By exact type: a subclass may do something else with its weights.
             if type(layer) is nn.Linear and layer.weight.dtype is torch.float32:
