@@ -16,8 +16,8 @@ import pytest
 import rlvr_envs
 from tests import parts
 from verifiers import _workers
+from verifiers.sandbox import Limits, Sandbox
 from verifiers.unit_tests import UnitTestVerifier
-from verifiers.unit_tests.sandbox.protocol.limits import Limits
 
 # Several test processes share the machine; with a thread for each core in each of them they would wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -239,13 +239,13 @@ workers.limit_processor_time = lambda seconds: whole(seconds / {divisor})
 """
     head, load = _workers._BOOTSTRAP.split("importlib.import_module(module)")
     _workers._BOOTSTRAP = f"{head}{divided}importlib.import_module(module){load}"
-    limits_within = UnitTestVerifier._limits_within
+    limits_within = Sandbox.limits_within
 
-    def shorter(self: UnitTestVerifier, timeout_s: float | None) -> Limits:
+    def shorter(self: Sandbox, timeout_s: float | None) -> Limits:
         limits = limits_within(self, timeout_s)
         return dataclasses.replace(limits, cpu_s=limits.cpu_s / divisor)
 
-    UnitTestVerifier._limits_within = shorter  # type: ignore[method-assign]
+    Sandbox.limits_within = shorter  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="module")

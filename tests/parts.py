@@ -79,6 +79,7 @@ FULL_FILES = (
     "test_examples.py",
     "test_plugin.py",
     "tools/*",
+    "sandbox/*",
     "unit_tests/*",
     "verifiers/test_timeout.py",
     "vllm/*",

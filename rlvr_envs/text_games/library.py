@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from verifiers import InvalidArgumentError, VerifierFailureError, missing_dependency, unknown_name
-from verifiers.unit_tests import ProgramRunner
+from verifiers.sandbox import ProgramRunner
 
 _TURN_S = 30.0
 """Processor time, in seconds, that playing a game up to its last turn may take."""

@@ -9,13 +9,13 @@ from typing import Any
 
 from rlvr_envs.tools.notebook import notebook
 from rlvr_envs.tools.tool import Arguments, ToolUseError
-from verifiers.unit_tests import ProgramRunner
+from verifiers.sandbox import ProgramRunner
 
 _NOTEBOOK = inspect.getsource(notebook)
 
 
 class PythonTool:
-    """Runs Python in the sandbox of `unit_tests`: no files, no network, no processes, limits on time and memory.
+    """Runs Python in the sandbox: no files, no network, no processes, limits on time and memory.
 
     What a cell prints is the answer, and the value of its last line. State is nothing but the earlier cells, which are run
     again with each call: so an episode can be forked and resumed, no two share anything, and a call costs what all cells

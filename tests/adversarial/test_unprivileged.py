@@ -21,7 +21,7 @@ EVERY = 4
 
 BECOME = """
 import ctypes, json, os, sys
-from verifiers.unit_tests.sandbox.isolation import namespaces, syscalls
+from verifiers.sandbox.isolation import namespaces, syscalls
 hidden, uid, command = json.loads(sys.argv[1])
 if hidden:
     # The interpreter lies in a folder of root's: in a mount namespace of our own, show it alone at the same place.
@@ -40,7 +40,7 @@ RUN = """
 import json, os, sys, threading, time
 from verifiers import Problem
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
-from verifiers.unit_tests.sandbox.isolation import seccomp, syscalls
+from verifiers.sandbox.isolation import seccomp, syscalls
 denied, sources, threads = json.load(sys.stdin)
 if denied:
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)

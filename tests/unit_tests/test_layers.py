@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from verifiers import Outcome, Problem, Verdict
+from verifiers.sandbox import worker
 from verifiers.unit_tests import (
     CallCase,
     CallTests,
@@ -21,14 +23,15 @@ from verifiers.unit_tests import (
     StdioTests,
     UnitTestVerifier,
 )
-from verifiers.unit_tests.host import pool
+from verifiers.unit_tests.host import jobs
 from verifiers.unit_tests.tests import Tests
 
-HOME = Path(pool.__file__).parent.parent
+HOME = Path(jobs.__file__).parent.parent
 LAYER = HOME / "sandbox" / "tester" / "test_files"
-NAMED_IN = {HOME / "sandbox" / "server" / "server.py", HOME / "host" / "portable.py"}
+NAMED_IN = {HOME / "sandbox" / "roles.py"}
 CORE = sorted(path for path in HOME.rglob("*.py") if LAYER not in path.parents)
 
+PACKAGE = "verifiers.unit_tests.sandbox"
 SQUARE = "def square(x):\n    return x * x\n"
 TEST_FILE = FunctionTests("from solution import square\ndef test_it(): assert square(3) == 9\n")
 
@@ -38,7 +41,9 @@ def judge(verifier: UnitTestVerifier, program: str, tests: Tests) -> Verdict:
 
 
 def run_in_new_interpreter(script: str) -> str:
-    command = [sys.executable, "-s", "-S", "-P", "-c", script, str(HOME)]
+    folders = {**worker.OWN_FOLDER, PACKAGE: str(HOME / "sandbox")}
+    script = f"import sys\nexec(open(sys.argv.pop(1)).read())\n{script}"
+    command = [sys.executable, "-s", "-S", "-P", "-c", script, worker.BOOT_FILE, json.dumps(folders)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
@@ -51,12 +56,12 @@ def verifier() -> Iterator[UnitTestVerifier]:
 
 def test_every_module_of_the_core_is_imported_without_the_layer() -> None:
     modules = [path.relative_to(HOME).with_suffix("") for path in CORE if HOME / "sandbox" in path.parents]
-    for other in ("protocol/arrays", "protocol/frames", "server/server"):
+    for other in ("protocol/arrays", "protocol/frames", "roles"):
         modules.remove(Path("sandbox", other))
-    names = [".".join(module.parts).removesuffix(".__init__") for module in modules]
-    assert "sandbox.tester.tester" in names
-    script = "import importlib, sys\nsys.path.insert(0, sys.argv[1])\n"
-    script += f"for name in {names}: importlib.import_module(name)\nprint('test_files' in ' '.join(sys.modules))"
+    names = [".".join(("verifiers.unit_tests", *module.parts)).removesuffix(".__init__") for module in modules]
+    assert f"{PACKAGE}.tester.tester" in names
+    script = f"import importlib\nfor name in {names}: importlib.import_module(name)\n"
+    script += "print('test_files' in ' '.join(sys.modules))"
     assert run_in_new_interpreter(script) == "False\n"
 
 
@@ -90,7 +95,7 @@ def test_the_core_names_no_class_of_the_layer() -> None:
 
 def test_programs_find_no_part_of_the_runtime_after_a_test_file(verifier: UnitTestVerifier) -> None:
     assert judge(verifier, SQUARE, TEST_FILE).outcome is Outcome.CORRECT
-    parts = "('sandbox', 'test_files', 'pytest')"
+    parts = "('sandbox', 'verifiers', 'test_files', 'pytest')"
     program = f"import sys\nprint([name for name in sys.modules if any(part in name for part in {parts})])"
     assert judge(verifier, program, StdioTests((StdioCase("", "[]"),))).outcome is Outcome.CORRECT
 

@@ -12,6 +12,7 @@ import pytest
 import verifiers
 from tests.sandbox import Case, cases, fenced, judge, load
 from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers.sandbox.packages import find_packages
 from verifiers.unit_tests import (
     AssertTests,
     CallCase,
@@ -22,7 +23,6 @@ from verifiers.unit_tests import (
     StdioTests,
     UnitTestVerifier,
 )
-from verifiers.unit_tests.host.packages import find_packages
 from verifiers.unit_tests.sandbox.protocol import arrays, codec
 
 DATA = load("unit_tests/packages")

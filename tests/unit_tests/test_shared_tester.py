@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +12,6 @@ import pytest
 from tests.sandbox import judge
 from verifiers import Outcome, Problem
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.sandbox.protocol.limits import Limits
-from verifiers.unit_tests.sandbox.server import child_processes as children_module
-from verifiers.unit_tests.sandbox.server.child_processes import Child
 from verifiers.unit_tests.sandbox.tester.analysis.side_effects import leaves_no_trace
 
 HARMLESS = [
@@ -90,19 +85,6 @@ def verifier() -> Iterator[UnitTestVerifier]:
 def children(verifier: UnitTestVerifier) -> list[str]:
     (server,) = verifier.idle_servers
     return Path(f"/proc/{server}/task/{server}/children").read_text().split()
-
-
-def test_a_tester_is_worn_by_the_cpu_time_of_all_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        process = children_module.TesterProcess(Child(os.getpid(), -1), ours, Limits(1, 1, 1, 1, 1, 1))
-        used = time.process_time()
-        monkeypatch.setattr(children_module, "TESTER_LIFE_S", used + 100)
-        assert not process.is_worn()
-        monkeypatch.setattr(children_module, "TESTER_LIFE_S", used / 2)
-        assert process.is_worn(), "also by the job that has just ended"
-        process.child.before_s += process.child.clock()
-        assert process.is_worn()
 
 
 CALLS = Problem("calls", "", CallTests("f", (CallCase((3,), 9), CallCase((-2,), 4))))

@@ -1,16 +1,12 @@
-"""Tests whose threads call the program, programs whose threads call the tests, and what counts as idle."""
+"""Tests whose threads call the program, and programs whose threads call the tests."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from itertools import cycle, repeat
 
 import pytest
 
 from tests.sandbox import Case, cases, judge, load
 from verifiers import Outcome
 from verifiers.unit_tests import FunctionTests, UnitTestVerifier
-from verifiers.unit_tests.sandbox.server.idle_detector import Idleness
 
 DATA = load("unit_tests/threads")
 pytestmark = pytest.mark.sandbox(timeout_s=1)
@@ -76,34 +72,3 @@ def test_a_program_that_waits_for_itself_is_not_excused(verifier: UnitTestVerifi
 @pytest.mark.parametrize("case", cases(DATA["polling"]))
 def test_looking_from_time_to_time_is_idle(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
-
-
-TICK = 0.25
-
-
-def idle_after(ticks: int, shares: Iterator[float], has_cpu: Iterator[bool]) -> float:
-    idleness = Idleness(lambda: next(has_cpu))
-    for share in (next(shares) for _ in range(ticks)):
-        idleness.add(TICK, share * TICK)
-    return idleness.seconds
-
-
-def test_who_does_nothing_is_idle_under_any_load() -> None:
-    assert idle_after(40, repeat(0.003), repeat(False)) == 10
-
-
-def test_who_works_is_not_idle() -> None:
-    assert idle_after(40, repeat(0.06), repeat(True)) == 0
-
-
-def test_who_does_little_is_idle_if_there_was_cpu_time_to_be_had() -> None:
-    assert idle_after(40, repeat(0.03), repeat(True)) == 10
-
-
-def test_who_was_given_little_is_not_idle() -> None:
-    assert idle_after(40, repeat(0.03), repeat(False)) == 0
-    assert idle_after(40, repeat(0.03), cycle([True, False])) == 5
-
-
-def test_trials_are_rare() -> None:
-    assert idle_after(40, repeat(0.03), iter([True] * 10)) == 10

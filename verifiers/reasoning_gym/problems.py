@@ -13,7 +13,7 @@ from typing import Any
 
 from verifiers.errors import InvalidArgumentError, VerifierFailureError, missing_dependency, unknown_name
 from verifiers.reasoning_gym.reference import ReasoningGymReference
-from verifiers.unit_tests import ProgramOutput, ProgramRunner
+from verifiers.sandbox import ProgramOutput, ProgramRunner
 
 VERSION = "0.1.25"
 """The release of reasoning-gym that is supported: others make other problems of one seed, and score otherwise."""

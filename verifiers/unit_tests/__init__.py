@@ -1,7 +1,7 @@
 """Verification by unit tests: programs written by a model run in isolation and are judged by another process."""
 
+from verifiers.sandbox import ProgramOutput, ProgramRunner
 from verifiers.unit_tests.datasets import from_input_output, from_json, from_livecodebench, from_test_list
-from verifiers.unit_tests.runner import ProgramOutput, ProgramRunner
 from verifiers.unit_tests.tests import (
     AssertTests,
     CallCase,

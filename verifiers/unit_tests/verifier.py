@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Literal
 
-from verifiers._settings import is_number, is_whole_number
 from verifiers.completion.cut import thought_names
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, RLVRError, VerifierContractError
 from verifiers.functions import verifier_error
+from verifiers.sandbox import MOST_WAITING, Sandbox, WorkerDiedError
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.datasets import from_json
 from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path
-from verifiers.unit_tests.host.jobs import Job, JobResult
-from verifiers.unit_tests.host.packages import Packages, find_packages
-from verifiers.unit_tests.host.pool import MOST_WAITING, Pool, WorkerDiedError, available_cpus
+from verifiers.unit_tests.host.jobs import CONTRACT, Job, JobResult
 from verifiers.unit_tests.host.stdio import COMPARISONS
 from verifiers.unit_tests.sandbox.protocol.entry_points import entry_point_steps
-from verifiers.unit_tests.sandbox.protocol.limits import ISOLATIONS, Limits
 from verifiers.unit_tests.tests import (
     AssertTests,
     CallTests,
@@ -32,9 +27,6 @@ from verifiers.unit_tests.tests import (
     Tests,
     needed_names,
 )
-
-_IDLE_S = 1
-"""Seconds that a program may be idle beyond its CPU seconds."""
 
 
 class UnitTestVerifier:
@@ -96,35 +88,24 @@ class UnitTestVerifier:
         Raises:
             InvalidArgumentError: If an argument is out of range, or a package is not installed.
         """
-        for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s)):
-            if value is not None and not (is_number(value) and 0 < value < math.inf):
-                raise InvalidArgumentError(f"{name} must be a positive number, got {value!r}")
-        workers = available_cpus() if workers is None else workers
-        numbers = {"workers": workers, "memory_mib": memory_mib, "output_mib": output_mib, "max_threads": max_threads}
-        for name, value in numbers.items():
-            if not is_whole_number(value) or value < 1:
-                raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {value!r}")
         if not isinstance(partial_credit, bool):
             raise InvalidArgumentError(f"partial_credit must be True or False, got {partial_credit!r}")
-        _one_of("isolation", isolation, ISOLATIONS)
         _one_of("extraction", extraction, EXTRACTIONS)
-        self._limits = Limits(
-            cpu_s=timeout_s,
-            wall_s=_wall_s(timeout_s) if wall_s is None else wall_s,
-            idle_s=timeout_s + _IDLE_S,
-            memory_mib=memory_mib,
-            output_mib=output_mib,
-            processes=max_threads,
-        )
-        self._wall_s = wall_s
-        self._workers = workers
         self._partial_credit = partial_credit
         self._extraction = extraction
         self._thoughts = thought_names(thoughts)
-        installed = find_packages(packages) if packages else Packages()
-        self._packages = installed.versions()
-        self._modules = installed.modules
-        self._pool = Pool(workers, isolation, installed)
+        self._sandbox = Sandbox(
+            CONTRACT,
+            timeout_s=timeout_s,
+            wall_s=wall_s,
+            memory_mib=memory_mib,
+            output_mib=output_mib,
+            max_threads=max_threads,
+            workers=workers,
+            isolation=isolation,
+            packages=packages,
+        )
+        self._packages = self._sandbox.packages.versions()
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Run one completion's program against its problem's tests.
@@ -151,10 +132,10 @@ class UnitTestVerifier:
         if program is None:
             detail = {"failure": "no_program", "isolation": self._isolation()}
             return Verdict.of(Outcome.NO_ANSWER, detail=detail)
-        limits = self._limits_within(tests.timeout_s if isinstance(tests, StdioTests) else None)
-        job = Job(program, tests, problem.id, limits, self._partial_credit, self._modules)
+        limits = self._sandbox.limits_within(tests.timeout_s if isinstance(tests, StdioTests) else None)
+        job = Job(program, tests, problem.id, limits, self._partial_credit, self._sandbox.packages.modules)
         try:
-            return self._verdict(job, self._pool.attempt(job.run))
+            return self._verdict(job, self._sandbox.pool.attempt(job.run))
         except WorkerDiedError as error:
             detail = {"error": str(error), "isolation": self._isolation()}
             return Verdict.of(Outcome.VERIFIER_ERROR, str(program), detail=detail)
@@ -164,16 +145,9 @@ class UnitTestVerifier:
         program = extract(completion, self._extraction)
         return "" if program is None else program.text
 
-    def _limits_within(self, timeout_s: float | None) -> Limits:
-        """The limits of a program, with its own in place of the verifier's `timeout_s` if it has one."""
-        if timeout_s is None:
-            return self._limits
-        wall_s = _wall_s(timeout_s) if self._wall_s is None else self._wall_s
-        return replace(self._limits, cpu_s=timeout_s, idle_s=timeout_s + _IDLE_S, wall_s=wall_s)
-
     def _isolation(self) -> str:
         try:
-            return self._pool.isolation()
+            return self._sandbox.pool.isolation()
         except WorkerDiedError:
             return "unknown"
 
@@ -204,27 +178,23 @@ class UnitTestVerifier:
             raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
         if len(problems) < 2:
             return [self(*pair) for pair in zip(completions, problems, strict=True)]
-        with ThreadPoolExecutor(min(MOST_WAITING * self._workers, len(problems))) as threads:
+        with ThreadPoolExecutor(min(MOST_WAITING * self._sandbox.workers, len(problems))) as threads:
             return list(threads.map(self, completions, problems))
 
     @property
     def idle_servers(self) -> tuple[int, ...]:
         """Process ids of the fork servers that wait for a program; empty before the first program."""
-        return self._pool.idle_pids()
+        return self._sandbox.pool.idle_pids()
 
     def close(self) -> None:
         """End the fork servers. A verifier that is used again starts new ones."""
-        self._pool.close()
+        self._sandbox.pool.close()
 
 
 def _outcome(failure: str | None) -> Outcome:
     if failure is None:
         return Outcome.CORRECT
     return Outcome.TIMEOUT if failure == "timeout" else Outcome.INCORRECT
-
-
-def _wall_s(cpu_s: float) -> float:
-    return 10 * cpu_s + 30
 
 
 def _tests_of(problem: Problem) -> Tests:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from verifiers.proofs.coq.assumptions import objection
 from verifiers.proofs.coq.goal import DEFINITIONS, SUBMISSION, CoqGoal, PreparedGoal
 from verifiers.proofs.coq.toolchain import Toolchain
+from verifiers.sandbox import Finished
 from verifiers.types import Outcome
-from verifiers.unit_tests.host.binaries import Finished
 
 _SHOWN = 1000
 

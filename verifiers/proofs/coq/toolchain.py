@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from verifiers.errors import MissingDependencyError
-from verifiers.unit_tests.host.binaries import Finished, run_binary
-from verifiers.unit_tests.sandbox.protocol.limits import Limits
+from verifiers.sandbox import Finished, Limits, run_binary
 
 _FLAGS = ("-q", "-noglob", "-w", "none", "-native-compiler", "no", "-Q", ".", "")
 """No start-up file, no index, no warnings; `native_compute` is `vm_compute`; the folder's modules have no prefix."""

@@ -18,10 +18,8 @@ from verifiers.proofs.coq.goal import CoqGoal, PreparedGoal
 from verifiers.proofs.coq.steps import RefusedError, Steps
 from verifiers.proofs.coq.toolchain import find_toolchain
 from verifiers.proofs.references import goal_of
+from verifiers.sandbox import LaunchError, Limits, available_cpus
 from verifiers.types import Outcome, Problem, Verdict
-from verifiers.unit_tests.host.binaries import LaunchError
-from verifiers.unit_tests.host.pool import available_cpus
-from verifiers.unit_tests.sandbox.protocol.limits import Limits
 
 Isolation = Literal["auto", "strict", "none"]
 _LANGUAGES = ("coq", "rocq", "gallina", "v")

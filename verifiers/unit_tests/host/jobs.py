@@ -5,36 +5,60 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 import signal
-import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from verifiers import _integers
 from verifiers.errors import InvalidArgumentError
+from verifiers.sandbox import (
+    MEMORY,
+    SCRIPT,
+    Contract,
+    JobEnd,
+    Limits,
+    Plan,
+    Pool,
+    ProcessEnd,
+    Role,
+    WorkerDiedError,
+    clean,
+    encode_program,
+    excerpts,
+    memory_files,
+    run_script,
+)
 from verifiers.unit_tests.extraction.extraction import ExtractedProgram, announced, continues
-from verifiers.unit_tests.host.pool import Pool, WorkerDiedError
-from verifiers.unit_tests.host.portable import memory_file
 from verifiers.unit_tests.host.stdio import matches
 from verifiers.unit_tests.sandbox.protocol.codec import Encoder, NotPlainError, Wire
 from verifiers.unit_tests.sandbox.protocol.entry_points import SOLUTION_CLASS, entry_point_steps
-from verifiers.unit_tests.sandbox.protocol.exit_signals import FAILURES, MEMORY
-from verifiers.unit_tests.sandbox.protocol.limits import Limits
 from verifiers.unit_tests.sandbox.tester.report import MAX_REPORT, UNSUPPORTED
 from verifiers.unit_tests.tests import AssertTests, CallTests, CheckTests, FunctionTests, StdioCase, StdioTests, Tests
 
-_EXCERPT = 1000
+_IN_JAIL = "verifiers.unit_tests.sandbox"
+CONTRACT = Contract(
+    _IN_JAIL,
+    (
+        Role("candidate", f"{_IN_JAIL}.candidate.candidate:answer_calls"),
+        # A report has room whatever the limit on the program's output.
+        Role("tester", f"{_IN_JAIL}.roles:run_tests", lasting=True, output_mib=MAX_REPORT >> 20),
+    ),
+    prepare=f"{_IN_JAIL}.preparation:prepare",
+    sample=f"{_IN_JAIL}.roles:sample",
+)
+"""The two processes of a job, of which the tester may serve several."""
+_PLAN = Plan(
+    ("stdin", "stdout", "stderr", "program", "tests", "report"),
+    (
+        ("candidate", ("stdin", "stdout", "stderr", "<requests", ">replies", "program")),
+        ("tester", ("<replies", ">requests", "tests", "report")),
+    ),
+)
 _LOST = 3
 """Failing cases together may take this many times the limit of one case; after that no further case is run."""
 _FAULTS = frozenset(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL))
 """Exit statuses of a process whose interpreter has failed."""
-_CUT = b"\n[...]\n"
-_ERROR_LINE = re.compile(r"^(?P<type>\w+): (?P<message>.*?)(?: \((?P<file>[^()]*), line (?P<line>\d+)\))?\Z")
-"""The exception that ended a script, as its process writes it in the last line of standard error."""
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +99,12 @@ class Job:
 
     def _run_tested(self, pool: Pool) -> JobResult:
         program, tests = self._program(), _encoded(self._tests())
-        with _files(b"", b"", b"", program, tests, b"") as files:
+        with memory_files(b"", b"", b"", program, tests, b"") as files:
             with pool.worker() as worker:
-                answer = worker.run(_request(self.limits, tested=True), files, self.limits.wall_s)
-            streams = _streams(files)
+                end = worker.run(_PLAN, files, self.limits)
+            streams = excerpts(files[1], files[2])
             report = os.pread(files[5], min(os.fstat(files[5]).st_size, MAX_REPORT), 0)
-        return _read_report(_report_lines(report), answer, streams)
+        return _read_report(_report_lines(report), end, streams)
 
     def _run_script(self, pool: Pool, tests: StdioTests) -> JobResult:
         runs: list[dict[str, Any]] = []
@@ -97,17 +121,16 @@ class Job:
         """The seconds that a case wasted, 0 if it passed."""
         if not run["failure"]:
             return 0.0
-        return self.limits.cpu_s if run["answer"]["stopped"] else float(run["answer"]["candidate"]["cpu_s"])
+        end: JobEnd = run["end"]
+        return self.limits.cpu_s if end.stopped else end.processes[SCRIPT.name].cpu_s
 
     def _run_case(self, pool: Pool, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
-        output, streams, answer = run_script(pool, self.limits, self._program(), case.stdin)
-        failure = script_failure(answer, len(output) >= self.limits.output_mib << 20)
-        text = output.decode(errors="replace")
+        run = run_script(pool, self.limits, self._program(), case.stdin)
+        failure = run.failure
         accepted = (case.expected, *case.alternatives)
-        if failure is None and not any(matches(text, one, tests.comparison, tests.tolerance) for one in accepted):
+        if failure is None and not any(matches(run.stdout, one, tests.comparison, tests.tolerance) for one in accepted):
             failure = "wrong_answer"
-        exception = _script_exception(streams) if answer["candidate"]["exit"] in FAILURES else None
-        return {"name": name, "failure": failure, "exception": exception, "streams": streams, "answer": answer}
+        return {"name": name, "failure": failure, "exception": run.exception, "streams": run.excerpts, "end": run.end}
 
     def _program(self) -> bytes:
         tests = self.tests
@@ -117,9 +140,10 @@ class Job:
             text, prefix = _continued(prefix, text), ""
         alias = tests.module if isinstance(tests, FunctionTests) else ""
         path = self.program.path or f"{(alias or 'solution').replace('.', '/')}.py"
-        content = _script(path, {**tests.files, **self.program.others, path: text}, self.seed)
-        content |= {"prefix": prefix, "prelude": getattr(tests, "prelude", "")}
-        return _encoded(content | {"entry_point": self._entry_point, "alias": alias})
+        more = {"prelude": getattr(tests, "prelude", "")}
+        if not isinstance(tests, StdioTests):
+            more |= {"prefix": prefix, "entry_point": self._entry_point, "alias": alias}
+        return encode_program({**tests.files, **self.program.others, path: text}, path, self.seed, **more)
 
     @property
     def _entry_point(self) -> str:
@@ -148,31 +172,6 @@ class Job:
         cases = [[encode(case.args), encode(dict(case.kwargs)), encode(case.expected)] for case in tests.cases]
         comparison = {name: getattr(tests, name) for name in ("tolerance", "tuples_as_lists", "wrapped_outputs")}
         return common | {"kind": "calls", "cases": cases, "entry_point": tests.entry_point} | comparison
-
-
-def run_script(
-    pool: Pool, limits: Limits, program: bytes, stdin: str
-) -> tuple[bytes, Mapping[str, str], Mapping[str, Any]]:
-    """Run an encoded program by itself; gives its standard output, excerpts of both streams, and the worker's answer."""
-    with _files(stdin.encode(), b"", b"", program) as files:
-        with pool.worker() as worker:
-            answer = worker.run(_request(limits, tested=False), files, limits.wall_s)
-        return os.pread(files[1], os.fstat(files[1]).st_size, 0), _streams(files), answer
-
-
-def _script(main: str, files: Mapping[str, str], seed: str) -> dict[str, object]:
-    # The seed is a number, since each child would pay for deriving one from a string.
-    return {"files": dict(files), "main": main, "seed": zlib.crc32(seed.encode("utf-8", "surrogatepass"))}
-
-
-def encode_script(text: str, seed: str) -> bytes:
-    """Encode a program of one file, which runs by itself."""
-    return _encoded(_script("solution.py", {"solution.py": text}, seed))
-
-
-@functools.lru_cache(8)
-def _request(limits: Limits, *, tested: bool) -> bytes:
-    return json.dumps({"tested": tested, "limits": asdict(limits)}).encode()
 
 
 def _encoded(content: object) -> bytes:
@@ -212,42 +211,6 @@ def _of_package(encoder: Encoder, value: object, packages: Collection[str]) -> W
     return wire
 
 
-@contextmanager
-def _files(*contents: bytes) -> Iterator[list[int]]:
-    """Files in memory with these contents, closed at the end."""
-    files: list[int] = []
-    try:
-        for content in contents:
-            files.append(memory_file("job"))
-            if content:
-                with os.fdopen(files[-1], "wb", closefd=False) as file:
-                    file.write(content)
-                os.lseek(files[-1], 0, os.SEEK_SET)
-        yield files
-    finally:
-        for descriptor in files:
-            os.close(descriptor)
-
-
-def _streams(files: Sequence[int]) -> dict[str, str]:
-    texts = {"stdout": _excerpt(files[1]), "stderr": _excerpt(files[2])}
-    return {name: clean(text.decode(errors="replace")) for name, text in texts.items() if text}
-
-
-def _excerpt(file: int) -> bytes:
-    """The beginning and the end of a file."""
-    size = os.fstat(file).st_size
-    if size <= _EXCERPT:
-        return os.pread(file, _EXCERPT, 0)
-    half = _EXCERPT // 2
-    return os.pread(file, half, 0) + _CUT + os.pread(file, half, size - half)
-
-
-def clean(text: str) -> str:
-    """Drop memory addresses, which differ from run to run, from a text."""
-    return _ADDRESS.sub("0x...", text)
-
-
 def _report_lines(report: bytes) -> list[dict[str, Any]]:
     # The last line may have been cut short by a kill.
     lines = [_without_surrogates(json.loads(line)) for line in report.split(b"\n")[:-1]]
@@ -266,15 +229,15 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
-def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams: Mapping[str, str]) -> JobResult:
+def _read_report(lines: list[dict[str, Any]], ended: JobEnd, streams: Mapping[str, str]) -> JobResult:
     waiting = sum(line["waiting"] for line in lines if "waiting" in line)
     lines = [line for line in lines if "waiting" not in line]
     cases = [line for line in lines if "passed" in line]
     total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
     end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
-    failure, reason = _failure(cases, end, answer)
+    failure, reason = _failure(cases, end, ended)
     errored = failure == "broken_test" or (end.get("failure") == failure and end.get("broken") is True)
-    if answer["stopped"] == "idle" and waiting:
+    if ended.stopped == "idle" and waiting:
         failure, reason = UNSUPPORTED, _BLOCKED
     detail: dict[str, object] = {"cases": tuple(_case_detail(case) for case in cases)}
     for source in (end, *(case for case in cases if not case["passed"])):
@@ -284,7 +247,7 @@ def _read_report(lines: list[dict[str, Any]], answer: Mapping[str, Any], streams
     if reason:
         detail["reason"] = clean(reason)
     passed = sum(case["passed"] for case in cases)
-    return JobResult(failure, errored, passed, total, {**detail, **streams}, _cost(answer))
+    return JobResult(failure, errored, passed, total, {**detail, **streams}, _cost(ended, ended.processes["candidate"]))
 
 
 _BLOCKED = (
@@ -305,23 +268,23 @@ def _case_detail(case: Mapping[str, Any]) -> dict[str, object]:
     return detail
 
 
-def _failure(
-    cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], answer: Mapping[str, Any]
-) -> tuple[str | None, str]:
+def _failure(cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], ended: JobEnd) -> tuple[str | None, str]:
     """The class of failure, or None, and a reason or nothing; WorkerDiedError if the tester was killed from outside."""
-    if answer["stopped"] == "cpu":
+    if ended.stopped == "cpu":
         return "timeout", "CPU time limit"
-    if answer["stopped"]:
-        return "timeout", f"{answer['stopped']} time limit"
-    if not end and answer["tester_exit"] == -signal.SIGKILL:
+    if ended.stopped:
+        return "timeout", f"{ended.stopped} time limit"
+    tester_exit, candidate_exit = (ended.processes[role].exit_code for role in ("tester", "candidate"))
+    if not end and tester_exit == -signal.SIGKILL:
         raise WorkerDiedError("the tester was killed")
-    if not end and answer["tester_exit"] in _FAULTS:
+    if not end and tester_exit in _FAULTS:
         # Data crashed the interpreter, and the program can influence the data.
-        return "crash", f"the process that runs the tests was ended by signal {-answer['tester_exit']}"
+        return "crash", f"the process that runs the tests was ended by signal {-tester_exit}"
     if not end:
-        return "broken_test", f"the tester ended with status {answer['tester_exit']}"
+        return "broken_test", f"the tester ended with status {tester_exit}"
     if end.get("failure") == "exit":
-        return _exit_failure(answer["candidate"]["exit"])
+        assert candidate_exit is not None, "it has been reaped"
+        return _exit_failure(candidate_exit)
     if "failure" in end:
         return end["failure"], end.get("reason", "")
     if not cases:
@@ -343,37 +306,15 @@ def _exit_failure(status: int) -> tuple[str, str]:
 
 def _not_run(name: str) -> dict[str, Any]:
     """The result of a case for which no time was left."""
-    nothing = {"stopped": "cpu", "seconds": 0.0, "candidate": {"exit": 0, "cpu_s": 0.0, "memory_bytes": 0}}
-    return {"name": name, "failure": "timeout", "exception": None, "streams": {}, "answer": nothing}
-
-
-def script_failure(answer: Mapping[str, Any], output_full: bool) -> str | None:
-    """Say in which class a program by itself failed, None if it did not."""
-    status = answer["candidate"]["exit"]
-    if answer["stopped"] or status == -signal.SIGXCPU:
-        return "timeout"
-    if output_full:
-        return "output_limit"
-    if status == 0:
-        return None
-    return FAILURES.get(status, "crash" if status < 0 else "exit")
-
-
-def _script_exception(streams: Mapping[str, str]) -> dict[str, object] | None:
-    """The exception that ended a script, from its standard error; None if it is not found."""
-    lines = streams.get("stderr", "").rstrip("\n").split("\n")
-    match = _ERROR_LINE.match(lines[-1])
-    if match is None:
-        return None
-    line = match["line"]
-    return match.groupdict() | {"line": None if line is None else int(line)}
+    nothing = JobEnd("cpu", 0.0, {SCRIPT.name: ProcessEnd(0, 0.0, 0)})
+    return {"name": name, "failure": "timeout", "exception": None, "streams": {}, "end": nothing}
 
 
 def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> JobResult:
     failed = next((run for run in runs if run["failure"]), None)
     cases = tuple(_case_detail(run) for run in runs)
     passed = sum(not run["failure"] for run in runs)
-    costs = [_cost(run["answer"]) for run in runs]
+    costs = [_cost(run["end"], run["end"].processes[SCRIPT.name]) for run in runs]
     cost = {name: sum(cost[name] for cost in costs) for name in ("seconds", "cpu_seconds")}
     cost["bytes"] = max((cost["bytes"] for cost in costs), default=0.0)
     shown = failed or (runs[-1] if runs else {"streams": {}, "failure": "broken_test"})
@@ -382,9 +323,5 @@ def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> JobResult:
     return JobResult(shown["failure"], not runs, passed, total, detail, cost)
 
 
-def _cost(answer: Mapping[str, Any]) -> dict[str, float]:
-    return {
-        "seconds": answer["seconds"],
-        "cpu_seconds": answer["candidate"]["cpu_s"],
-        "bytes": float(answer["candidate"]["memory_bytes"]),
-    }
+def _cost(end: JobEnd, program: ProcessEnd) -> dict[str, float]:
+    return {"seconds": end.seconds, "cpu_seconds": program.cpu_s, "bytes": float(program.memory_bytes)}

@@ -6,32 +6,31 @@ process gains only wrong answers.
 
 from __future__ import annotations
 
-import atexit
 import builtins
 import collections
 import contextlib
 import enum
-import errno
 import functools
 import gc
 import importlib
-import io
 import json
 import operator
 import os
 import sys
-import threading
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
-from ..protocol import exit_signals
+from verifiers.sandbox.programs.exceptions import make_room
+from verifiers.sandbox.programs.script import MEMORY, end
+from verifiers.sandbox.programs.source_files import ProgramError, module_name
+
 from ..protocol.channel import Channel, ChannelClosedError, InvalidMessageError
 from ..protocol.codec import DERIVED, Decoder, Encoder, NotPlainError, Wire, named_tuple, own_names
 from ..protocol.object_types import describe_type_of
 from ..protocol.shared_containers import Table, Writer
-from ..protocol.source_files import Program, ProgramError, module_name
-from .exception_info import describe, describe_class, fields_of, has_members, is_forbidden, is_plain_exception, links
+from ..protocol.source_files import Program
+from .exception_info import describe, describe_class, fields_of, has_members, is_plain_exception, links
 from .operations import OPERATIONS
 from .tester_objects import (
     TesterProxy,
@@ -46,8 +45,6 @@ from .turns import Turns
 
 REQUESTS, REPLIES, PROGRAM = 3, 4, 5
 """Descriptors of the pipes from and to the tester, and of the program."""
-SCRIPT = 3
-"""Descriptor of the program where there is no tester."""
 
 _ATTRIBUTES = 10_000
 """Characters of the JSON of an exception's arguments and attributes that are sent."""
@@ -57,15 +54,6 @@ _MOST_HANDLES = 1000
 """Exceptions without members get a handle only if there are fewer: it keeps them alive with all that their frames hold."""
 _CODING_RECURSION = 10_000
 """Minimum recursion limit while nested data is encoded or decoded, whatever the program's own limit."""
-
-_RESERVE = [bytes(4 << 20)]
-"""Address space, never written to, that is released when a program runs out of memory, so that this can still be reported."""
-
-
-def _make_room(error: BaseException) -> None:
-    """Release the reserve if the error says that there is no memory left."""
-    if issubclass(type(error), MemoryError):  # `isinstance` would consult the error too
-        _RESERVE.clear()
 
 
 class Candidate:
@@ -109,7 +97,7 @@ class Candidate:
         try:
             self._namespace = self._run(program.run)
         except BaseException as error:  # noqa: BLE001 - recorded: the tester reports what the program raised
-            _make_room(error)
+            make_room(error)
             phase, cause = (error.phase, error.error) if type(error) is ProgramError else ("run", error)
             self._reply(["unloadable", phase, describe(cause, self._files)])
             return
@@ -164,7 +152,7 @@ class Candidate:
                 self._constructed = value
                 raise value
         except BaseException as error:  # noqa: BLE001 - recorded: the tester raises it again
-            _make_room(error)
+            make_room(error)
             self._send_answer(turn, functools.partial(self._raised, error))
         else:
             self._send_answer(turn, lambda writer: ["returned", self._result(operation, subject, value, writer)])
@@ -458,91 +446,4 @@ def answer_calls() -> None:
         os._exit(1)
     except MemoryError:
         # The program's objects leave no memory for a reply.
-        _end(exit_signals.MEMORY)
-
-
-def run_script() -> None:
-    """Run a program that reads standard input and writes standard output; exit with its status."""
-    gc.enable()
-    try:
-        status = _run_program(Program.read(SCRIPT))
-    except MemoryError:
-        # There was no memory even to write the error.
-        status = -exit_signals.MEMORY
-    if status < 0:
-        _end(-status)
-    os._exit(status)
-
-
-def _run_program(program: Program) -> int:
-    """Run a script to its end; return its exit status, or the negative of one of `exit_signals` if it failed."""
-    try:
-        program.run("__main__")
-        status = 0
-    except SystemExit as error:
-        status = _exit_status(error)
-    except ProgramError as error:
-        _print_error(error.error, program.files)
-        status = -exit_signals.SYNTAX if error.phase == "compile" else -exit_signals.MEMORY
-    except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the status
-        _make_room(error)
-        _print_error(error, program.files)
-        status = -_failure_status(error)
-    return _finish(status)
-
-
-def _end(reason: int) -> NoReturn:
-    """End the process by one of `exit_signals`."""
-    with contextlib.suppress(OSError):  # a system without these signals
-        os.kill(os.getpid(), reason)
-    os._exit(1)  # the program has blocked it
-
-
-def _failure_status(error: BaseException) -> int:
-    if issubclass(type(error), MemoryError):
-        return exit_signals.MEMORY
-    if issubclass(type(error), OSError) and error.errno == errno.EFBIG:  # type: ignore[attr-defined]  # its type was just checked
-        return exit_signals.OUTPUT
-    return exit_signals.FORBIDDEN if is_forbidden(error) else exit_signals.EXCEPTION
-
-
-def _exit_status(error: SystemExit) -> int:
-    if error.code is None:
-        return 0
-    return error.code & 0xFF if isinstance(error.code, int) else 1
-
-
-def _print_error(error: BaseException, files: Collection[str]) -> None:
-    description = describe(error, files)
-    # On one line, the last one, where readers look for it.
-    message = description["message"].replace("\n", "\\n")
-    where = f" ({description['file']}, line {description['line']})" if description["line"] else ""
-    # The program may have closed or replaced its stderr; the exit status still shows the failure.
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"{description['type']}: {message.removesuffix(where)}{where}\n")
-
-
-def _finish(status: int) -> int:
-    """Do what an interpreter does at its end: join threads, run exit handlers, flush."""
-    try:
-        threading._shutdown()  # type: ignore[attr-defined]  # what Py_Finalize calls
-        atexit._run_exitfuncs()
-        _flush_streams()
-    except BaseException as error:  # noqa: BLE001 - recorded on stderr and in the status
-        if status < 0:
-            return status  # the error that ended the program takes precedence
-        _print_error(error, ())
-        return status or -exit_signals.EXCEPTION
-    return status
-
-
-def _flush_streams() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not getattr(stream, "closed", False):
-            stream.flush()
-    # At its end an interpreter also deletes all other streams, which flushes them and ignores errors.
-    others = [sys.__stdout__, *gc.get_objects()]
-    for stream_type in (io.TextIOWrapper, io.BufferedWriter):
-        for stream in (other for other in others if issubclass(type(other), stream_type)):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
+        end(MEMORY)

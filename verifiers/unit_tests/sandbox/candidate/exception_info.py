@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import builtins
-import os
-import traceback
 from collections.abc import Callable, Collection
 from typing import Any
 
+from verifiers.sandbox.programs.exceptions import cause, context, is_forbidden, location, message_of
+
 from ..protocol.codec import SPECIAL, Wire
-from ..protocol.library_folders import library_paths
 from ..protocol.object_types import FORWARDED
 from .tester_objects import CLASS_NUMBER, UnsupportedUseError
 
 _TEXT = 2000
 """Characters of an exception's text that are sent."""
-_MOST_ORIGINS = 8
 
 
 def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
@@ -27,55 +25,19 @@ def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
 
 
 def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
-    try:
-        message = str(error)
-    except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
-        message = f"<its text raised {type(second).__name__}>"
-    file, line = _location(error, files)
+    message = message_of(error)
+    file, line = location(error, files)
     return {
         "type": type(error).__name__,
         "class": describe_class(type(error)),
         "bases": [cls.__name__ for cls in type(error).__mro__ if _is_builtin(cls)],
-        "message": str.__str__(message)[:_TEXT],
+        "message": message[:_TEXT],
         "errno": error.errno if isinstance(error, OSError) and type(error.errno) is int else None,
         "forbidden": is_forbidden(error),
         "unsupported": isinstance(error, UnsupportedUseError | BaseExceptionGroup),
         "file": file,
         "line": line,
     }
-
-
-def is_forbidden(error: BaseException) -> bool:
-    """Whether an exception, or one that led to it, says that the program tried something forbidden.
-
-    A path outside the sandbox is absent under namespaces, and denied under Landlock; both count the same here.
-    """
-    try:
-        return any(map(_says_forbidden, _origins(error)))
-    except Exception:  # noqa: BLE001 - one that raises when it is inspected does not say so
-        return False
-
-
-def _origins(error: BaseException) -> list[BaseException]:
-    """An exception and those that led to it: its causes, its contexts, and the reason that `URLError` holds."""
-    origins = [error]
-    for origin in origins:
-        others = (_cause(origin), _context(origin), origin.__dict__.get("reason"))
-        origins += [other for other in others if isinstance(other, BaseException) and not _among(other, origins)]
-        if len(origins) > _MOST_ORIGINS:
-            break
-    return origins
-
-
-def _among(error: BaseException, others: Collection[BaseException]) -> bool:
-    return any(error is other for other in others)  # not by ==, which the program may define
-
-
-def _says_forbidden(error: BaseException) -> bool:
-    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        path = os.path.normpath(error.filename)
-        return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
-    return isinstance(error, PermissionError)
 
 
 def describe_class(cls: type[BaseException]) -> Wire:
@@ -127,24 +89,10 @@ def _is_builtin(cls: type) -> bool:
     return getattr(builtins, cls.__name__, None) is cls
 
 
-def _location(error: BaseException, files: Collection[str]) -> tuple[str | None, int | None]:
-    """The program's file and line that raised an exception, None if the program did not raise it."""
-    if isinstance(error, SyntaxError) and error.filename in files:
-        return error.filename, error.lineno
-    location: tuple[str | None, int | None] = None, None
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        if frame.f_code.co_filename in files:
-            location = frame.f_code.co_filename, number
-    return location
-
-
-# These bypass properties by which a class may hide the attributes.
-_cause: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__cause__"].__get__
-_context: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__context__"].__get__
 _suppresses: Callable[[BaseException], bool] = BaseException.__dict__["__suppress_context__"].__get__
 
 
 def links(error: BaseException) -> tuple[BaseException | None, BaseException | None, bool]:
     """The cause of an exception, its context unless that is the cause, and whether it hides the context."""
-    cause, context = _cause(error), _context(error)
-    return cause, None if context is cause else context, _suppresses(error)
+    first, second = cause(error), context(error)
+    return first, None if second is first else second, _suppresses(error)

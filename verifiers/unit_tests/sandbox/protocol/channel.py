@@ -1,4 +1,4 @@
-"""Length-prefixed JSON messages between candidate and tester, and reading whole files by descriptor."""
+"""Length-prefixed JSON messages between candidate and tester."""
 
 from __future__ import annotations
 
@@ -88,13 +88,3 @@ class Channel:
             chunks.append(chunk)
             size += len(chunk)
         return b"".join(chunks)
-
-
-def read_all(descriptor: int) -> bytes:
-    """Read a file from its beginning to its end."""
-    size = os.fstat(descriptor).st_size
-    content = b""
-    # One call reads at most 2 GiB.
-    while len(content) < size and (chunk := os.pread(descriptor, size, len(content))):
-        content += chunk
-    return content

@@ -1,33 +1,19 @@
-"""Packages that the fork server loads before its first job, so that programs and tests can import them.
-
-Only the named packages and their requirements can be imported, whatever else is installed: an optional helper of a package
-would make verdicts depend on the machine.
-"""
+"""Packages that the fork server has loaded: their names in test code, and their values."""
 
 from __future__ import annotations
 
 import importlib
-import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import importlib.metadata
+from collections.abc import Callable, Mapping
+from typing import Any
 
 _USUAL_NAMES = {
     **{"np": "numpy", "pd": "pandas", "sp": "scipy", "npt": "numpy.testing"},
     **dict.fromkeys(("LA", "la", "linalg"), "numpy.linalg"),
 }
 """Packages and their modules, by the aliases that test code commonly uses."""
-_ALWAYS_WITH = {"numpy": ("numpy.ma", "numpy.random", "numpy.testing")}
-"""Modules that a package loads on first use, and that many programs and tests use."""
 _JUDGES = frozenset({"allclose", "array_equal", "array_equiv"})
 """NumPy functions with which tests compare; names that begin with `assert_` come from `numpy.testing`."""
-
-_TASKS = "/proc/self/task"
-"""The folder in which Linux lists a process's threads."""
 
 _roots: set[str] = set()
 """Top-level names of the loaded packages."""
@@ -39,43 +25,10 @@ _frames: Any = None
 """The module `frames`, if pandas is loaded."""
 
 
-class PackageFinder:
-    """Finds the top-level modules of packages; submodules are found by their package."""
-
-    def __init__(self, modules: Collection[str], folders: Sequence[str]) -> None:
-        self._modules = frozenset(modules)
-        self._folders = list(folders)
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        """Find a module that may be imported."""
-        return PathFinder.find_spec(name, self._folders) if name in self._modules else None
-
-    def find_distributions(
-        self, context: importlib.metadata.DistributionFinder.Context
-    ) -> Iterable[importlib.metadata.Distribution]:
-        """Find the metadata that packages look up about themselves, such as their version."""
-        import importlib.metadata  # here, since it takes long, and nothing else in a server needs it
-
-        where = importlib.metadata.DistributionFinder.Context(name=context.name, path=self._folders)
-        return importlib.metadata.MetadataPathFinder.find_distributions(where)
-
-
-def preload(packages: Mapping[str, Any]) -> int:
-    """Load packages (`host.packages.Packages`), let their values be sent, and return the address space that they take, in MiB.
-
-    Raises:
-        ImportError: If one can't be loaded into a fork server, for whatever reason.
-    """
-    if not packages["names"]:
-        return 0
-    before = address_space_mib()
-    sys.meta_path.append(PackageFinder(packages["modules"], packages["folders"]))
+def register(packages: Mapping[str, Any]) -> None:
+    """Take note of packages (`sandbox.packages.Packages` as a mapping) that are loaded, and let their values be sent."""
     # Who names pandas has numpy too.
-    names = [*packages["names"], *({"numpy"} & {*packages["modules"]})]
-    for name in names:
-        for module in (name, *_ALWAYS_WITH.get(name, ())):
-            _load(module)
-    _roots.update(map(root_of, names))
+    _roots.update(map(root_of, [*packages["names"], *({"numpy"} & {*packages["modules"]})]))
     _classes.update(_class_names())
     if "numpy" in sys.modules:
         global _arrays
@@ -85,32 +38,12 @@ def preload(packages: Mapping[str, Any]) -> int:
         global _frames
         _frames = importlib.import_module(f"{__package__}.frames")
         _frames.install()
-    return round(address_space_mib() - before)
 
 
 def _class_names() -> set[str]:
     modules = [module for name, module in sys.modules.items() if is_package(name)]
     values = [value for module in modules for value in vars(module).values()]
     return {value.__name__ for value in values if isinstance(value, type) and is_package(value.__module__)}
-
-
-def _load(name: str) -> None:
-    try:
-        importlib.import_module(name)
-    except Exception as error:
-        raise ImportError(f"{name} can't be imported: {type(error).__name__}: {error}") from error
-    if os.path.isdir(_TASKS) and len(os.listdir(_TASKS)) > 1:
-        raise ImportError(
-            f"{name} starts a thread when it is imported, and a process with several threads can't be forked"
-        )
-
-
-def address_space_mib() -> float:
-    """The address space of this process, in MiB; 0 where the system does not report it."""
-    if not os.path.isdir(_TASKS):
-        return 0
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def root_of(name: str) -> str:

@@ -1,7 +1,7 @@
 """Builtins and standard modules as the runtime sees them, whatever tests and programs replace in theirs.
 
 A test that patches `io.StringIO` or `builtins.len` means the program, but runs in the tester's process; the replacement is
-repeated in the candidate. The modules of this package therefore get their own builtins, and each module that one of them
+repeated in the candidate. The modules of this distribution therefore get their own builtins, and each module that one of them
 imports as a whole is a copy of the module's names at that time. Code of the standard library itself sees replacements, as it
 does without a sandbox.
 """
@@ -15,14 +15,14 @@ from collections.abc import Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from typing import Any
 
-_PACKAGE = __name__.partition(".")[0]
+_DISTRIBUTION = __name__.partition(".")[0]
 _STATE = frozenset({"builtins", "sys"})
 """Modules whose attributes are the interpreter's state, and which a copy would not share."""
 _copies: dict[str, types.ModuleType] = {}
 
 
 def install() -> None:
-    """Make modules of this package that are imported from now on see the present names."""
+    """Make modules of this distribution that are imported from now on see the present names."""
     sys.meta_path.insert(0, _Finder())
 
 
@@ -33,7 +33,7 @@ def uninstall() -> None:
 
 class _Finder:
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name.startswith(f"{_PACKAGE}.") else None
+        spec = PathFinder.find_spec(name, path) if name.startswith(f"{_DISTRIBUTION}.") else None
         if spec is None or spec.origin is None:
             return None
         spec.loader = Loader(name, spec.origin)
@@ -41,7 +41,7 @@ class _Finder:
 
 
 class Loader(SourceFileLoader):
-    """Runs a module of this package with separate builtins."""
+    """Runs a module of this distribution with separate builtins."""
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Make the module."""

@@ -26,8 +26,11 @@ import zlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
+from verifiers.sandbox.contract import CONTROL, DECLINED, READY
+from verifiers.sandbox.memory_files import read_all
+
 from ..protocol import packages
-from ..protocol.channel import Channel, read_all
+from ..protocol.channel import Channel
 from ..protocol.codec import Decoder
 from ..protocol.entry_points import SOLUTION_CLASS, entry_point_steps, reach
 from .analysis import name_resolution as resolution
@@ -49,10 +52,6 @@ from .report import (
 )
 from .rpc.session import Assumption, Session
 
-CONTROL = 3
-"""Descriptor of the channel to the fork server."""
-DONE, DECLINED = b".", b"+"
-"""Answers to the fork server: ready for another job, or ended without having run this one's tests."""
 _JOB_DESCRIPTORS = 4
 _GROWTH_KIB = 112 << 10
 """A process that has grown by more than this serves no further job."""
@@ -382,7 +381,7 @@ def serve(run_alone: Callable[[int, int, int, int], NoReturn]) -> NoReturn:
             os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
-        control.send(DONE)
+        control.send(READY)
 
 
 def run_job(tester: Tester) -> bool:

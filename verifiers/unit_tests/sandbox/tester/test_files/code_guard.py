@@ -21,6 +21,12 @@ import types
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NoReturn
 
+from verifiers.sandbox.programs import source_files as program_files
+
+from ...protocol import source_files
+from .. import tester
+from ..analysis import compilation
+
 _COMPILERS = frozenset(
     {(name, "_compile_bytecode") for name in ("importlib._bootstrap_external", "_frozen_importlib_external")}
     | {(name, "_call_with_frames_removed") for name in ("importlib._bootstrap", "_frozen_importlib")}
@@ -43,7 +49,8 @@ _SIGNATURE = re.compile(
 """The only source that mocks compile."""
 _QUERIES = "pandas.core.computation.expr", "visit"
 """The function by which pandas evaluates text, such as that of `df.query`: it reads a tree, and runs that itself."""
-_RUNTIME = frozenset({"sandbox.protocol.source_files", "sandbox.tester.analysis.compilation", "sandbox.tester.tester"})
+_RUNTIME = frozenset(module.__name__ for module in (program_files, source_files, compilation, tester))
+"""Modules of the runtime that compile what problems hold."""
 _COMPUTING = (
     *(ast.Module, ast.Expr, ast.Constant, ast.Subscript, ast.Slice, ast.Starred, ast.IfExp),
     *(ast.Tuple, ast.List, ast.Set, ast.Dict, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare),

@@ -10,9 +10,10 @@ from collections.abc import Collection, Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any
 
+from verifiers.sandbox.programs.source_files import Loader
+
 from ...protocol import packages
 from ...protocol.packages import root_of
-from ...protocol.source_files import Loader
 from ..report import TEST_FILE, absent
 from ..rpc.proxy import Proxy
 from ..rpc.session import Session

@@ -16,14 +16,17 @@ import types
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
+from verifiers.sandbox.contract import CONTROL
+from verifiers.sandbox.memory_files import read_all
+from verifiers.sandbox.programs.source_files import SourceFiles, module_name
+
 from ...protocol import packages
-from ...protocol.channel import Channel, read_all
+from ...protocol.channel import Channel
 from ...protocol.packages import root_of
-from ...protocol.source_files import SourceFiles, module_name
 from ..analysis import name_resolution as resolution
 from ..analysis.compilation import compile_tests
 from ..report import UNSUPPORTED, JobEndedError, Report
-from ..tester import CONTROL, Tester, provide_standard, run_job
+from ..tester import Tester, provide_standard, run_job
 from . import code_guard, pytest_api, unittest_api, waiting
 from .collect import CollectedTest, collect
 from .import_hook import ProgramFinder

@@ -1,0 +1,470 @@
+"""Fork servers: threads, forks, deaths, shutdown, and systems without isolation."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.sandbox import judge
+from tests.sandbox.denying import DENY, run_in_a_new_process
+from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers.sandbox import pool, worker
+from verifiers.sandbox.packages import Packages
+from verifiers.sandbox.worker import Worker, WorkerDiedError
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+
+SQUARE = Problem("square", "", CallTests("f", (CallCase((3,), 9),)))
+RIGHT, WRONG = "def f(x): return x * x", "def f(x): return x"
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {pid} is still there")
+
+
+def server_pid(verifier: UnitTestVerifier) -> int:
+    (pid,) = verifier.idle_servers
+    return pid
+
+
+def test_a_batch_keeps_its_order_whatever_the_workers() -> None:
+    programs = [RIGHT, WRONG, RIGHT, "import os; os._exit(0)", RIGHT, WRONG]
+    verdicts = []
+    for workers in (1, 2):
+        verifier = UnitTestVerifier(workers=workers)
+        verdicts.append(verifier.verify_batch(programs, [SQUARE] * len(programs)))
+        verifier.close()
+    assert [verdict.score for verdict in verdicts[0]] == [1, 0, 1, 0, 1, 0]
+    assert verdicts[0] == verdicts[1]
+
+
+def test_threads_share_a_verifier_and_may_end_before_it() -> None:
+    verifier = UnitTestVerifier(workers=1)
+    scores: list[float] = []
+    threads = [threading.Thread(target=lambda: scores.append(verifier(RIGHT, SQUARE).score)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert scores == [1] * 6
+    pid = server_pid(verifier)
+    assert verifier(RIGHT, SQUARE).score == 1
+    assert server_pid(verifier) == pid, "the server outlives the thread that started it"
+    verifier.close()
+    wait_until_gone(pid)
+
+
+def test_asyncio_runs_programs_side_by_side() -> None:
+    verifier = UnitTestVerifier(workers=2)
+
+    async def run() -> list[float]:
+        verdicts = await asyncio.gather(
+            *(asyncio.to_thread(verifier, program, SQUARE) for program in (RIGHT, WRONG) * 3)
+        )
+        return [verdict.score for verdict in verdicts]
+
+    assert asyncio.run(run()) == [1, 0] * 3
+    verifier.close()
+
+
+def test_a_forked_process_has_servers_of_its_own() -> None:
+    verifier = UnitTestVerifier()
+    assert verifier(RIGHT, SQUARE).score == 1
+    pid = server_pid(verifier)
+    child = os.fork()
+    if child == 0:
+        good = verifier(RIGHT, SQUARE).score == 1 and server_pid(verifier) != pid
+        verifier.close()
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert server_pid(verifier) == pid
+    assert verifier(WRONG, SQUARE).score == 0
+    verifier.close()
+
+
+def test_a_dead_server_is_replaced_and_the_job_tried_again() -> None:
+    verifier = UnitTestVerifier()
+    assert verifier.idle_servers == ()
+    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
+    for _ in range(2):
+        os.kill(server_pid(verifier), signal.SIGKILL)
+        assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
+    verifier.close()
+
+
+def test_servers_that_died_while_idle_are_passed_over() -> None:
+    verifier = UnitTestVerifier(workers=3)
+    verifier.verify_batch(["import time\ndef f(x):\n    time.sleep(0.3)\n    return 9"] * 3, [SQUARE] * 3)
+    pids = verifier.idle_servers
+    assert len(pids) == 3
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    for pid in pids:
+        wait_until_gone(pid)
+    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
+    assert len(verifier.idle_servers) == 1
+    verifier.close()
+
+
+def test_bad_arguments_do_not_cost_a_server() -> None:
+    verifier = UnitTestVerifier()
+    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
+    pid = server_pid(verifier)
+    with pytest.raises(InvalidArgumentError):
+        judge(verifier, RIGHT, CallTests("f", (CallCase((object(),), 9),)))
+    assert server_pid(verifier) == pid
+    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
+    verifier.close()
+
+
+def test_a_server_left_at_work_is_not_lent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    verifier = UnitTestVerifier()
+    verifier(RIGHT, SQUARE)
+    pid = server_pid(verifier)
+
+    def interrupt(*_: object) -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Worker, "_receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            verifier(RIGHT, SQUARE)
+    wait_until_gone(pid)
+    assert verifier(WRONG, SQUARE).outcome is Outcome.INCORRECT
+    verifier.close()
+
+
+def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_BOOT", worker._BOOT.replace("main()\n", "main(1)\n"))
+    verdict = UnitTestVerifier()(RIGHT, SQUARE)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    error = str(verdict.detail["error"])
+    assert error.startswith("the fork server died 2 times: the fork server ended (exit status 0): Traceback")
+    assert "main() takes 0 positional arguments but 1 was given" in error
+    assert verdict.detail["isolation"] == "unknown"
+
+
+def test_a_server_that_dies_twice_is_a_verifier_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object) -> dict[str, object]:
+        raise WorkerDiedError("killed")
+
+    verifier = UnitTestVerifier()
+    monkeypatch.setattr(Worker, "run", die)
+    verdict = verifier(RIGHT, SQUARE)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert verdict.detail["error"] == "the fork server died 2 times: killed"
+    assert verdict.detail["isolation"] == UnitTestVerifier()("x = 1", SQUARE).detail["isolation"]
+    verifier.close()
+
+
+@pytest.mark.parametrize("program", ["while True: pass", "import time; time.sleep(1000)"])
+def test_nothing_survives_a_killed_parent(program: str) -> None:
+    source = f"""
+import threading
+from verifiers import Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+verifier = UnitTestVerifier(timeout_s=300)
+problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
+verifier({RIGHT!r}, problem)
+print(*verifier.idle_servers, flush=True)
+verifier({program!r}, problem)
+"""
+    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        server = int(parent.stdout.readline())
+        children = Path(f"/proc/{server}/task/{server}/children")
+        deadline = time.monotonic() + 120
+        while len(pids := children.read_text().split()) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        parent.kill()
+    for pid in (server, *map(int, pids)):
+        wait_until_gone(pid)
+
+
+def test_a_verifier_that_is_dropped_ends_its_servers() -> None:
+    verifier = UnitTestVerifier()
+    assert verifier(RIGHT, SQUARE).score == 1
+    pid = server_pid(verifier)
+    del verifier
+    wait_until_gone(pid)
+
+
+def test_without_file_isolation_it_refuses_and_says_what_is_missing() -> None:
+    source = DENY + (
+        "deny('landlock_create_ruleset', 'pivot_root')\n"
+        "try: UnitTestVerifier()('def f(x): return 9', problem)\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+        "verdict = UnitTestVerifier(isolation='none')('def f(x): return 9', problem)\n"
+        "print(verdict.score, verdict.detail['isolation'])"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=600, check=True)
+    refusal, verdict = done.stdout.strip().split("\n")
+    assert refusal.startswith("SandboxUnavailableError this system provides neither landlock nor namespaces")
+    assert "landlock: " in refusal
+    assert "isolation='none'" in refusal
+    assert verdict == "1.0 none"
+
+
+PATHS = """
+import os
+TRIED = {
+    'forbidden': ['open("/etc/hostname")', 'os.listdir("/proc")', 'open("/root/../etc/passwd")', 'os.scandir("/nothing/here")'],
+    'exception': ['open("nothing")', 'open("/usr/lib/nothing/here")', '{}["/etc/hostname"]'],
+}
+verifier = UnitTestVerifier()
+for failure, tries in TRIED.items():
+    for each in tries:
+        verdict = verifier(f"import os\\ndef f(x): return {each}", problem)
+        assert verdict.detail["failure"] == failure, (each, verdict.detail)
+    script = verifier(f"import os\\n{tries[0]}", Problem("p", "", StdioTests((StdioCase("", ""),))))
+    assert script.detail["failure"] == failure, script.detail
+print(verdict.detail["isolation"])
+verifier.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("denied", "isolation"),
+    [
+        ("pivot_root", "landlock+seccomp"),
+        ("landlock_create_ruleset", "namespaces+seccomp"),
+        ("", "namespaces+landlock+seccomp"),
+    ],
+)
+def test_a_path_out_of_bounds_is_forbidden_by_every_layer(denied: str, isolation: str) -> None:
+    deny = f"deny({denied!r})\n" if denied else ""
+    done = subprocess.run([sys.executable, "-c", DENY + deny + PATHS], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == isolation
+
+
+def test_strays_of_an_unisolated_program_are_killed() -> None:
+    verifier = UnitTestVerifier(isolation="none")
+    program = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0: time.sleep(1000)
+    os._exit(0)
+def f(x): return x * x
+"""
+    assert verifier(program, SQUARE).score == 1
+    pid = server_pid(verifier)
+    assert Path(f"/proc/{pid}/task/{pid}/children").read_text().split() == []
+    verifier.close()
+
+
+def test_strays_of_an_unisolated_program_do_not_survive_a_killed_parent(tmp_path: Path) -> None:
+    stray = tmp_path / "stray"
+    program = f"""
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    open({str(stray) + ".part"!r}, "w").write(str(os.getpid()))
+    os.rename({str(stray) + ".part"!r}, {str(stray)!r})
+    time.sleep(1000)
+def f(x): time.sleep(1000)
+"""
+    source = f"""
+from verifiers import Problem
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+UnitTestVerifier(isolation="none", timeout_s=300)({program!r}, Problem("p", "", CallTests("f", (CallCase((3,), 9),))))
+"""
+    with subprocess.Popen([sys.executable, "-c", source]) as parent:
+        deadline = time.monotonic() + 120
+        while not stray.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        parent.kill()
+    wait_until_gone(int(stray.read_text()))
+
+
+ELSEWHERE = """
+import sys
+for name in {absent!r}: sys.modules[name] = None
+import ctypes, os
+import importlib.metadata  # before the platform changes: from Python 3.12 on, shutil imports what only Windows has on win32
+def missing(*_, **__): raise TypeError("bad argument type for built-in operation")
+ctypes.PyDLL = missing
+for name in {removed!r}: vars(os).pop(name, None)
+sys.platform = {platform!r}
+import verifiers
+from verifiers import Problem
+from verifiers.unit_tests import CallCase, CallTests, StdioCase, StdioTests, UnitTestVerifier
+problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
+for isolation in ("auto", "none"):
+    try:
+        verdict = UnitTestVerifier(isolation=isolation)("def f(x): return 9", problem)
+        print(verdict.score, verdict.detail["isolation"])
+    except verifiers.SandboxUnavailableError as error: print(error)
+"""
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_another_platform_is_told_what_to_do(platform: str) -> None:
+    removed = (
+        "memfd_create",
+        "pidfd_open",
+        *(["register_at_fork", "fork", "sysconf", "wait4"] if platform == "win32" else []),
+    )
+    absent = ("resource", "fcntl", "termios") if platform == "win32" else ()
+    messages = run_in_a_new_process(ELSEWHERE.format(platform=platform, removed=removed, absent=absent))
+    assert len(messages) == 2
+    for message in messages:
+        assert f"this is {platform!r}, whose Python lacks os.memfd_create and os.pidfd_open" in message
+        assert "docker run" in message
+
+
+def test_a_kernel_without_pidfds_is_named() -> None:
+    source = DENY + (
+        "deny('pidfd_open')\n"
+        "try: UnitTestVerifier(isolation='none')('def f(x): return 9', problem)\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    (message,) = run_in_a_new_process(source)
+    assert message.startswith(
+        "SandboxUnavailableError this kernel can't watch processes through descriptors (pidfd_open:"
+    )
+
+
+@pytest.mark.parametrize("isolation", ["auto", "none"])
+def test_a_system_without_prctl_is_named_at_once(isolation: str) -> None:
+    source = DENY + (
+        "deny('prctl')\n"
+        f"try: UnitTestVerifier(isolation={isolation!r})('def f(x): return 9', problem)\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    (message,) = run_in_a_new_process(source)
+    assert message.startswith("SandboxUnavailableError this system doesn't let a process reap its descendants")
+
+
+@pytest.mark.parametrize(
+    ("quotas", "cpus"),
+    [
+        ({}, 6),
+        ({"": "max 100000"}, 6),
+        ({"": "150000 100000"}, 2),
+        ({"/a": "400000 100000", "/a/b": "300000 100000"}, 3),
+        ({"/a": "50000 100000", "/a/b": "max 100000"}, 1),
+        ({"/a/b": "900000 100000"}, 6),
+        ({"/other": "100000 100000"}, 6),
+        ({"/a/b": ""}, 6),
+    ],
+)
+def test_cpus_are_those_of_the_container(
+    quotas: dict[str, str], cpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
+    (tmp_path / "own").write_text("1:name=old:/x\n0::/a/b\n")
+    for group, content in quotas.items():
+        (tmp_path / f"cgroup{group}").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"cgroup{group}" / "cpu.max").write_text(content)
+    assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/own") == cpus
+    assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/missing") == 6
+
+
+def test_by_default_as_many_programs_run_as_there_are_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr(pool, "open", lambda *_: (_ for _ in ()).throw(OSError), raising=False)
+    with contextlib.closing(UnitTestVerifier(timeout_s=5)) as verifier:
+        meeting = """
+import time
+def f(x):
+    end = time.monotonic() + 1
+    while time.monotonic() < end: pass
+    return x * x
+"""
+        assert [verdict.score for verdict in verifier.verify_batch([meeting] * 4, [SQUARE] * 4)] == [1] * 4
+        assert len(verifier.idle_servers) == 3
+
+
+THREADS = """
+import threading
+def f(x):
+    started, go = 0, threading.Event()
+    threading.stack_size(32768)
+    try:
+        while started < 5000:
+            threading.Thread(target=go.wait).start()
+            started += 1
+    except RuntimeError: pass
+    go.set()
+    return started
+"""
+
+
+def test_threads_are_limited() -> None:
+    verifier = UnitTestVerifier(max_threads=20)
+    verdict = verifier(THREADS, SQUARE)
+    message = verdict.detail["exception"]["message"]  # type: ignore[index]  # a mapping, by its documentation
+    assert int(message.split(",")[0].removeprefix("got ")) <= 20
+    verifier.close()
+
+
+@pytest.mark.parametrize("isolation", ["auto", "none"])
+def test_a_machine_without_memory_ends_programs_first(isolation: Literal["auto", "none"]) -> None:
+    with contextlib.closing(UnitTestVerifier(timeout_s=5, isolation=isolation)) as verifier:
+        assert verifier(RIGHT, SQUARE).score == 1
+        server = server_pid(verifier)
+        children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        scores = [Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in (server, *children)]
+    assert set(scores) == {"1000"}
+    assert Path("/proc/self/oom_score_adj").read_text().strip() != "1000"
+
+
+def test_a_program_that_sleeps_lets_others_run() -> None:
+    ended: list[str] = []
+
+    def run(name: str, program: str) -> None:
+        verifier(program, SQUARE)
+        ended.append(name)
+
+    with contextlib.closing(UnitTestVerifier(workers=1, timeout_s=5)) as verifier:
+        verifier(RIGHT, SQUARE)
+        sleeper = threading.Thread(target=run, args=("sleeper", "import time\ndef f(x): time.sleep(1000)"))
+        sleeper.start()
+        while verifier.idle_servers:  # until the sleeper has the one there is
+            time.sleep(0.01)
+        others = [threading.Thread(target=run, args=(f"other {n}", RIGHT)) for n in range(2)]
+        for each in others:
+            each.start()
+        for each in (*others, sleeper):
+            each.join()
+        assert ended[-1] == "sleeper"  # it is ended after 6 idle seconds
+        assert len(verifier.idle_servers) == 2
+
+
+def test_a_job_that_waits_does_not_count_until_it_goes_on() -> None:
+    servers = pool.Pool(1, "none", Packages())
+    with servers.worker() as first:
+        assert isinstance(first, Worker)
+        assert not servers._has_room()
+        assert first.on_waiting is not None
+        first.on_waiting(first, True)
+        with servers.worker() as second:
+            assert second is not first
+            assert not servers._has_room()
+        assert servers._has_room()
+        first.on_waiting(first, False)
+        assert not servers._has_room(), "an idle server is no room"
+    assert servers._has_room()
+    servers.close()

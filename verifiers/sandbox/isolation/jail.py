@@ -1,0 +1,198 @@
+"""The jail: privileges that the fork server gives up once, and those that each child gives up before it runs the program."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import sys
+import time
+from collections.abc import Sequence
+
+from ..limits import LAYERS, Limits
+from . import devices, landlock, namespaces, seccomp, syscalls
+from .library_folders import library_paths
+
+ResourceLimits = tuple[tuple[int, tuple[int, int]], ...]
+"""Resource limits, each with its soft and hard value."""
+MIB = 1 << 20
+MOST_DESCRIPTORS = devices.NULL
+"""Maximum number of the fork server's descriptors. Before Linux 5.9 they are closed one by one."""
+_TRUSTED_S = 0.1
+"""Seconds for which a count of the user's threads is reused."""
+_ROOM = 512
+"""Number of threads that may start meanwhile."""
+_MOST_THREADS = 1 << 22
+"""Number of threads that a kernel allows at most."""
+_STACK = 64 * MIB
+"""Half of the room that the kernel keeps free below the stack, whatever the limit was when the program started."""
+
+
+class Jail:
+    """The layers of isolation of a fork server and of its children."""
+
+    def __init__(
+        self,
+        wanted: frozenset[str],
+        readable: Sequence[str] = (),
+        *,
+        writable: Sequence[str] = (),
+        may_close_files: bool = False,
+        executes: bool = False,
+    ) -> None:
+        """Enter the layers that bind the server too, and prepare the filter of the children.
+
+        Args:
+            wanted: Names from `LAYERS`. Those that the system does not support go into `missing`, with the reason.
+            readable: Paths that programs may read besides the libraries.
+            writable: Files that programs may write, beneath the readable paths.
+            may_close_files: Whether programs may be denied all files if no layer can limit which ones they read.
+            executes: Whether this process is to become another program, of the machine.
+        """
+        self.wanted = wanted
+        self.entered: list[str] = []
+        self.missing: dict[str, str] = {}
+        self._may_close_files = may_close_files
+        self._executes = executes
+        self._writable = writable
+        self._filters: dict[bool, seccomp.Filter] = {}
+        self._others: OtherThreads | None = None
+        self._settings: dict[tuple[Limits, int], ResourceLimits] = {}
+        uid = os.getuid()
+        self._paths = library_paths(readable)
+        if sys.platform == "linux" and wanted:
+            syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        for name in LAYERS:
+            if name in wanted:
+                self._enter(name)
+            if name == "namespaces" and "namespaces" not in self.entered:
+                if os.geteuid() == 0 and wanted:
+                    namespaces.drop_privileges_outside()
+                if os.getuid() in (uid, namespaces.NOBODY):
+                    self._others = OtherThreads()
+
+    def _enter(self, name: str) -> None:
+        try:
+            if name == "namespaces":
+                namespaces.enter(self._paths, self._writable)
+                namespaces.drop_privileges()
+            elif name == "landlock":
+                landlock.restrict(self._paths, self._writable)
+            else:
+                seccomp.Filter(seccomp.build_outer(executes=self._executes)).install(os.getpid())
+                self._filters = {
+                    receives: seccomp.Filter(
+                        seccomp.build_inner(
+                            receives_descriptors=receives,
+                            opens_files=not self.closes_files,
+                            writes_files=self._executes,
+                        )
+                    )
+                    for receives in (False, True)
+                }
+        except (OSError, AttributeError) as error:
+            self.missing[name] = str(error)
+        else:
+            self.entered.append(name)
+
+    @property
+    def closes_files(self) -> bool:
+        """Whether a child can open no file at all, since the system-call filter alone can't tell files apart."""
+        return self._may_close_files and not {"namespaces", "landlock"} & {*self.entered}
+
+    @property
+    def forbids_forks(self) -> bool:
+        """Whether a child is unable to leave a process behind."""
+        return "seccomp" in self.entered
+
+    def settings(self, limits: Limits) -> ResourceLimits:
+        """The limits that `confine` sets, computed once rather than in every child."""
+        key = limits, self._others.bound() if self._others else 0
+        if key not in self._settings:
+            self._settings[key] = resource_limits(*key)
+        return self._settings[key]
+
+    def confine(
+        self, descriptors: tuple[int, ...], settings: ResourceLimits, server: int, *, receives_descriptors: bool = False
+    ) -> None:
+        """Confine this child for good, with these descriptors as 0, 1, 2, …; it ends with the server of this process id."""
+        for number, descriptor in enumerate(descriptors):
+            os.dup2(descriptor, number)
+        os.closerange(len(descriptors), MOST_DESCRIPTORS)
+        for limit, values in settings:
+            resource.setrlimit(limit, values)
+        if sys.platform == "linux":
+            syscalls.die_with(server)
+        if self._filters:
+            self._filters[receives_descriptors].install(os.getpid())
+
+
+class OtherThreads:
+    """A bound on this user's processes and threads other than a program's, where the kernel counts them together.
+
+    Their number changes, and this process may not see them all, so the kernel is asked by a fork under a limit.
+    """
+
+    def __init__(self) -> None:
+        self._bound = 64
+        self._asked_at = -math.inf
+
+    def bound(self) -> int:
+        """An upper bound, with room for threads that start while a program runs."""
+        now = time.monotonic()
+        if now - self._asked_at > _TRUSTED_S:
+            self._asked_at = now
+            while self._bound < _MOST_THREADS and not _can_fork(self._bound):
+                self._bound *= 2
+        return self._bound + _ROOM
+
+
+def _can_fork(limit: int) -> bool:
+    """Whether the user's processes and threads are fewer than this."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (_allowed(resource.RLIMIT_NPROC, limit), hard))
+    try:
+        pid = syscalls.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    except OSError:
+        return False
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    return True
+
+
+def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
+    """Resource limits of a child, soft and hard alike, none above what this process has.
+
+    The CPU limit is only a backup for the server's own, which is exact and acts first.
+    """
+    wanted = {
+        resource.RLIMIT_CPU: int(limits.cpu_s) + 2,
+        resource.RLIMIT_AS: limits.memory_mib * MIB,
+        resource.RLIMIT_FSIZE: limits.output_mib * MIB,
+        resource.RLIMIT_NOFILE: 64,
+        resource.RLIMIT_NPROC: limits.processes + other_threads,
+        resource.RLIMIT_CORE: 0,
+    }
+    return tuple((limit, (_allowed(limit, value),) * 2) for limit, value in wanted.items())
+
+
+def limit_descriptors() -> None:
+    """Limit this process to descriptors that a child closes, and the null device's."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed(resource.RLIMIT_NOFILE, devices.NULL + 1), hard))
+
+
+def raise_stack_limit() -> None:
+    """Let the stack of this process and of its children grow further: sort keys and caches recurse on it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if soft != resource.RLIM_INFINITY and soft < _STACK:
+        allowed = _STACK if hard == resource.RLIM_INFINITY else min(_STACK, hard)
+        resource.setrlimit(resource.RLIMIT_STACK, (allowed, hard))
+
+
+def _allowed(limit: int, value: int) -> int:
+    hard = resource.getrlimit(limit)[1]
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)

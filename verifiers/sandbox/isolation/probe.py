@@ -1,0 +1,60 @@
+"""Whether the jail holds: what must fail in it is tried, and the layers in force are compared with what was asked for."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def escapes() -> list[str]:
+    """Try forbidden operations in this process, which is confined, and return the names of those that worked."""
+    return [name for name, attempt in _ATTEMPTS.items() if _works(attempt)]
+
+
+def isolation_problem(hello: Mapping[str, Any], isolation: str) -> str | None:
+    """Return why programs can't be run with this isolation, or None.
+
+    Args:
+        hello: What the process in the jail says: its `layers`, the `missing` ones with their reasons, and `escapes`.
+        isolation: One of `ISOLATIONS`.
+    """
+    if isolation == "none":
+        return None
+    layers, missing = set(hello["layers"]), hello["missing"]
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
+    if "seccomp" not in layers:
+        return f"this system provides no seccomp filter ({reasons})"
+    if isolation == "strict" and "namespaces" not in layers:
+        return f"this system provides no namespaces, which isolation='strict' requires ({reasons})"
+    if isolation != "available" and not layers & {"landlock", "namespaces"}:
+        return f"this system provides neither landlock nor namespaces, so programs could read every file ({reasons})"
+    if hello["escapes"]:
+        return f"isolation was set up, but a trial program was still allowed: {', '.join(hello['escapes'])}"
+    return None
+
+
+def _works(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except OSError:
+        return False
+    return True
+
+
+def _fork_and_wait() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+_ATTEMPTS: dict[str, Callable[[], object]] = {
+    "fork": _fork_and_wait,
+    "sockets": lambda: socket.socket().close(),
+    "signals": lambda: os.kill(os.getppid(), 0),
+    "reading": lambda: os.close(os.open("/proc/version", os.O_RDONLY)),
+    "listing": lambda: os.listdir("/proc"),
+    "writing": lambda: os.close(os.open("/tmp/probe", os.O_WRONLY | os.O_CREAT | os.O_EXCL)),
+}

@@ -1,0 +1,28 @@
+"""The resource limits of one job, and the names of the isolation layers; can be imported on every platform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LAYERS = ("namespaces", "landlock", "seccomp")
+"""The layers of isolation, in the order in which they are entered."""
+ISOLATIONS = ("auto", "strict", "available", "none")
+"""Levels of isolation that can be requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Resource limits of one program."""
+
+    cpu_s: float
+    """CPU seconds, over all its threads."""
+    wall_s: float
+    """Seconds of wall-clock time, from the fork."""
+    idle_s: float
+    """Seconds in which none of the job's processes ran."""
+    memory_mib: int
+    """Address space, in MiB."""
+    output_mib: int
+    """Standard output, and the same again of standard error, in MiB."""
+    processes: int
+    """Threads of the program (Linux counts them as processes of the user)."""

@@ -1,0 +1,77 @@
+"""Exceptions of a program, described by code that they can't mislead into an error of its own."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Collection
+
+from ..isolation.library_folders import library_paths
+
+_MOST_ORIGINS = 8
+_RESERVE = [bytes(4 << 20)]
+"""Address space, never written to, that is released when a program runs out of memory, so that this can still be told."""
+
+
+def make_room(error: BaseException) -> None:
+    """Release the reserve if the error says that there is no memory left."""
+    if issubclass(type(error), MemoryError):  # `isinstance` would consult the error too
+        _RESERVE.clear()
+
+
+def message_of(error: BaseException) -> str:
+    """The exception's text."""
+    try:
+        text = str(error)
+    except BaseException as second:  # noqa: BLE001 - recorded: an exception whose text raises is described by that
+        text = f"<its text raised {type(second).__name__}>"
+    return str.__str__(text)
+
+
+def location(error: BaseException, files: Collection[str]) -> tuple[str | None, int | None]:
+    """The program's file and line that raised an exception, None if the program did not raise it."""
+    if isinstance(error, SyntaxError) and error.filename in files:
+        return error.filename, error.lineno
+    location: tuple[str | None, int | None] = None, None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in files:
+            location = frame.f_code.co_filename, number
+    return location
+
+
+def is_forbidden(error: BaseException) -> bool:
+    """Whether an exception, or one that led to it, says that the program tried something forbidden.
+
+    A path outside the sandbox is absent under namespaces, and denied under Landlock; both count the same here.
+    """
+    try:
+        return any(map(_says_forbidden, _origins(error)))
+    except Exception:  # noqa: BLE001 - one that raises when it is inspected does not say so
+        return False
+
+
+def _origins(error: BaseException) -> list[BaseException]:
+    """An exception and those that led to it: its causes, its contexts, and the reason that `URLError` holds."""
+    origins = [error]
+    for origin in origins:
+        others = (cause(origin), context(origin), origin.__dict__.get("reason"))
+        origins += [other for other in others if isinstance(other, BaseException) and not _among(other, origins)]
+        if len(origins) > _MOST_ORIGINS:
+            break
+    return origins
+
+
+def _among(error: BaseException, others: Collection[BaseException]) -> bool:
+    return any(error is other for other in others)  # not by ==, which the program may define
+
+
+def _says_forbidden(error: BaseException) -> bool:
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        path = os.path.normpath(error.filename)
+        return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
+    return isinstance(error, PermissionError)
+
+
+# These bypass properties by which a class may hide the attributes.
+cause: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__cause__"].__get__
+context: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__context__"].__get__

@@ -1,0 +1,1 @@
+"""The fork server: a warm interpreter that forks the processes of each job, and tells how they ended."""

@@ -1,0 +1,111 @@
+"""The fork server's handles to its children."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..contract import DECLINED
+from ..limits import Limits
+
+LIFE_S = 60.0
+"""A lasting process that has used this much CPU is replaced, before it reaches its own resource limit."""
+_LAST_WORD_S = 2.0
+"""Seconds that a lasting process has to notice that the others of its job were stopped."""
+
+
+@dataclass(slots=True)
+class Child:
+    """A child process and, once it has ended, the resources it used."""
+
+    pid: int
+    handle: int
+    status: int | None = None
+    cpu_s: float = 0.0
+    memory_bytes: int = 0
+    before_s: float = 0.0
+    """CPU seconds of earlier jobs."""
+    cpu: int | None = None
+    """The only CPU that the child may run on; None if it may run on all."""
+
+    def clock(self) -> float:
+        """CPU seconds of this job so far, over all threads."""
+        # The id of a process's CPU clock, as clock_getcpuclockid computes it.
+        return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
+
+    def reap(self) -> None:
+        """Kill the child if it still runs, and reap it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        _, self.status, usage = os.wait4(self.pid, 0)
+        os.close(self.handle)
+        self.cpu_s = usage.ru_utime + usage.ru_stime - self.before_s
+        self.memory_bytes = usage.ru_maxrss * 1024
+
+    def end(self) -> tuple[int | None, float, int]:
+        """The fields of a `ProcessEnd`."""
+        if self.status is None:
+            return None, self.clock(), 0
+        return os.waitstatus_to_exitcode(self.status), self.cpu_s, self.memory_bytes
+
+
+class LastingProcess:
+    """A process that serves job after job, or ends after one."""
+
+    def __init__(self, child: Child, control: socket.socket, role: str, limits: Limits) -> None:
+        """Take charge of a process; `control` takes the descriptors of jobs, and returns a byte after each."""
+        self.child = child
+        self.control = control
+        self.role = role
+        self.limits = limits
+
+    def begin(self, descriptors: Sequence[int]) -> bool:
+        """Start a job; False if the process has ended since the last one."""
+        self.child.before_s += self.child.clock()
+        try:
+            socket.send_fds(self.control, [b"."], list(descriptors))
+        except BrokenPipeError:
+            return False
+        return True
+
+    def answers(self) -> bool:
+        """Whether it is ready for another job; False if it has ended, or does not notice in time that the others have."""
+        self.control.settimeout(_LAST_WORD_S)
+        try:
+            return bool(self.control.recv(1))
+        except (TimeoutError, ConnectionError):
+            return False
+
+    def has_declined(self) -> bool:
+        """Whether the process, which has spoken or ended, leaves the job to a new one, since it has served others before."""
+        try:
+            return self.control.recv(1, socket.MSG_PEEK) == DECLINED
+        except ConnectionError:
+            return False
+
+    def is_worn(self) -> bool:
+        """Whether to replace the process, since its own limit has no room for another job."""
+        return self.child.before_s + self.child.clock() > LIFE_S
+
+    def end(self) -> None:
+        """End the process."""
+        self.control.close()
+        self.child.reap()
+
+
+def kill_strays() -> None:
+    """Kill every child and grandchild that is left: without the system-call filter a program can fork."""
+    path = f"/proc/self/task/{os.getpid()}/children"
+    while os.path.exists(path):
+        with open(path) as file:
+            pids = file.read().split()
+        if not pids:
+            return
+        for pid in pids:
+            os.kill(int(pid), signal.SIGKILL)
+            os.waitpid(int(pid), 0)

@@ -1,0 +1,240 @@
+"""The fork server at work: it forks the processes of one job after another.
+
+It never reads a job: its content is in files whose descriptors pass through it. It enforces the limits that need a watcher,
+reaps its children and answers with what they used. It ends when its parent does, for whatever reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..contract import MOST_DESCRIPTORS, Role
+from ..isolation import syscalls
+from ..isolation.jail import Jail
+from ..limits import Limits
+from .affinity import YOUNG_S, Placement
+from .children import LIFE_S, Child, LastingProcess, kill_strays
+from .idle import Idleness
+
+NULL = 15
+"""A descriptor of the null device. The server's own descriptors, and those that arrive, lie above; a child's below."""
+_TICK_S = 0.25
+_WAITING_S = 0.5
+"""A job that has been idle for this long needs no CPU at the moment: another may run beside it."""
+_MAX_REQUEST = 4096
+_exit = os._exit  # a program may replace it
+
+
+class ParentGoneError(Exception):
+    """The process that started the server has ended or closed its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A job, as `contract.encoded_request` encodes it."""
+
+    roles: tuple[tuple[str, tuple[int, ...]], ...]
+    pipes: int
+    limits: Limits
+
+
+class Server:
+    """Serves one job at a time."""
+
+    def __init__(
+        self,
+        control: socket.socket,
+        parent: int,
+        jail: Jail,
+        roles: Mapping[str, tuple[Role, Callable[[], object]]],
+        taken_mib: int,
+    ) -> None:
+        """Make a server that ends with the process of the pidfd `parent`; `taken_mib` of address space are not a program's."""
+        self._control = control
+        self._jail = jail
+        self._pid = os.getpid()
+        self._parent = parent
+        self._roles = roles
+        self._lasting: LastingProcess | None = None
+        self._placement = Placement()
+        self._taken_mib = taken_mib
+
+    def serve(self) -> None:
+        """Answer requests until the parent ends."""
+        watch = select.poll()
+        watch.register(self._control, select.POLLIN)
+        watch.register(self._parent, select.POLLIN)
+        while True:
+            ready = dict(watch.poll())
+            if self._parent in ready:
+                return
+            request, files = self._receive()
+            self._placement.begin()
+            try:
+                answer = self._run(request, files)
+            finally:
+                self._placement.end()
+                for descriptor in files:
+                    os.close(descriptor)
+            self._control.send(json.dumps(answer).encode())
+
+    def _receive(self) -> tuple[_Request, list[int]]:
+        data, descriptors, _, _ = socket.recv_fds(self._control, _MAX_REQUEST, MOST_DESCRIPTORS)
+        if not data:
+            raise ParentGoneError
+        return _read_request(data), descriptors
+
+    def _run(self, request: _Request, files: Sequence[int]) -> dict[str, Any]:
+        """Run the processes of a job until the last one ends; return the fields of a `JobEnd`."""
+        start = time.monotonic()
+        ends = [end for _ in range(request.pipes) for end in os.pipe2(os.O_CLOEXEC)]
+        known = (*files, *ends, NULL)
+        given = [(name, tuple(known[index] for index in indices)) for name, indices in request.roles]
+        run = self._run_beside_lasting if self._roles[given[-1][0]][0].lasting else self._run_forked
+        try:
+            stopped, children = run(given, ends, request.limits, start)
+        finally:
+            _close(ends)
+            self._clean_up()
+        processes = {name: child.end() for name, child in children.items()}
+        return {"stopped": stopped, "seconds": time.monotonic() - start, "processes": processes}
+
+    def _run_forked(self, given: _Given, ends: list[int], limits: Limits, start: float) -> _Outcome:
+        """Run a job whose processes serve no other."""
+        children = {name: self._fork(name, descriptors, limits) for name, descriptors in given}
+        _close(ends)
+        try:
+            return self._supervise([*children.values()], limits, start), children
+        finally:
+            for child in children.values():
+                child.reap()
+
+    def _run_beside_lasting(self, given: _Given, ends: list[int], limits: Limits, start: float) -> _Outcome:
+        """Run a job whose last role is a lasting one."""
+        *others, (role, descriptors) = given
+        lasting = self._hand_over(role, descriptors, limits)
+        children = {name: self._fork(name, descriptors, limits) for name, descriptors in others}
+        _close(ends, but=descriptors)  # which a second process may need
+        try:
+            stopped = self._supervise([*children.values(), lasting.child], limits, start, lasting.control.fileno())
+            if stopped is None and lasting.has_declined():
+                self._end_lasting()
+                lasting = self._hand_over(role, descriptors, limits)
+                stopped = self._supervise([*children.values(), lasting.child], limits, start, lasting.control.fileno())
+        finally:
+            for child in children.values():
+                child.reap()
+        self._settle(lasting, stopped)
+        return stopped, {**children, role: lasting.child}
+
+    def _hand_over(self, role: str, descriptors: Sequence[int], limits: Limits) -> LastingProcess:
+        """Give a job to the present lasting process, or to a new one."""
+        if self._lasting is not None and (self._lasting.role, self._lasting.limits) == (role, limits):
+            self._placement.bring(self._lasting.child)
+            if self._lasting.begin(descriptors):
+                return self._lasting
+        self._end_lasting()
+        self._lasting = self._fork_lasting(role, limits)
+        self._lasting.begin(descriptors)
+        return self._lasting
+
+    def _settle(self, lasting: LastingProcess, stopped: str | None) -> None:
+        """Let a lasting process finish if another used up its time; end it unless it can serve another job."""
+        # One that stood still may do so for ever.
+        used_up = stopped is not None and (stopped != "cpu" or lasting.child.clock() >= lasting.limits.cpu_s)
+        if used_up or not lasting.answers() or lasting.is_worn():
+            self._end_lasting()
+
+    def _clean_up(self) -> None:
+        if not self._jail.forbids_forks:
+            self._end_lasting()
+            kill_strays()
+
+    def _end_lasting(self) -> None:
+        if self._lasting is not None:
+            self._lasting.end()
+            self._lasting = None
+
+    def _fork_lasting(self, role: str, limits: Limits) -> LastingProcess:
+        mine, theirs = socket.socketpair()
+        with theirs:
+            longer = replace(limits, cpu_s=limits.cpu_s + LIFE_S)
+            child = self._fork(role, (NULL, NULL, NULL, theirs.fileno()), longer)
+        return LastingProcess(child, mine, role, limits)
+
+    def _fork(self, name: str, descriptors: tuple[int, ...], limits: Limits) -> Child:
+        role, run = self._roles[name]
+        settings = self._jail.settings(_with_room(limits, self._taken_mib, role.output_mib))
+        pid = syscalls.fork()
+        if pid == 0:
+            try:
+                self._jail.confine(descriptors, settings, self._pid, receives_descriptors=role.lasting)
+                run()
+            finally:
+                _exit(1)
+        return Child(pid, os.pidfd_open(pid), cpu=self._placement.cpu)
+
+    def _supervise(self, children: Sequence[Child], limits: Limits, start: float, *finished: int) -> str | None:
+        """Wait until the last child ends or a `finished` descriptor is readable; return the limit exceeded before, if any."""
+        ends = {children[-1].handle, *finished}
+        watch = select.poll()
+        for descriptor in (*ends, self._parent, self._control.fileno()):
+            watch.register(descriptor, select.POLLIN)
+        idleness, spent, last, waits = Idleness(), 0.0, start, False
+        tick_s = YOUNG_S
+        while True:
+            left = limits.cpu_s - spent
+            ready = dict(watch.poll(1000 * min(tick_s, max(left, 0.01))))
+            if not ends.isdisjoint(ready):
+                return None
+            if ready:
+                raise ParentGoneError
+            if tick_s == YOUNG_S:
+                self._placement.let_go(*children)
+                tick_s = _TICK_S
+            now = time.monotonic()
+            clocks = [child.clock() for child in children]
+            idle_s = idleness.seconds
+            idleness.add(now - last, sum(clocks) - spent)
+            if waits != (waits := idleness.seconds > idle_s and idleness.seconds >= _WAITING_S):
+                self._control.send(json.dumps({"waits": waits}).encode())
+            spent, last = sum(clocks), now
+            if max(clocks) >= limits.cpu_s:
+                return "cpu"
+            if idleness.seconds >= limits.idle_s:
+                return "idle"
+            if now - start >= limits.wall_s:
+                return "wall"
+
+
+_Given = list[tuple[str, tuple[int, ...]]]
+_Outcome = tuple[str | None, dict[str, Child]]
+
+
+@functools.lru_cache(8)
+def _with_room(limits: Limits, more_mib: int, output_mib: int) -> Limits:
+    """Limits with more address space, and with at least so much room in files."""
+    return replace(limits, memory_mib=limits.memory_mib + more_mib, output_mib=max(limits.output_mib, output_mib))
+
+
+@functools.lru_cache(8)
+def _read_request(data: bytes) -> _Request:
+    request = json.loads(data)
+    roles = tuple((name, tuple(indices)) for name, indices in request["roles"])
+    return _Request(roles, request["pipes"], Limits(**request["limits"]))
+
+
+def _close(ends: list[int], but: Collection[int] = ()) -> None:
+    """Close descriptors, and take them from the list."""
+    for end in ends:
+        if end not in but:
+            os.close(end)
+    ends[:] = [end for end in ends if end in but]
