@@ -94,6 +94,7 @@ class Actor:
         if not self._cache.mergeable and fresh.any():
             grown, fresh = np.zeros_like(grown), fresh | grown
         with self._lm.autocast():
+            self._cache.model = self._lm.module_for_sampling()
             reads = self._lm.run(
                 lambda: (
                     self._decode(tokens, grown),
@@ -181,13 +182,16 @@ class Actor:
         self._keep(~fresh[self._slots])
         unique, repeats = _distinct([tokens[row, : length[row]].astype(np.int64) for row in rows])
         if not self._cache.mergeable:
+            model = self._cache.model
             self._cache, self._slots = self._new_cache(), rows
+            self._cache.model = model
             return self._cache.prefill(unique, repeats), rows
         logits, chosen = [], []
         for chunk in _chunks(unique):
             members = [slot for slot, prompt in enumerate(repeats.tolist()) if prompt in chunk]
             groups = len(chunk) < len(members) and self._lm.groups_rows
             added = self._new_cache(Grouping.IF_CHEAPER if groups else Grouping.NEVER)
+            added.model = self._cache.model
             logits.append(added.prefill([unique[prompt] for prompt in chunk], repeats[members] - chunk.start))
             self._cache.extend(added)
             chosen += [rows[slot] for slot in members]
@@ -208,7 +212,7 @@ class Actor:
             unique, repeats = _distinct(prefixes)
         else:
             unique, repeats = [torch.from_numpy(prefix) for prefix in prefixes], torch.arange(len(rows))
-        logits = [read_without_cache(self._lm.module, unique[chunk.start : chunk.stop]) for chunk in _chunks(unique)]
+        logits = [read_without_cache(self._cache.model, unique[chunk.start : chunk.stop]) for chunk in _chunks(unique)]
         return torch.cat(logits)[repeats], rows
 
     # Choosing

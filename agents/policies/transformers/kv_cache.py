@@ -93,7 +93,8 @@ class RowCache:
     """
 
     def __init__(self, model: Any, kind: CacheKind, *, positions: bool, grouping: Grouping = Grouping.NEVER) -> None:
-        self._model = model
+        self.model = model
+        """May be exchanged for one that computes the same."""
         self._kind = kind
         self._takes_positions = positions
         self._grouping = grouping
@@ -119,14 +120,17 @@ class RowCache:
         for row, prompt in enumerate(prompts):
             tokens[row, width - len(prompt) :] = prompt
         lengths = [len(prompt) for prompt in prompts]
-        self._cache = DynamicCache(config=self._model.config)
+        self._cache = DynamicCache(config=self.model.config)
         logits = self._forward(tokens, lengths, width)
         indices = repeats.to(logits.device)
         self.lengths = [lengths[row] for row in repeats.tolist()]
         if self._kind is not CacheKind.MERGED:
             if len(prompts) < len(repeats):
                 self._cache.batch_select_indices(indices)
-        elif not self._start_groups(repeats.tolist(), lengths):
+            return logits[indices]
+        for layer in self._cache.layers:
+            layer.keys, layer.values = _as_attended(layer.keys), _as_attended(layer.values)
+        if not self._start_groups(repeats.tolist(), lengths):
             self._cache.layers = [
                 GrowingLayer.spread(layer.keys, layer.values, indices) for layer in self._cache.layers
             ]
@@ -168,7 +172,7 @@ class RowCache:
         elif self._layout is not None:
             self._keep_in_groups(self._layout, rows)
         else:
-            self._cache.batch_select_indices(torch.tensor(rows, device=self._model.device))
+            self._cache.batch_select_indices(torch.tensor(rows, device=self.model.device))
             spare = self._columns() - max(self.lengths)
             if spare and self.mergeable:
                 for layer in self._cache.layers:
@@ -178,7 +182,7 @@ class RowCache:
         num_groups = layout.num_groups
         groups = layout.keep(rows)
         if len(groups) < num_groups:
-            self._cache.batch_select_indices(torch.tensor(groups, device=self._model.device))
+            self._cache.batch_select_indices(torch.tensor(groups, device=self.model.device))
 
     def extend(self, other: RowCache) -> None:
         """Append the rows of another cache to those of this one."""
@@ -207,20 +211,20 @@ class RowCache:
         return 0 if self._cache is None else self._cache.get_seq_length()
 
     def _forward(self, tokens: Tensor, lengths: list[int], columns: int) -> Tensor:
-        device = self._model.device
+        device = self.model.device
         ends = torch.tensor(lengths, device=device)[:, None]
         arguments: dict[str, Any] = {"input_ids": tokens.to(device), "past_key_values": self._cache, "use_cache": True}
         attention: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if self._layout is not None:
             arguments["group_layout"] = self._layout
-            attention = shared_prefix_attention(self._model)
+            attention = shared_prefix_attention(self.model)
         elif min(lengths) < columns:
             arguments["attention_mask"] = torch.arange(columns, device=device) >= columns - ends
         if self._takes_positions:
             offsets = torch.arange(-tokens.shape[1], 0, device=device)
             arguments["position_ids"] = (ends + offsets).clamp(min=0)
         with attention:
-            logits: Tensor = self._model(**arguments, logits_to_keep=1).logits[:, -1]
+            logits: Tensor = self.model(**arguments, logits_to_keep=1).logits[:, -1]
         return logits
 
 
@@ -237,6 +241,12 @@ def read_without_cache(model: Any, prompts: list[Tensor]) -> Tensor:
         ):
             logits[row] = last
     return torch.stack(logits)
+
+
+def _as_attended(states: Tensor) -> Tensor:
+    """Keys or values in the precision to which attention would convert them at every token."""
+    device = states.device.type
+    return states.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else states
 
 
 def _pad(states: Tensor, width: int) -> Tensor:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import torch
 
 from agents.policies.transformers.config import PolicyConfig
+from agents.policies.transformers.half_copy import HalfCopy
 from agents.policies.transformers.kv_cache import CacheKind, cache_kind, can_group
 from agents.policies.transformers.memory import layers_of, require_checkpointable
 from agents.policies.transformers.model_capabilities import (
@@ -64,6 +65,9 @@ class LanguageModel:
         self._shared_prefix = config.shared_prefix
         self.sharded: ShardedModule | None = None
         self._weights = _versioned(module)
+        self._half_copy: HalfCopy | None = None
+        self._copied = -1
+        """The version of the weights in that copy."""
 
     def shard(self, sharding: Sharding) -> None:
         """Divide the weights among the ranks, which all call this.
@@ -124,6 +128,29 @@ class LanguageModel:
     def count_change(self) -> None:
         """Count a change of the weights by a fused optimiser, which torch does not count."""
         torch.autograd.graph.increment_version(self._weights)
+
+    def module_for_sampling(self) -> Any:
+        """The module, or its copy with converted matrices where that is faster; inside of `run` and `autocast`."""
+        if not self._copies_matrices:
+            return self.module
+        if self._half_copy is None:
+            self._half_copy = HalfCopy(self.module)
+        version = self.weights_version()
+        if self._copied != version:
+            self._half_copy.update()
+            self._copied = version
+        return self._half_copy.module
+
+    def release_copy(self) -> None:
+        """Free the copy for sampling, which is made anew when it is needed."""
+        self._half_copy, self._copied = None, -1
+
+    @property
+    def _copies_matrices(self) -> bool:
+        """Whether matrices are converted on a CPU, and all changes of weights are seen."""
+        is_whole = self.sharded is None and len(self._weights) == len(list(self.module.parameters()))
+        converts = self.precision == "bfloat16" and self.module.dtype is torch.float32
+        return self._fast and is_whole and converts and self.module.device.type == "cpu"
 
     @functools.cached_property
     def shares_prefixes(self) -> bool:

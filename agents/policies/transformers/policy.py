@@ -134,8 +134,9 @@ class CausalLMPolicy(Scorer):
         self._actor.forget()
 
     def release_cache(self) -> None:
-        """Free the KV cache; rows that continue are computed from scratch."""
+        """Free the KV cache and a copy of weights; rows that continue are computed from scratch."""
         self._actor.release_cache()
+        self._lm.release_copy()
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         """A context with the model's precision, for sampling and training."""
