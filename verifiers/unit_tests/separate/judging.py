@@ -79,6 +79,7 @@ class Judge:
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             result = {"passed": False, **finding(error)}
             in_doubt = result["failure"] == "wrong_answer" and self._program.doubts > doubts
+            in_doubt |= self._program.refusals > refusals
             if _needs_files(error):
                 self.end_unsupported(error)
             if in_doubt:

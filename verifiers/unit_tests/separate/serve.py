@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from verifiers.sandbox.programs.source_files import read_all
+from verifiers.sandbox.memory_files import read_all
 
 from . import packages
 from .channel import Channel

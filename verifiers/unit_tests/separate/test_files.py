@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import importlib
 import itertools
 import re
@@ -22,50 +23,29 @@ from .judging import Judge, runs_whole
 from .report import Skipped, UnsupportedTestError, missing
 
 _MODULES = frozenset(
-    [
-        "unittest.mock",
-        "mock",
-        "asyncio",
-        "threading",
-        "multiprocessing",
-        "subprocess",
-        "concurrent.futures",
-        "inspect",
-        "pickle",
-        "copyreg",
-        "doctest",
-        "timeit",
-        "warnings",
-        "logging",
-        "tempfile",
-    ]
+    {
+        *(
+            "unittest.mock",
+            "mock",
+            "asyncio",
+            "threading",
+            "multiprocessing",
+            "subprocess",
+            "concurrent.futures",
+            "inspect",
+        ),
+        *("pickle", "copyreg", "doctest", "timeit", "warnings", "logging", "tempfile"),
+    }
 )
 _NAMES = frozenset(
-    [
-        "eval",
-        "exec",
-        "compile",
-        "globals",
-        "mock",
-        "redirect_stdout",
-        "redirect_stderr",
-        "get_type_hints",
-        "asdict",
-        "astuple",
-        "is_dataclass",
-        "sys.stdin",
-        "sys.stdout",
-        "sys.stderr",
-        "sys.argv",
-        "os.environ",
-        "assertWarns",
-        "assertWarnsRegex",
-        "assertLogs",
-        "assertNoLogs",
-        "IsolatedAsyncioTestCase",
-    ]
+    {
+        *("eval", "exec", "compile", "globals", "mock", "redirect_stdout", "redirect_stderr", "get_type_hints"),
+        *("asdict", "astuple", "is_dataclass", "sys.stdin", "sys.stdout", "sys.stderr", "sys.argv", "os.environ"),
+        *("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "IsolatedAsyncioTestCase"),
+    }
 )
-"""What acts on the process of the program, which is another one than that of the tests, looks into its objects, or runs text."""
+"""What acts on the process of the program, which is another one than that of the tests, looks into its objects, or runs
+text."""
 
 
 class TestFileJudge(Judge):
@@ -245,7 +225,7 @@ def _parametrized(name: str, function: Any, run: Callable[..., object]) -> Itera
         raise UnsupportedTestError(f"{name} asks for fixtures: {', '.join(sorted(wanted - given))}")
     for number, parts in enumerate(itertools.product(*reversed(sets))):
         arguments = {key: value for part in parts for key, value in part.items()}
-        yield name + (f"[{number}]" if sets else ""), lambda arguments=arguments: run(**arguments)
+        yield name + (f"[{number}]" if sets else ""), functools.partial(run, **arguments)
 
 
 def _defaults(function: Any) -> tuple[str, ...]:
@@ -310,6 +290,8 @@ class _Raises:
 
 
 def _raises(expected: Any, *function: Any, match: str | None = None, **kwargs: Any) -> _Raises:
+    if not all(isinstance(one, type) for one in (expected if isinstance(expected, tuple) else [expected])):
+        raise TypeError(f"expected exception classes, got {expected!r}")
     context = _Raises(expected, match)
     if function:
         with context:

@@ -1,8 +1,9 @@
 """Plain data as tagged JSON: what the processes of program and tests can send each other by value.
 
-Numbers, strings and None stand for themselves; everything else is a list that begins with a tag. Decoding yields exact builtins
-and standard classes such as `Decimal`, whatever the sender's object claimed to be. An instance of a class that derives from one of
-these is not plain data. What is not plain data goes to the function `opaque`, which replaces it with a handle or refuses.
+Numbers, strings and None stand for themselves; everything else is a list that begins with a tag. Decoding yields exact
+builtins and standard classes such as `Decimal`, whatever the sender's object claimed to be. An instance of a class that derives
+from one of these is not plain data. What is not plain data goes to the function `opaque`, which replaces it with a handle or
+refuses.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ class Encoder:
         if cls in _ENCODERS:
             tag, parts = _ENCODERS[cls]
             return [tag, *self.items(parts(value))]
-        if cls is type and TYPES.get(value.__name__) is value:  # type: ignore[attr-defined]  # it is a class
-            return ["type", value.__name__]  # type: ignore[attr-defined]  # likewise
+        if isinstance(value, type) and cls is type and TYPES.get(value.__name__) is value:
+            return ["type", value.__name__]
         return self._opaque(self, value)
 
     def container(self, value: object, kind: Kind) -> Wire:
