@@ -44,6 +44,8 @@ class Conversation:
         """Whether the program has said anything by which it can steer the tests."""
         self.refusals = 0
         """How many answers have been refused because they are not supported."""
+        self.requests = 0
+        """How often the program has been asked for what may change its objects."""
         self.doubts = 0
         """How often tests have asked for the class of an object of the program, which is another one here."""
 
@@ -73,6 +75,7 @@ class Conversation:
     def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
         """Have the program perform an operation; return its answer or raise its exception."""
         with self._lock:
+            self.requests += 1
             try:
                 self._send(operation, target, args, keywords(kwargs))
             except NotPlainError as error:

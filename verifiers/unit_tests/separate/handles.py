@@ -33,7 +33,8 @@ ARITHMETIC = (
     "rshift",
 )
 UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "reversed", "format")
-ASKED = ("call", "getitem", "setitem", "delitem", "enter", "str", "repr", *UNARY)
+CONVERSIONS = ("str", "repr", "len", "bool", "hash", *UNARY)
+ASKED = ("call", "getitem", "setitem", "delitem", "enter", "next")
 """Special methods, without underscores, whose answer is the program's whatever it is."""
 
 
@@ -52,6 +53,7 @@ class Asks(Protocol):
     """The conversation with the program, as handles use it."""
 
     doubts: int
+    requests: int
 
     def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
         """Have the program perform an operation."""
@@ -65,6 +67,7 @@ class Handle:
 
     def __init__(self, asks: Asks, number: int) -> None:
         object.__setattr__(self, "_handle", (asks, number))
+        object.__setattr__(self, "_converted", (0, {}))
 
     def __getattr__(self, name: str) -> Any:
         if name in _PREDICATES:
@@ -179,6 +182,23 @@ def _refusing(method: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+def _converted(operation: str) -> Callable[..., Any]:
+    """A conversion, whose answer stays the same until the program is asked for anything else."""
+
+    def method(self: Handle, *args: Any) -> Any:
+        asks: Asks = object.__getattribute__(self, "_handle")[0]
+        requests, known = object.__getattribute__(self, "_converted")
+        if requests != asks.requests:
+            known = {}
+        if (operation, *args) not in known:
+            known[operation, *args] = ask(self, operation, *args)
+            asks.requests -= 1
+        object.__setattr__(self, "_converted", (asks.requests, known))
+        return known[operation, *args]
+
+    return method
+
+
 def _asked(operation: str) -> Callable[..., Any]:
     def method(self: Handle, /, *args: object, **kwargs: object) -> Any:
         return ask(self, operation, *args, **kwargs)
@@ -212,7 +232,7 @@ def _equal(self: Handle, other: object) -> bool:
 
 
 def _length(self: Handle) -> int:
-    return operator.index(ask(self, "len"))
+    return operator.index(_converted("len")(self))
 
 
 def _iterate(self: Handle) -> Iterator[Any]:
@@ -244,6 +264,8 @@ def _counted(self: Handle, length: int) -> Iterator[Any]:
         except StopIteration:
             _refuse(self, f"an object of the program has a len of {length} and yields fewer items")
         yield item
+    if _length(self) != length:
+        _refuse(self, "an object of the program gets another len while the tests loop over it")
 
 
 def _contains(self: Handle, item: object) -> bool:
@@ -278,13 +300,12 @@ def _raised_by_statement(error: BaseException, trace: types.TracebackType | None
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    **{name: _asked(name) for name in (*ASKED, "next")},
+    **{name: _asked(name) for name in ASKED},
+    **{name: _converted(name) for name in CONVERSIONS},
     **{name: _between(name) for name in (*COMPARISONS, *ARITHMETIC)},
     "len": _length,
     "iter": _iterate,
     "contains": _contains,
-    "bool": lambda self: ask(self, "bool") is True,
-    "hash": lambda self: operator.index(ask(self, "hash")),
     "exit": _exit,
     "eq": _equal,
     "ne": lambda self, other: not _equal(self, other),

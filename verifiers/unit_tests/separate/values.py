@@ -13,9 +13,11 @@ import collections
 import datetime
 import decimal
 import fractions
+import importlib
 import itertools
 import operator
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +40,14 @@ TYPES: dict[str, type] = {
     )
 }
 """Classes that are sent by name. Not `object`: whatever a test has caught is an instance of it."""
+
+
+_BY_TEXT = (
+    {"UUID": "uuid", "ZoneInfo": "zoneinfo"}
+    | dict.fromkeys(("PosixPath", "PurePosixPath", "PureWindowsPath"), "pathlib")
+    | {f"IPv{version}{suffix}": "ipaddress" for version in (4, 6) for suffix in ("Address", "Network", "Interface")}
+)
+"""Classes of modules that few programs import, each with its module: the text of an instance makes an equal one."""
 
 
 class NotPlainError(Exception):
@@ -81,6 +91,9 @@ class Encoder:
             return [tag, *self.items(parts(value))]
         if isinstance(value, type) and cls is type and TYPES.get(value.__name__) is value:
             return ["type", value.__name__]
+        module = _BY_TEXT.get(cls.__name__)
+        if module is not None and getattr(sys.modules.get(module), cls.__name__, None) is cls:
+            return ["v", cls.__name__, str(value)]
         return self._opaque(self, value)
 
     def container(self, value: object, kind: Kind) -> Wire:
@@ -244,7 +257,16 @@ def add_value(
 
 
 def _time_parts(value: datetime.datetime | datetime.time) -> tuple[object, ...]:
-    return value.replace(tzinfo=None).isoformat(), value.tzinfo, value.fold
+    """The text of a time without its zone, the zone, and the fold; of a zone of the program's own the offset alone."""
+    zone, offset = value.tzinfo, value.utcoffset()
+    if offset is not None and type(zone).__name__ not in ("timezone", "ZoneInfo"):
+        zone = datetime.timezone(offset)
+    return value.replace(tzinfo=None).isoformat(), zone, value.fold
+
+
+def _from_text(name: str, text: str) -> object:
+    """Make a value of a class that `_BY_TEXT` names; KeyError for any other."""
+    return getattr(importlib.import_module(_BY_TEXT[name]), name)(text)
 
 
 def _time(cls: Any) -> Callable[..., object]:
@@ -280,7 +302,7 @@ _VALUES: tuple[tuple[type, str, Callable[[Any], Iterable[object]], Callable[...,
 )
 """Classes of values, each with its tag, a function that takes one apart, and one that builds it."""
 _ENCODERS: dict[type, tuple[str, Callable[[Any], Iterable[object]]]] = {}
-_DECODERS: dict[str, Callable[..., object]] = {"type": TYPES.__getitem__}
+_DECODERS: dict[str, Callable[..., object]] = {"type": TYPES.__getitem__, "v": _from_text}
 for _value in _VALUES:
     add_value(*_value)
 
