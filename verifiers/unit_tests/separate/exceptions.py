@@ -164,7 +164,10 @@ class ExceptionClasses:
         is_pythons = is_builtin(cls)
         if not stops:
             cls = self._renamed.get(cls) or _REPLACED.get(cls, cls)
-        error = cls.__new__(cls)
+        try:
+            error = cls.__new__(cls, *args)
+        except Exception:  # noqa: BLE001 - the program has changed its arguments
+            error = cls.__new__(cls)
         if is_pythons:
             # One of Python itself may keep what its constructor is given, unless the program has changed its arguments.
             with contextlib.suppress(Exception):

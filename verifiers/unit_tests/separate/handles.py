@@ -32,7 +32,7 @@ ARITHMETIC = (
     "lshift",
     "rshift",
 )
-UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "reversed", "format")
+UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "format")
 CONVERSIONS = ("str", "repr", "len", "bool", "hash", *UNARY)
 ASKED = ("call", "getitem", "setitem", "delitem", "enter", "next")
 """Special methods, without underscores, whose answer is the program's whatever it is."""
@@ -235,12 +235,12 @@ def _length(self: Handle) -> int:
     return operator.index(_converted("len")(self))
 
 
-def _iterate(self: Handle) -> Iterator[Any]:
+def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     """Iterate over an object: over exactly as many items as its `len` says, if it has one."""
-    items = ask(self, "iter")
-    if not hasattr(type(self), "__len__"):
-        return iter(items) if not isinstance(items, Handle) else _Items(items)
-    return _counted(self, _length(self))
+    items = ask(self, operation)
+    if not isinstance(items, Handle):
+        return iter(items)
+    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else _Items(items)
 
 
 class _Items:
@@ -256,8 +256,7 @@ class _Items:
         return ask(self._items, "next")
 
 
-def _counted(self: Handle, length: int) -> Iterator[Any]:
-    items = ask(self, "iter")
+def _counted(self: Handle, items: Handle, length: int) -> Iterator[Any]:
     for _ in range(length):
         try:
             item = ask(items, "next")
@@ -305,6 +304,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     **{name: _between(name) for name in (*COMPARISONS, *ARITHMETIC)},
     "len": _length,
     "iter": _iterate,
+    "reversed": lambda self: _iterate(self, "reversed"),
     "contains": _contains,
     "exit": _exit,
     "eq": _equal,

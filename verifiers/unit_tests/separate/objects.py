@@ -109,5 +109,5 @@ def _fill(value: Any, content: list[Any]) -> None:
     attributes = dict(values.pairs(content))
     for name in _attributes(value).keys() - attributes.keys():
         object.__delattr__(value, name)
-    for name, item in attributes.items():
+    for name, item in attributes.items():  # a name that is no text raises a TypeError
         object.__setattr__(value, name, item)

@@ -79,7 +79,6 @@ class TestFileJudge(Judge):
         if self._tests["files"]:
             sys.meta_path.insert(1, SourceFiles(self._tests["files"]))
         sys.modules["pytest"] = _pytest()
-        _refuse_text_as_code(self._program)
         sys.modules[self._own["__name__"]] = module = types.ModuleType(self._own["__name__"])
         module.__dict__.update(self._own)
         self._own = module.__dict__
@@ -91,7 +90,7 @@ class TestFileJudge(Judge):
             self._case(run, name=name)
         if self._skipped and not self._judged:
             self.report.end(
-                failure="wrong_answer", reason="every test was skipped", broken=not self._program.has_answered
+                failure="wrong_answer", reason="every test was skipped", broken=not self.program.has_answered
             )
 
     def _case(self, run: Callable[[], object], **fields: object) -> None:
@@ -169,19 +168,6 @@ class _ProgramModule(types.ModuleType):
         if not name.startswith("__"):
             raise UnsupportedTestError(f"the tests set {name!r} in a module of the program")
         object.__setattr__(self, name, value)
-
-
-def _refuse_text_as_code(program: Any) -> None:
-    """End the job when text that may be the program's would run as code among the tests."""
-    libraries = tuple({str(path) for path in sys.path if path})
-
-    def audit(event: str, args: Sequence[Any]) -> None:
-        if event in ("compile", "exec", "pickle.find_class") and program.has_answered:
-            name = getattr(args[0], "co_filename", None) or (args[1] if event == "compile" else "")
-            if not str(name).startswith((*libraries, "<frozen")):
-                program.abandon("unsupported", "text runs as code among the tests after the program has answered")
-
-    sys.addaudithook(audit)
 
 
 def _collect(namespace: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
