@@ -276,11 +276,17 @@ def _contains(self: Handle, item: object) -> bool:
 
 def _exit(self: Handle, cls: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
     if error is None or is_programs(error) or _raised_by_statement(error, trace):
-        return bool(ask(self, "exit", _nearest(cls), str(error)))
+        return bool(ask(self, "exit", _nearest(cls), _told(error)))
     # What a failed check says is not for the program, and the program can't make it pass.
-    if ask(self, "exit", _nearest(cls), "") and not isinstance(error, AssertionError):
+    if ask(self, "exit", _nearest(cls), ()) and not isinstance(error, AssertionError):
         _refuse(self, "an object of the program suppresses an exception of the tests")
     return False
+
+
+def _told(error: BaseException | None) -> tuple[object, ...]:
+    """The arguments of an exception, or its text, where they are not all plain."""
+    args = () if error is None else error.args
+    return args if all(type(arg) in (str, int, float, bool, type(None)) for arg in args) else (str(error),)
 
 
 def _nearest(cls: type[BaseException] | None) -> type[BaseException] | None:

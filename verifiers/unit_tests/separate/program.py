@@ -221,7 +221,8 @@ def _type_of(cls: Any) -> list[Any]:
 
 def _attributes(error: BaseException) -> dict[str, object]:
     """What an exception holds besides its arguments."""
-    return {name: value for name, value in error.__dict__.items() if not name.startswith("__")}
+    held: dict[str, object] = object.__getattribute__(error, "__dict__")
+    return {name: value for name, value in held.items() if not name.startswith("__")}
 
 
 def _defines(cls: type, name: str) -> bool:
@@ -245,7 +246,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "iter": iter,
     "next": next,
     "enter": lambda value: value.__enter__(),
-    "exit": lambda value, cls, text: value.__exit__(cls, None if cls is None else cls(text), None),
+    "exit": lambda value, cls, args: value.__exit__(cls, None if cls is None else cls(*args), None),
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     **{name: getattr(operator, name) for name in ("getitem", "setitem", "delitem", "contains", "eq", "ne")},

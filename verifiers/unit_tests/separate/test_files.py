@@ -234,6 +234,7 @@ class _UnittestCase:
         result.addError = result.addFailure = lambda test, error: self._keep(error[1])
         result.addSubTest = lambda test, subtest, error: None if error is None else self._keep(error[1])
         result.addSkip = lambda test, reason: self._keep(Skipped(reason))
+        result.addExpectedFailure = lambda test, error: self._keep(Skipped("it is expected to fail"))
         result.addUnexpectedSuccess = lambda test: self._keep(AssertionError("unexpected success"))
         unittest.TestSuite([self._cls(self._method)]).run(result)
         if self._problem is not None:

@@ -89,8 +89,8 @@ class Encoder:
         if cls in _ENCODERS:
             tag, parts = _ENCODERS[cls]
             return [tag, *self.items(parts(value))]
-        if isinstance(value, type) and cls is type and TYPES.get(value.__name__) is value:
-            return ["type", value.__name__]
+        if cls is type and TYPES.get(value.__name__) is value:  # type: ignore[attr-defined]  # `isinstance` would ask a handle
+            return ["type", value.__name__]  # type: ignore[attr-defined]  # likewise
         module = _BY_TEXT.get(cls.__name__)
         if module is not None and getattr(sys.modules.get(module), cls.__name__, None) is cls:
             return ["v", cls.__name__, str(value)]
