@@ -40,6 +40,7 @@ TYPES: dict[str, type] = {
     )
 }
 """Classes that are sent by name. Not `object`: whatever a test has caught is an instance of it."""
+_TYPE_NAMES = {cls: name for name, cls in TYPES.items()}
 
 
 _BY_TEXT = (
@@ -77,20 +78,20 @@ class Encoder:
         self._opaque = opaque
         self._depth = 0
 
-    def encode(self, value: object) -> Wire:
+    def encode(self, value: Any) -> Wire:
         """Encode one value; NotPlainError if it can't be sent, RecursionError if it is nested too deeply."""
         cls = type(value)
         if cls in _ATOMS:
             return value
         if cls is int:
-            return value if -_BIG < value < _BIG else ["i", hex(value)]  # type: ignore[operator, arg-type]  # it is an int
+            return value if -_BIG < value < _BIG else ["i", hex(value)]
         if cls in KINDS:
             return self.container(value, KINDS[cls])
         if cls in _ENCODERS:
             tag, parts = _ENCODERS[cls]
             return [tag, *self.items(parts(value))]
-        if cls is type and TYPES.get(value.__name__) is value:  # type: ignore[attr-defined]  # `isinstance` would ask a handle
-            return ["type", value.__name__]  # type: ignore[attr-defined]  # likewise
+        if cls is type and value in _TYPE_NAMES:
+            return ["type", _TYPE_NAMES[value]]
         module = _BY_TEXT.get(cls.__name__)
         if module is not None and getattr(sys.modules.get(module), cls.__name__, None) is cls:
             return ["v", cls.__name__, str(value)]
