@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import re
 import sys
 import threading
@@ -19,7 +20,7 @@ from .report import MAX_TEXT, UNSUPPORTED, JobEndedError, Report, as_programs, f
 from .values import Decoder, Encoder, NotPlainError, Wire
 
 _LONGEST_NAME = 1000
-_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
 _STANDARD = (types.BuiltinFunctionType, types.MethodDescriptorType, type)
 
 
@@ -212,7 +213,7 @@ class Conversation:
         if place is not None:
             return ["g", *place]
         if isinstance(value, _FUNCTIONS):
-            return ["cb", self._number_of(value), value.__name__]
+            return ["cb", self._number_of(value), getattr(value, "__name__", "partial")]
         wire = self._objects.encode(encoder, value)
         if wire is None:
             raise NotPlainError(f"a value of type {type(value).__name__!r} is neither plain data nor a function")
