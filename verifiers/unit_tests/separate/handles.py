@@ -41,7 +41,7 @@ ASKED = ("call", "getitem", "setitem", "delitem", "enter", "next")
 _PREDICATES = frozenset(
     name for cls in (str, bytes, set, float) for name in dir(cls) if name.startswith("is") or name.endswith("swith")
 )
-"""Methods of plain data by which a test judges it. A program's object would judge itself."""
+"""Methods of plain data by which tests judge it."""
 
 
 def special_name(operation: str) -> str:
@@ -70,9 +70,8 @@ class Handle:
         object.__setattr__(self, "_converted", (0, {}))
 
     def __getattr__(self, name: str) -> Any:
-        if name in _PREDICATES:
-            _refuse(self, f"an object of the program is asked whether {name}, as plain data are")
-        return ask(self, "getattr", name)
+        value = ask(self, "getattr", name)
+        return functools.partial(_judge, self, name, value) if name in _PREDICATES else value
 
     def __setattr__(self, name: str, value: object) -> None:
         ask(self, "setattr", name, value)
@@ -106,6 +105,13 @@ class Handle:
 
     def __deepcopy__(self, memo: object) -> Any:
         return ask(self, "deepcopy")
+
+
+def _judge(handle: Handle, name: str, method: Any, /, *args: object) -> Any:
+    """Call a method by which tests judge plain data: a program's object that is told what is expected would judge itself."""
+    if not all(isinstance(arg, Handle) for arg in args):
+        _refuse(handle, f"an object of the program is asked by {name} about plain data")
+    return method(*args)
 
 
 def _class_in_doubt(handle: Handle) -> type:
