@@ -140,8 +140,8 @@ def _refuse(handle: Handle, problem: str) -> NoReturn:
 @functools.lru_cache(256)
 def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handle]:
     """The class of handles whose objects' type has this name and these special methods."""
-    content: dict[str, Any] = {"__module__": module, "__qualname__": name, "__doc__": _documentation}
-    content["__class__"] = property(_class_in_doubt)
+    content: dict[str, Any] = {"__module__": module, "__qualname__": name, "__class__": property(_class_in_doubt)}
+    content |= {name: _attribute(name) for name in ("__doc__", "__dict__")}
     for method in special:
         operation = _BY_NAME.get(method)
         if operation is not None:
@@ -155,7 +155,11 @@ def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handl
     return type(name, (Handle,), content)
 
 
-_documentation = property(lambda handle: ask(handle, "getattr", "__doc__"))
+def _attribute(name: str) -> property:
+    """An attribute that every object has, as the program's object has it."""
+    return property(lambda handle: ask(handle, "getattr", name))
+
+
 _LEFT_OUT = frozenset(
     {name for cls in (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType) for name in dir(cls)}
     | {
