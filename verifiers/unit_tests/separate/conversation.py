@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from .channel import Channel, ChannelClosedError, InvalidMessageError
-from .exceptions import ExceptionClasses, Exited, Stopped
+from .exceptions import ExceptionClasses, Exited, Stopped, number_of_exception
 from .handles import Handle, handle_class, number_of
 from .messages import TESTS, Messages, keywords
 from .objects import PrefixObjects
@@ -206,7 +206,7 @@ class Conversation:
     def _encode(self, encoder: Encoder, value: object) -> Wire:
         if isinstance(value, Handle):
             return ["h", number_of(value)]
-        number = self._exceptions.number_of(value)
+        number = number_of_exception(value) if isinstance(value, BaseException) else self._exceptions.number_of(value)
         if number is not None:
             return ["h", number]
         place = _place_of(value)

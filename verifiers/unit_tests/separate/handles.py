@@ -250,20 +250,7 @@ def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     items = ask(self, operation)
     if not isinstance(items, Handle):
         return iter(items)
-    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else _Items(items)
-
-
-class _Items:
-    """An iterator of the program."""
-
-    def __init__(self, items: Handle) -> None:
-        self._items = items
-
-    def __iter__(self) -> _Items:
-        return self
-
-    def __next__(self) -> Any:
-        return ask(self._items, "next")
+    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else items  # type: ignore[return-value]  # or a TypeError
 
 
 def _counted(self: Handle, items: Handle, length: int) -> Iterator[Any]:
