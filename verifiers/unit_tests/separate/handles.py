@@ -250,7 +250,7 @@ def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     items = ask(self, operation)
     if not isinstance(items, Handle):
         return iter(items)
-    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else items  # type: ignore[return-value]  # or a TypeError
+    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else items  # or a TypeError
 
 
 def _counted(self: Handle, items: Handle, length: int) -> Iterator[Any]:
