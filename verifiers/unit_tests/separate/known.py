@@ -1,8 +1,8 @@
 """Mutable containers that have crossed, and that both processes still hold.
 
 Each process has its own copy under a common number. Every message begins with the changes that its sender has made since the
-last one, so an argument that a function changes in place, or a list that an object keeps and a test appends to, is the same on
-both sides whenever the other side can look. A container that one side holds no longer is forgotten by both.
+last one. So both sides agree whenever one of them looks: at an argument that a function has changed in place, or at a list that
+an object keeps and a test appends to. A container that one side holds no longer is forgotten by both.
 """
 
 from __future__ import annotations

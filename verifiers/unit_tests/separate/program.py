@@ -43,7 +43,7 @@ class Candidate:
         self._namespace: dict[str, Any] = {}
         self._files: Collection[str] = ()
         self._objects: list[object] = []
-        """What the tests have handles of, each at the handle's number."""
+        """The objects of which the tests have handles, each at the handle's number."""
         self._numbers: dict[int, int] = {}
         self._stand_ins: dict[int, int] = {}
         """Numbers of the tests' functions by the ids of those that stand for them."""
@@ -170,7 +170,7 @@ class Candidate:
         return self._messages.objects.decode(decoder, wire)
 
     def _function(self, number: int, name: str) -> Callable[..., Any]:
-        """What stands for a function of the tests."""
+        """A stand-in for a function of the tests."""
         if number not in self._functions:
 
             def call(*args: object, **kwargs: object) -> Any:
@@ -220,7 +220,7 @@ def _type_of(cls: Any) -> list[Any]:
 
 
 def _attributes(error: BaseException) -> dict[str, object]:
-    """What an exception holds besides its arguments."""
+    """The attributes of an exception."""
     held: dict[str, object] = object.__getattribute__(error, "__dict__")
     return {name: value for name, value in held.items() if not name.startswith("__")}
 
@@ -264,7 +264,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         for function in (len, str, repr, bool, int, float, complex, hash, format, round, reversed)
     },
 }
-"""What the tests may do with an object of the program, which is the first argument."""
+"""The operations on an object of the program, the first argument, that the tests may ask for."""
 
 
 def serve() -> None:
