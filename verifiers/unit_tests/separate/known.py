@@ -103,6 +103,8 @@ class Known:
         """The numbers of containers that these hold: once for the container itself, and once for the content agreed on."""
         for number in numbers:
             entry = self._entries[number]
+            if entry.agreed is not None and type(entry.agreed) is not list:
+                continue  # it holds numbers or text
             for content in (self._content_of(entry.container), entry.agreed or ()):
                 if type(content) is list:
                     yield from (self._numbers[id(item)] for item in content if id(item) in self._numbers)
