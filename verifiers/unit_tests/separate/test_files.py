@@ -83,7 +83,7 @@ class TestFileJudge(Judge):
         module.__dict__.update(self._own)
         self._own = module.__dict__
         try:
-            self._run_test_code(code)
+            exec(code, self._own)
         except ModuleNotFoundError as error:
             raise UnsupportedTestError(f"the tests import what is not there: {error}") from None
         for name, run in _collect(self._own):
