@@ -23,12 +23,12 @@ from .judging import Judge, runs_whole
 from .report import Skipped, UnsupportedTestError, missing
 
 _MODULES = """
-unittest.mock mock asyncio threading multiprocessing subprocess concurrent.futures inspect pickle copyreg doctest timeit warnings
-logging tempfile
+unittest.mock mock asyncio threading multiprocessing subprocess concurrent.futures inspect pickle copyreg doctest timeit
+warnings logging tempfile
 """
 _MEMBERS = """
-redirect_stdout redirect_stderr get_type_hints asdict astuple is_dataclass assertWarns assertWarnsRegex assertLogs assertNoLogs
-IsolatedAsyncioTestCase sys.stdin sys.stdout sys.stderr sys.argv os.environ
+redirect_stdout redirect_stderr get_type_hints asdict astuple is_dataclass assertWarns assertWarnsRegex assertLogs
+assertNoLogs IsolatedAsyncioTestCase sys.stdin sys.stdout sys.stderr sys.argv os.environ
 """
 _BUILTINS = "eval exec compile globals"
 """Modules, their members, and builtins that act on the process of the program, which is not that of the tests, look into its
