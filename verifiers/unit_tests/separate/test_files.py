@@ -28,14 +28,13 @@ class TestFileJudge(Judge):
     def _prepare_functions(self) -> types.CodeType:
         source = self._tests["test"]
         self._modules = [name for name in self._tests["modules"] if name]
-        (code,) = self._compiled([source], ("pytest", *self._modules))
+        (code,) = self._compiled([source], self._modules)
         if "*" not in imports.imported(source):
             self._check_defined([source])
         return code
 
     def _run_functions(self, code: types.CodeType) -> None:
         sys.meta_path.insert(0, _ProgramModules(self))
-        sys.modules["pytest"] = _pytest()
         sys.modules[self._own["__name__"]] = module = types.ModuleType(self._own["__name__"])
         module.__dict__.update(self._own)
         self._own = module.__dict__
@@ -309,7 +308,7 @@ class _Pytest(types.ModuleType):
         raise UnsupportedTestError(f"pytest.{name}") if not name.startswith("__") else AttributeError(name)
 
 
-def _pytest() -> types.ModuleType:
+def pytest_module() -> types.ModuleType:
     """The part of pytest that tests can use."""
     module = _Pytest("pytest")
     module.__dict__.update(raises=_raises, approx=approx, skip=_skip, fail=_fail, mark=_Marks())
