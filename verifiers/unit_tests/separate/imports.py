@@ -71,3 +71,33 @@ def _needed(source: str) -> frozenset[str]:
     modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     return frozenset(name.partition(".")[0] for name in modules)
+
+
+@functools.lru_cache(64)
+def required(source: str) -> frozenset[str]:
+    """Names that code imports of modules, and methods that it calls: every program has to define what is asked for so."""
+    nodes = [*ast.walk(ast.parse(source))]
+    names = [alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    return frozenset([*names, *(function.attr for function in calls if isinstance(function, ast.Attribute))])
+
+
+def uses(source: str, modules: Collection[str], line: int = 0) -> bool:
+    """Whether the statement at the left margin at a line reads a name that is imported from these modules.
+
+    Of functions and classes only decorators count; line 0 stands for the decorators of all.
+    """
+    tree = ast.parse(source)
+    known: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in modules:
+            known |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            known |= {alias.asname or alias.name for alias in node.names if alias.name in modules}
+    read: set[str] = set()
+    for statement in tree.body:
+        parts: list[ast.AST] = getattr(statement, "decorator_list", None) or [statement]
+        first = min(getattr(part, "lineno", 0) for part in (statement, *parts))
+        if (line == 0 and parts != [statement]) or first <= line <= (statement.end_lineno or first):
+            read |= {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return not known.isdisjoint(read)

@@ -118,6 +118,10 @@ class Judge:
         if not (result["passed"] or self._continues):
             self.report.end(done=True)
 
+    def may_be_led(self, error: BaseException) -> bool:
+        """Whether the program may have led the tests to an error although it has answered nothing."""
+        return False
+
     def end_unsupported(self, error: BaseException) -> NoReturn:
         """End the job over something unsupported: the program's failure if it can have steered the tests there."""
         self.report.end(failure="unsupported", reason=str(error), broken=not self.program.has_answered)

@@ -137,7 +137,13 @@ class Candidate:
         """Tell what global names of one of the program's modules are."""
         self._messages.done()
         self._messages.objects.names = frozenset(classes)
-        found: Mapping[str, Any] = self._namespace if module is None else vars(importlib.import_module(module))
+        try:
+            found: Mapping[str, Any] = (
+                self._namespace if module is None else vars(self._run(importlib.import_module, module))
+            )
+        except BaseException as error:  # noqa: BLE001 - recorded: the tests' process raises it again
+            self._raise(error)
+            return
         values = [found[name] for name in names if name in found]
         try:
             self._send("returned", values, plain=[[name in found for name in names]])

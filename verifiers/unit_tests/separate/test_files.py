@@ -8,6 +8,7 @@ import importlib
 import itertools
 import re
 import sys
+import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 from . import imports, names
 from .comparison import approx
 from .judging import Judge, runs_whole
-from .report import Skipped, UnsupportedTestError, is_programs, missing
+from .report import TEST_FILE, Skipped, UnsupportedTestError, is_programs, missing
 
 
 class TestFileJudge(Judge):
@@ -61,9 +62,21 @@ class TestFileJudge(Judge):
         except Skipped:
             self._skipped = True
 
+    def may_be_led(self, error: BaseException) -> bool:
+        """Whether the statement at the left margin that failed uses what the tests import of the program, as a value."""
+        lines = [
+            line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == TEST_FILE
+        ]
+        return isinstance(error, TypeError | AttributeError) and imports.uses(
+            self._tests["test"], self._modules, *lines[:1]
+        )
+
     def _run_unittest(self, cls: Any) -> None:
         """Run the methods of a `TestCase`, with the set-up of the class; each is a case."""
         unittest = importlib.import_module("unittest")
+        for name in unittest.defaultTestLoader.getTestCaseNames(cls):
+            if not runs_whole(getattr(cls, name)):
+                raise UnsupportedTestError(f"{name} is a generator or a coroutine")
         problems: list[BaseException] = []
         before = self._counts()
 
@@ -107,7 +120,7 @@ class TestFileJudge(Judge):
 
     def attribute(self, module: str, name: str) -> Any:
         """A global name of one of the program's modules; ImportError or AttributeError that counts as the program's."""
-        if name not in imports.imported(self._tests["test"]):
+        if name not in imports.required(self._tests["test"]):
             self.program.note_answer()  # a test can act on whether it is there
         wanted = None if module == self._modules[0] else module
         found = self._resolve([name], wanted)
