@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterator
 
 import pytest
-from verifiers.unit_tests.host.jobs import _report_lines
-from verifiers.unit_tests.sandbox.tester.report import MAX_REPORT
+from verifiers.unit_tests.jobs import _report_lines
+from verifiers.unit_tests.separate.report import MAX_REPORT
 
 from tests.sandbox import judge, load
 from verifiers import Outcome

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from verifiers.unit_tests.host import jobs
+from verifiers.unit_tests import jobs
 
 from verifiers import Outcome, Problem, Verdict
 from verifiers.sandbox import worker

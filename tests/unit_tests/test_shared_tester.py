@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from verifiers.unit_tests.sandbox.tester.analysis.side_effects import leaves_no_trace
+from verifiers.unit_tests.separate.side_effects import leaves_no_trace
 
 from tests.sandbox import judge
 from verifiers import Outcome, Problem
