@@ -66,28 +66,7 @@ def test_every_target_of_the_guide_is_one() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-def rows(page: str, heading: str) -> list[list[str]]:
-    """The cells of the table below a heading, without its head."""
-    section = page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-
-
-def test_the_security_core_of_the_sandbox_is_as_long_as_its_page_says() -> None:
-    page = (ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8")
-    home, named = ROOT / "verifiers", []
-    for _, files, stated in rows(page, "The security core"):
-        paths = [path for pattern in re.findall(r"`([^`]+)`", files) for path in home.glob(pattern)]
-        named += paths
-        lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
-        assert abs(lines - int(stated.replace(",", ""))) <= 100, (files, lines)
-    assert len(named) == len(set(named))
-    decisive = {*home.glob("sandbox/isolation/*.py"), *home.glob("unit_tests/sandbox/tester/**/*.py")}
-    decisive |= {home / "sandbox" / "server" / "server.py"}
-    assert decisive <= set(named)
-
-
-@pytest.mark.parametrize("name", ["sandbox.md", "sandbox-details.md", "sandbox_tests.md"])
+@pytest.mark.parametrize("name", ["sandbox.md", "sandbox-details.md"])
 def test_the_pages_of_the_sandbox_link_to_what_is_there(name: str) -> None:
     docs = ROOT / "docs"
     page = (docs / name).read_text(encoding="utf-8")
@@ -100,4 +79,4 @@ def test_the_pages_of_the_sandbox_link_to_what_is_there(name: str) -> None:
 
 
 def test_the_sandbox_page_is_read_in_ten_minutes() -> None:
-    assert len((ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8").split()) <= 2500
+    assert len((ROOT / "docs" / "sandbox.md").read_text(encoding="utf-8").split()) <= 1500

@@ -94,8 +94,8 @@ def _numbers(element_type: dtype[Any], text: str) -> _Array:
     return frombuffer(data, "u1") != 0 if element_type.kind == "b" else frombuffer(data, element_type)
 
 
-def _scalar_parts(value: generic) -> tuple[object, ...]:
-    return value.dtype.str, _content(value.reshape(1))[0]  # type: ignore[attr-defined]  # scalars have it
+def _scalar_parts(value: Any) -> tuple[object, ...]:
+    return value.dtype.str, _content(value.reshape(1))[0]
 
 
 def _scalar(dtype_code: str, content: str) -> object:
@@ -145,7 +145,7 @@ def encode(encoder: Encoder, value: object) -> Wire:
     """Encode an array or a scalar where nothing is installed; NotPlainError for anything else."""
     if type(value) is ndarray:
         return encoder.container(value, _ARRAY)
-    return ["ns", *_scalar_parts(value)] if type(value) in _SCALARS else refuse(encoder, value)  # type: ignore[arg-type]  # it is one
+    return ["ns", *_scalar_parts(value)] if type(value) in _SCALARS else refuse(encoder, value)
 
 
 def install() -> None:

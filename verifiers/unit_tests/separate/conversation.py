@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from .channel import Channel, ChannelClosedError, InvalidMessageError
-from .exceptions import ExceptionClasses, Stopped
+from .exceptions import ExceptionClasses, Exited, Stopped
 from .handles import Handle, handle_class, number_of
 from .messages import TESTS, Messages, keywords
 from .objects import PrefixObjects
@@ -44,6 +44,8 @@ class Conversation:
         """Whether the program has said anything by which it can steer the tests."""
         self.refusals = 0
         """How many answers have been refused because they are not supported."""
+        self.requests = 0
+        """How often the program has been asked for what may change its objects."""
         self.doubts = 0
         """How often tests have asked for the class of an object of the program, which is another one here."""
 
@@ -64,12 +66,16 @@ class Conversation:
         wanted = list(names)
         self._objects.names = classes
         self._send("resolve", plain=[module, wanted, sorted(classes)])
-        is_there, values = self._answer("resolve", self._receive())
+        message = self._receive()
+        if not _says_nothing(message):
+            self._note_answer()
+        is_there, values = self._answer("resolve", message)
         return dict(zip((name for name, there in zip(wanted, is_there, strict=True) if there), values, strict=True))
 
     def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
         """Have the program perform an operation; return its answer or raise its exception."""
         with self._lock:
+            self.requests += 1
             try:
                 self._send(operation, target, args, keywords(kwargs))
             except NotPlainError as error:
@@ -77,11 +83,17 @@ class Conversation:
                 self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
             while (message := self._receive())[0] == "callback":
                 self._call_back(message)
-            self.has_answered = True
+            self._note_answer()
             try:
                 return self._answer(operation, message)
             finally:
                 self._raise_failed()
+
+    def _note_answer(self) -> None:
+        """Note in the report, too, that the program can have steered whatever happens from now on."""
+        if not self.has_answered:
+            self.has_answered = True
+            self._report.write(answered=True)
 
     def refuse(self, problem: str) -> NoReturn:
         """Raise an exception for what a test does with an answer and is not supported."""
@@ -116,8 +128,8 @@ class Conversation:
     ) -> BaseException:
         """The program's exception."""
         values = self._messages.decoder().decode(content)
-        error = self._exceptions.rebuild(*identity, str(description["text"]), values, stops=operation == "next")
-        unsupported = description["unsupported"] is True or isinstance(error, Stopped)
+        error = self._exceptions.rebuild([*identity, description["text"]], values, stops=operation == "next")
+        unsupported = description["unsupported"] is True or isinstance(error, Stopped | Exited)
         return self._as_programs(error, {**description, "unsupported": unsupported})
 
     def _as_programs(self, error: BaseException, description: Mapping[str, Any]) -> BaseException:
@@ -128,7 +140,7 @@ class Conversation:
 
     def _call_back(self, message: Wire) -> None:
         """Call a function of the tests for the program."""
-        self.has_answered = True
+        self._note_answer()
         try:
             _, number, *content = message
             function = self._functions[number]
@@ -185,10 +197,9 @@ class Conversation:
         if tag == "cb":
             return self._functions[rest[0]]
         if tag == "xe":
-            *identity, text, content = rest
-            return self._exceptions.rebuild(*identity, str(text), decoder.decode(content))
+            return self._exceptions.rebuild(rest[:3], decoder.decode(rest[3]))
         if tag == "x":
-            return self._exceptions.class_of(rest[0])
+            return self._exceptions.named(rest[0])
         return self._objects.decode(decoder, wire)
 
     def _encode(self, encoder: Encoder, value: object) -> Wire:
@@ -246,6 +257,17 @@ class Conversation:
     def abandon(self, failure: str, reason: str = "") -> NoReturn:
         """End with a failing report: no test code runs after this."""
         self._report.end(failure=failure, reason=reason)
+
+
+def _says_nothing(resolved: Wire) -> bool:
+    """Whether an answer says of names what every program says: that they are there, and functions or classes."""
+    try:
+        kind, is_there, (_, _, _, *values) = resolved
+        handles = {(tag, name, module) for tag, _, name, module, _ in values}
+    except (TypeError, ValueError):
+        return False
+    usual = {("h", "function", "builtins"), ("h", "type", "builtins")}
+    return kind == "returned" and all(is_there) and handles <= usual
 
 
 def _place_of(value: object) -> list[Wire] | None:

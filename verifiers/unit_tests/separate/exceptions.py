@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import sys
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
@@ -60,13 +61,17 @@ def _is_standard(cls: type) -> bool:
 
 
 class Stopped(Exception):
-    """A `StopIteration` or a `GeneratorExit` of the program where none belongs: it must not end a loop of the tests."""
+    """A `StopIteration` of the program where none belongs: it must not end a loop of the tests."""
+
+
+class Exited(BaseException):
+    """A `GeneratorExit` of the program, for the same reason."""
 
 
 _REPLACED: dict[type, type[BaseException]] = {
     StopIteration: Stopped,
     StopAsyncIteration: Stopped,
-    GeneratorExit: Stopped,
+    GeneratorExit: Exited,
 }
 
 
@@ -74,10 +79,18 @@ class _OfProgram(type):
     """The class of such classes: attributes of one are the program's, and the program alone makes instances."""
 
     def __getattr__(cls, name: str) -> Any:
-        return cls.__dict__[_ASKS][0](name)
+        return _asks_of(cls)[0](name)
 
-    def __call__(cls, *args: object, **kwargs: object) -> NoReturn:
-        cls.__dict__[_ASKS][1](f"the tests make an exception of the program's class {cls.__name__}")
+    def __call__(cls, *args: object, **kwargs: object) -> Any:
+        return _asks_of(cls)[1](f"the tests make an exception of the program's class {cls.__name__}")
+
+
+def _asks_of(cls: type) -> tuple[Callable[[str], Any], Callable[[str], NoReturn]]:
+    """How an attribute of a class, or of that from which a class of the tests derives, is asked for and refused."""
+    found: tuple[Callable[[str], Any], Callable[[str], NoReturn]] = next(
+        vars(base)[_ASKS] for base in cls.__mro__ if _ASKS in vars(base)
+    )
+    return found
 
 
 class ExceptionClasses:
@@ -89,10 +102,21 @@ class ExceptionClasses:
         self._refuse = refuse
         self._made: dict[int, type[BaseException]] = {}
         self._numbers: dict[type, int] = {}
+        self._renamed: dict[type, type[BaseException]] = {}
+        """What stands for classes of Python and its library to which the program gives a name."""
 
     def number_of(self, cls: object) -> int | None:
         """The number of the handle of a class that was made here; None of any other."""
         return self._numbers.get(cls) if isinstance(cls, type) else None
+
+    def named(self, wire: Wire) -> type[BaseException]:
+        """A class that the program gives: one of Python itself must catch what the program raises, and no failed assertion."""
+        cls = self.class_of(wire)
+        if isinstance(cls, _OfProgram):
+            return cls
+        if cls not in self._renamed:
+            self._renamed[cls] = type(cls.__name__, (_REPLACED.get(cls, cls),), {"__module__": cls.__module__})
+        return self._renamed[cls]
 
     def class_of(self, wire: Wire) -> type[BaseException]:
         """The class for a description; some exception if it describes none."""
@@ -117,7 +141,7 @@ class ExceptionClasses:
             return self._ask(error.__dict__.get(_NUMBER), name)
 
         content = {"__module__": "solution", "__str__": _text, "__getattr__": attribute}
-        made = _OfProgram(name, tuple(harmless) or (Exception,), content)
+        made: type[Any] = _OfProgram(name, tuple(harmless) or (Exception,), content)
         type.__setattr__(made, _ASKS, (lambda name: self._ask(number, name), self._refuse))
         return made
 
@@ -126,21 +150,31 @@ class ExceptionClasses:
             raise AttributeError(f"no attribute {name!r}")
         return self._attribute_of(number, name)
 
-    def rebuild(self, wire: Wire, number: object, text: str, content: object, *, stops: bool = False) -> BaseException:
-        """Make an exception like the program's, of its arguments and attributes; `stops` where a `StopIteration` belongs."""
-        args, attributes = content  # type: ignore[misc]  # it fails if it is no pair
-        cls = self.class_of(wire)
+    def rebuild(self, wire: list[Wire], content: Any, *, stops: bool = False) -> BaseException:
+        """Make an exception like the program's.
+
+        Args:
+            wire: Its class, the number of its handle or None, and its text.
+            content: Its arguments, and its attributes by name.
+            stops: Whether a `StopIteration` belongs here.
+        """
+        described, number, text = wire
+        args, attributes = content
+        cls = self.class_of(described)
+        is_pythons = is_builtin(cls)
         if not stops:
-            cls = _REPLACED.get(cls, cls)
-        error = cls.__new__(cls)
+            cls = self._renamed.get(cls) or _REPLACED.get(cls, cls)
         try:
-            # One of Python itself may keep what its constructor is given.
-            error = cls(*args) if is_builtin(cls) else error
+            error = cls.__new__(cls, *args)
         except Exception:  # noqa: BLE001 - the program has changed its arguments
-            pass
+            error = cls.__new__(cls)
+        if is_pythons:
+            # One of Python itself may keep what its constructor is given, unless the program has changed its arguments.
+            with contextlib.suppress(Exception):
+                error = cls(*args)
         error.args = args
         error.__dict__ |= {name: value for name, value in attributes.items() if not name.startswith("__")}
-        error.__dict__ |= {_TEXT: text, _NUMBER: number if type(number) is int else None}
+        error.__dict__ |= {_TEXT: str(text), _NUMBER: number if type(number) is int else None}
         return error
 
 

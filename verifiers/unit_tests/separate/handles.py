@@ -32,8 +32,9 @@ ARITHMETIC = (
     "lshift",
     "rshift",
 )
-UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "reversed", "format")
-ASKED = ("call", "getitem", "setitem", "delitem", "enter", "str", "repr", *UNARY)
+UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "format")
+CONVERSIONS = ("str", "repr", "len", "bool", "hash", *UNARY)
+ASKED = ("call", "getitem", "setitem", "delitem", "enter", "next")
 """Special methods, without underscores, whose answer is the program's whatever it is."""
 
 
@@ -52,6 +53,7 @@ class Asks(Protocol):
     """The conversation with the program, as handles use it."""
 
     doubts: int
+    requests: int
 
     def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
         """Have the program perform an operation."""
@@ -65,6 +67,7 @@ class Handle:
 
     def __init__(self, asks: Asks, number: int) -> None:
         object.__setattr__(self, "_handle", (asks, number))
+        object.__setattr__(self, "_converted", (0, {}))
 
     def __getattr__(self, name: str) -> Any:
         if name in _PREDICATES:
@@ -78,21 +81,19 @@ class Handle:
         ask(self, "delattr", name)
 
     @property
-    def __class__(self) -> type:  # type: ignore[override]  # what `isinstance` asks for
-        """The class of the handle: whatever is concluded from it is in doubt."""
-        object.__getattribute__(self, "_handle")[0].doubts += 1
-        return type(self)
-
-    @property
     def __signature__(self) -> NoReturn:
         """What `inspect.signature` asks for."""
         _refuse(self, "the signature of an object of the program")
 
     def __instancecheck__(self, value: object) -> bool:
-        return ask(self, "isinstance", value) is True
+        if isinstance(value, BaseException) and not is_programs(value):
+            _refuse(self, "an exception of the tests as an instance of a class of the program")
+        return bool(ask(self, "isinstance", value))
 
     def __subclasscheck__(self, cls: object) -> bool:
-        return ask(self, "issubclass", cls) is True
+        if not isinstance(cls, Handle):
+            _refuse(self, "a class of the tests as one derived from a class of the program")
+        return bool(ask(self, "issubclass", cls))
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         _refuse(self, "an object of the program can't be pickled or copied by the tests")
@@ -105,6 +106,12 @@ class Handle:
 
     def __deepcopy__(self, memo: object) -> Any:
         return ask(self, "deepcopy")
+
+
+def _class_in_doubt(handle: Handle) -> type:
+    """What `isinstance` asks for: whatever is concluded from the class of a handle is in doubt."""
+    object.__getattribute__(handle, "_handle")[0].doubts += 1
+    return type(handle)
 
 
 def number_of(handle: Handle) -> int:
@@ -128,6 +135,7 @@ def _refuse(handle: Handle, problem: str) -> NoReturn:
 def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handle]:
     """The class of handles whose objects' type has this name and these special methods."""
     content: dict[str, Any] = {"__module__": module, "__qualname__": name, "__doc__": _documentation}
+    content["__class__"] = property(_class_in_doubt)
     for method in special:
         operation = _BY_NAME.get(method)
         if operation is not None:
@@ -143,74 +151,26 @@ def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handl
 
 _documentation = property(lambda handle: ask(handle, "getattr", "__doc__"))
 _LEFT_OUT = frozenset(
-    [
-        "__init__",
-        "__new__",
+    {name for cls in (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType) for name in dir(cls)}
+    | {
         "__del__",
-        "__dict__",
-        "__weakref__",
-        "__doc__",
-        "__module__",
-        "__qualname__",
-        "__name__",
-        "__annotations__",
-        "__slots__",
-        "__class__",
-        "__getattribute__",
         "__getattr__",
-        "__setattr__",
-        "__delattr__",
-        "__reduce__",
-        "__reduce_ex__",
-        "__getstate__",
-        "__setstate__",
-        "__dir__",
-        "__sizeof__",
-        "__subclasshook__",
-        "__init_subclass__",
-        "__class_getitem__",
-        "__signature__",
-        "__instancecheck__",
-        "__subclasscheck__",
-        "__mro_entries__",
         "__copy__",
         "__deepcopy__",
+        "__slots__",
+        "__annotations__",
         "__annotate__",
-        "__static_attributes__",
-        "__firstlineno__",
-        "__match_args__",
-        "__orig_bases__",
-        "__parameters__",
-        "__abstractmethods__",
+        "__signature__",
+    }
+    | {"__match_args__", "__orig_bases__", "__parameters__", "__static_attributes__", "__firstlineno__", "__weakref__"}
+    | {
         "__dataclass_fields__",
         "__dataclass_params__",
-        "__text_signature__",
-        "__code__",
-        "__globals__",
-        "__closure__",
-        "__defaults__",
-        "__kwdefaults__",
-        "__builtins__",
-        "__get__",
-        "__func__",
-        "__self__",
+        "__class_getitem__",
+        "__set_name__",
         "__wrapped__",
-        "__objclass__",
-        "__prepare__",
-        "__mro__",
-        "__bases__",
-        "__base__",
-        "__basicsize__",
-        "__itemsize__",
-        "__flags__",
-        "__weakrefoffset__",
-        "__dictoffset__",
-        "__subclasses__",
-        "__type_params__",
-        "__or__",
-        "__ror__",
-        "__isabstractmethod__",
-    ]
+        "__getnewargs__",
+    }
 )
 """Names that are no operation, or that every handle has."""
 
@@ -220,6 +180,23 @@ def _refusing(method: str) -> Callable[..., NoReturn]:
         _refuse(self, f"{method} of an object of the program")
 
     return refuse
+
+
+def _converted(operation: str) -> Callable[..., Any]:
+    """A conversion, whose answer stays the same until the program is asked for anything else."""
+
+    def method(self: Handle, *args: Any) -> Any:
+        asks: Asks = object.__getattribute__(self, "_handle")[0]
+        requests, known = object.__getattribute__(self, "_converted")
+        if requests != asks.requests:
+            known = {}
+        if (operation, *args) not in known:
+            known[operation, *args] = ask(self, operation, *args)
+            asks.requests -= 1
+        object.__setattr__(self, "_converted", (asks.requests, known))
+        return known[operation, *args]
+
+    return method
 
 
 def _asked(operation: str) -> Callable[..., Any]:
@@ -251,19 +228,19 @@ def _equal(self: Handle, other: object) -> bool:
     if not isinstance(other, Handle):
         _refuse(self, f"an object of the program is compared with a {type(other).__name__}")
     # A class that agrees to everything says nothing.
-    return ask(self, "eq", other) is True and ask(self, "agrees") is not True
+    return bool(ask(self, "eq", other)) and not ask(self, "agrees")
 
 
 def _length(self: Handle) -> int:
-    return operator.index(ask(self, "len"))
+    return operator.index(_converted("len")(self))
 
 
-def _iterate(self: Handle) -> Iterator[Any]:
+def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     """Iterate over an object: over exactly as many items as its `len` says, if it has one."""
-    items = ask(self, "iter")
-    if not hasattr(type(self), "__len__"):
-        return iter(items) if not isinstance(items, Handle) else _Items(items)
-    return _counted(self, _length(self))
+    items = ask(self, operation)
+    if not isinstance(items, Handle):
+        return iter(items)
+    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else _Items(items)
 
 
 class _Items:
@@ -279,31 +256,37 @@ class _Items:
         return ask(self._items, "next")
 
 
-def _counted(self: Handle, length: int) -> Iterator[Any]:
-    items = ask(self, "iter")
+def _counted(self: Handle, items: Handle, length: int) -> Iterator[Any]:
     for _ in range(length):
         try:
             item = ask(items, "next")
         except StopIteration:
             _refuse(self, f"an object of the program has a len of {length} and yields fewer items")
         yield item
+    if _length(self) != length:
+        _refuse(self, "an object of the program gets another len while the tests loop over it")
 
 
 def _contains(self: Handle, item: object) -> bool:
-    if isinstance(item, Handle):
-        return ask(self, "contains", item) is True
-    if not hasattr(type(self), "__iter__"):
+    """Whether a class with a `__contains__` of its own says so; without one, Python looks at each item."""
+    if not isinstance(item, Handle):
         _refuse(self, f"whether a {type(item).__name__} is in an object of the program")
-    return any(item is own or item == own for own in self)  # type: ignore[attr-defined]  # just checked
+    return bool(ask(self, "contains", item))
 
 
 def _exit(self: Handle, cls: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
     if error is None or is_programs(error) or _raised_by_statement(error, trace):
-        return ask(self, "exit", _nearest(cls), str(error)) is True
+        return bool(ask(self, "exit", _nearest(cls), _told(error)))
     # What a failed check says is not for the program, and the program can't make it pass.
-    if ask(self, "exit", _nearest(cls), "") is True and not isinstance(error, AssertionError):
+    if ask(self, "exit", _nearest(cls), ()) and not isinstance(error, AssertionError):
         _refuse(self, "an object of the program suppresses an exception of the tests")
     return False
+
+
+def _told(error: BaseException | None) -> tuple[object, ...]:
+    """The arguments of an exception, or its text, where they are not all plain."""
+    args = () if error is None else error.args
+    return args if all(type(arg) in (str, int, float, bool, type(None)) for arg in args) else (str(error),)
 
 
 def _nearest(cls: type[BaseException] | None) -> type[BaseException] | None:
@@ -322,13 +305,13 @@ def _raised_by_statement(error: BaseException, trace: types.TracebackType | None
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    **{name: _asked(name) for name in (*ASKED, "next")},
+    **{name: _asked(name) for name in ASKED},
+    **{name: _converted(name) for name in CONVERSIONS},
     **{name: _between(name) for name in (*COMPARISONS, *ARITHMETIC)},
     "len": _length,
     "iter": _iterate,
+    "reversed": lambda self: _iterate(self, "reversed"),
     "contains": _contains,
-    "bool": lambda self: ask(self, "bool") is True,
-    "hash": lambda self: operator.index(ask(self, "hash")),
     "exit": _exit,
     "eq": _equal,
     "ne": lambda self, other: not _equal(self, other),

@@ -47,7 +47,7 @@ class Judge:
         self.report = report
         self._own: dict[str, Any] = {"__name__": _MODULE, "__builtins__": builtins, "__file__": f"/{TEST_FILE}"}
         """What test code sees, which begins with the tests' own copy of what the prefix defines."""
-        self._program = Conversation(channel, report, self._own)
+        self.program = Conversation(channel, report, self._own)
         self._classes: frozenset[str] = frozenset()
         self._continues: bool = tests["every_case"]
 
@@ -57,7 +57,7 @@ class Judge:
         prepared = getattr(self, f"_prepare_{self._tests['kind']}")()
         exec(compile_prefix(self._tests["prefix"]), self._own)
         self._classes = classes_of(self._own, _MODULE)
-        self._program.load()
+        self.program.load()
         random.seed(self._tests["seed"])
         packages.seed(zlib.crc32(self._tests["seed"].encode("utf-8", "surrogatepass")))
         getattr(self, f"_run_{self._tests['kind']}")(prepared)
@@ -65,11 +65,11 @@ class Judge:
 
     def _resolve(self, wanted: Collection[str], module: str | None = None) -> dict[str, Any]:
         """The program's global names."""
-        return self._program.resolve(sorted(wanted), self._classes, module)
+        return self.program.resolve(sorted(wanted), self._classes, module)
 
     def _case(self, run: Callable[[], object], **fields: object) -> None:
         """Run one case and report it."""
-        refusals, doubts = self._program.refusals, self._program.doubts
+        refusals, doubts = self.program.refusals, self.program.doubts
         try:
             run()
         except (JobEndedError, Skipped):
@@ -78,14 +78,15 @@ class Judge:
             self.end_unsupported(error)
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             result = {"passed": False, **finding(error)}
-            in_doubt = result["failure"] == "wrong_answer" and self._program.doubts > doubts
+            in_doubt = result["failure"] == "wrong_answer" and self.program.doubts > doubts
+            in_doubt |= self.program.refusals > refusals
             if _needs_files(error):
                 self.end_unsupported(error)
             if in_doubt:
                 result["failure"] = UNSUPPORTED
         else:
             result = {"passed": True}
-            if self._program.refusals > refusals:
+            if self.program.refusals > refusals:
                 # What the test has caught may be the refusal, in place of the program's own answer.
                 text = "the test does with an object of the program what is not supported"
                 result = {"passed": False, **finding(UnsupportedTestError(text))}
@@ -95,7 +96,7 @@ class Judge:
 
     def end_unsupported(self, error: BaseException) -> NoReturn:
         """End the job over something unsupported: the program's failure if it can have steered the tests there."""
-        self.report.end(failure="unsupported", reason=str(error), broken=not self._program.has_answered)
+        self.report.end(failure="unsupported", reason=str(error), broken=not self.program.has_answered)
 
     def _run_test_code(self, code: types.CodeType) -> None:
         """Run test code outside of cases; end the job if it fails, which is then the program's failure."""
@@ -104,7 +105,7 @@ class Judge:
         except (JobEndedError, UnsupportedTestError):
             raise
         except BaseException as error:
-            if not (self._program.has_answered or is_programs(error)):
+            if not (self.program.has_answered or is_programs(error)):
                 raise
             self.report.end(**finding(error))
 

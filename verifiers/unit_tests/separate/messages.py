@@ -33,6 +33,8 @@ class Messages:
         self.objects = objects
         self._opaque = opaque
         self._special = special
+        self._open: list[tuple[list[int], list[int]]] = []
+        """What has changed and what is released by messages that are being decoded; decoding one may send others."""
         self.cuts_loop = False
         """Whether a message has shortened a container over which this side loops, so that the loop ends early."""
 
@@ -66,8 +68,7 @@ class Messages:
             size = len(container) if type(container) in _ITERATORS else 0
             decoder.fill(container, kind_of(container), wires)
             self.cuts_loop |= size > 0 and _ends_loop(container, size)
-        self._released = released
-        self._changed = [number for number, *_ in changes]
+        self._open.append(([number for number, *_ in changes], released))
         return [kind, *content]
 
     def decoder(self) -> Decoder:
@@ -76,8 +77,9 @@ class Messages:
 
     def done(self) -> None:
         """End the decoding of a message."""
-        self._known.agree(self._changed)
-        self._known.forget(self._released)
+        changed, released = self._open.pop()
+        self._known.agree(changed)
+        self._known.forget(released)
 
 
 _ITERATORS: dict[type, tuple[type, ...]] = {

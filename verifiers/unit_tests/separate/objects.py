@@ -37,7 +37,7 @@ class PrefixObjects:
             return [MEMBER, cls.__name__, str(value.name)]
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return [NAMED_TUPLE, cls.__name__, *encoder.items(tuple.__iter__(value))]
-        return encoder.container(value, self._kind) if cls.__new__ is object.__new__ else None
+        return encoder.container(value, self._kind) if _is_plain(cls) else None
 
     def decode(self, decoder: Decoder, wire: Wire) -> Any:
         """Decode an instance; ValueError if the wire describes none."""
@@ -72,6 +72,15 @@ def classes_of(namespace: Mapping[str, object], module: str) -> frozenset[str]:
     )
 
 
+def _is_plain(cls: type) -> bool:
+    """Whether instances of a class hold nothing but attributes, so that `object.__new__` can make them."""
+    return all(base.__flags__ & _IS_HEAP_TYPE for base in cls.__mro__ if base is not object)
+
+
+_IS_HEAP_TYPE = 1 << 9
+"""Py_TPFLAGS_HEAPTYPE: the class is not one of the interpreter's own."""
+
+
 def _content(value: Any) -> list[object]:
     return values.flatten(_attributes(value).items())
 
@@ -100,5 +109,5 @@ def _fill(value: Any, content: list[Any]) -> None:
     attributes = dict(values.pairs(content))
     for name in _attributes(value).keys() - attributes.keys():
         object.__delattr__(value, name)
-    for name, item in attributes.items():
+    for name, item in attributes.items():  # a name that is no text raises a TypeError
         object.__setattr__(value, name, item)

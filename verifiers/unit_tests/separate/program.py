@@ -145,10 +145,11 @@ class Candidate:
         if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
             return ["x", describe_class(value, self._number_of)]  # type: ignore[arg-type]  # it is one of exceptions
         if issubclass(cls, BaseException):
-            content = (value.args, _attributes(value))  # type: ignore[attr-defined, arg-type]  # it is an exception
-            return ["xe", *self._identity(value), message_of(value)[:MAX_TEXT], encoder.encode(content)]  # type: ignore[arg-type]  # likewise
+            error: Any = value
+            content = (error.args, _attributes(error))
+            return ["xe", *self._identity(error), message_of(error)[:MAX_TEXT], encoder.encode(content)]
         wire = self._messages.objects.encode(encoder, value)
-        return wire or ["h", self._number_of(value), *_type_of(cls)]
+        return wire or ["h", self._number_of(value), *_type_of(cls)]  # type: ignore[arg-type]  # a class is hashable
 
     def _number_of(self, value: object) -> int:
         number = self._numbers.get(id(value))
@@ -210,8 +211,8 @@ class Candidate:
         raise cls(*args)
 
 
-@functools.cache
-def _type_of(cls: type) -> list[Any]:
+@functools.lru_cache(256)
+def _type_of(cls: Any) -> list[Any]:
     """A class's name and module, and which special methods its instances have."""
     names = {name for base in cls.__mro__ if base is not object for name in vars(base)}
     special = sorted(name for name in names if name[:2] == "__" == name[-2:] and _defines(cls, name))
@@ -220,7 +221,8 @@ def _type_of(cls: type) -> list[Any]:
 
 def _attributes(error: BaseException) -> dict[str, object]:
     """What an exception holds besides its arguments."""
-    return {name: value for name, value in error.__dict__.items() if not name.startswith("__")}
+    held: dict[str, object] = object.__getattribute__(error, "__dict__")
+    return {name: value for name, value in held.items() if not name.startswith("__")}
 
 
 def _defines(cls: type, name: str) -> bool:
@@ -244,7 +246,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "iter": iter,
     "next": next,
     "enter": lambda value: value.__enter__(),
-    "exit": lambda value, cls, text: value.__exit__(cls, None if cls is None else cls(text), None),
+    "exit": lambda value, cls, args: value.__exit__(cls, None if cls is None else cls(*args), None),
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     **{name: getattr(operator, name) for name in ("getitem", "setitem", "delitem", "contains", "eq", "ne")},

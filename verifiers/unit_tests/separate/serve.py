@@ -13,16 +13,16 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from verifiers.sandbox.programs.source_files import read_all
+from verifiers.sandbox.memory_files import read_all
 
 from . import packages
 from .channel import Channel
 from .compilation import compile_prefix, compile_tests, tidied
 from .judging import Judge
-from .report import JobEndedError, Report, UnsupportedTestError, text_of
+from .report import TEST_FILE, UNSUPPORTED, JobEndedError, Report, UnsupportedTestError, text_of
 from .side_effects import leaves_no_trace
 from .test_files import TestFileJudge
 
@@ -68,11 +68,27 @@ def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     """Run a job whose tests may leave a trace, and end this process."""
     content = json.loads(read_all(tests))
     channel, findings = Channel(replies, requests), Report(report, ends_process=True)
-    if content["kind"] == "functions":
-        run_job(TestFileJudge(content, channel, findings))
-    else:
-        run_job(Judge(content, channel, findings))
+    judge = (TestFileJudge if content["kind"] == "functions" else Judge)(content, channel, findings)
+    _refuse_text_as_code(judge)
+    run_job(judge)
     os._exit(0)
+
+
+def _refuse_text_as_code(judge: Judge) -> None:
+    """End the job if text that may be the program's is about to run as code among the tests."""
+    libraries = (*{path for path in sys.path if path}, "<frozen")
+
+    def audit(event: str, args: Sequence[Any]) -> None:
+        if event in _RUNS_CODE and judge.program.has_answered:
+            place = args[1] if event == "compile" else getattr(args[0], "co_filename", "")
+            is_tests = event == "exec" and place == TEST_FILE
+            if not is_tests and not str(place).startswith(libraries):
+                judge.program.abandon(UNSUPPORTED, "text runs as code among the tests after the program has answered")
+
+    sys.addaudithook(audit)
+
+
+_RUNS_CODE = frozenset({"compile", "exec", "pickle.find_class"})
 
 
 def run_job(judge: Judge) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import importlib
 import itertools
 import re
@@ -22,50 +23,29 @@ from .judging import Judge, runs_whole
 from .report import Skipped, UnsupportedTestError, missing
 
 _MODULES = frozenset(
-    [
-        "unittest.mock",
-        "mock",
-        "asyncio",
-        "threading",
-        "multiprocessing",
-        "subprocess",
-        "concurrent.futures",
-        "inspect",
-        "pickle",
-        "copyreg",
-        "doctest",
-        "timeit",
-        "warnings",
-        "logging",
-        "tempfile",
-    ]
+    {
+        *(
+            "unittest.mock",
+            "mock",
+            "asyncio",
+            "threading",
+            "multiprocessing",
+            "subprocess",
+            "concurrent.futures",
+            "inspect",
+        ),
+        *("pickle", "copyreg", "doctest", "timeit", "warnings", "logging", "tempfile"),
+    }
 )
 _NAMES = frozenset(
-    [
-        "eval",
-        "exec",
-        "compile",
-        "globals",
-        "mock",
-        "redirect_stdout",
-        "redirect_stderr",
-        "get_type_hints",
-        "asdict",
-        "astuple",
-        "is_dataclass",
-        "sys.stdin",
-        "sys.stdout",
-        "sys.stderr",
-        "sys.argv",
-        "os.environ",
-        "assertWarns",
-        "assertWarnsRegex",
-        "assertLogs",
-        "assertNoLogs",
-        "IsolatedAsyncioTestCase",
-    ]
+    {
+        *("eval", "exec", "compile", "globals", "mock", "redirect_stdout", "redirect_stderr", "get_type_hints"),
+        *("asdict", "astuple", "is_dataclass", "sys.stdin", "sys.stdout", "sys.stderr", "sys.argv", "os.environ"),
+        *("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "IsolatedAsyncioTestCase"),
+    }
 )
-"""What acts on the process of the program, which is another one than that of the tests, looks into its objects, or runs text."""
+"""What acts on the process of the program, which is another one than that of the tests, looks into its objects, or runs
+text."""
 
 
 class TestFileJudge(Judge):
@@ -99,7 +79,6 @@ class TestFileJudge(Judge):
         if self._tests["files"]:
             sys.meta_path.insert(1, SourceFiles(self._tests["files"]))
         sys.modules["pytest"] = _pytest()
-        _refuse_text_as_code(self._program)
         sys.modules[self._own["__name__"]] = module = types.ModuleType(self._own["__name__"])
         module.__dict__.update(self._own)
         self._own = module.__dict__
@@ -111,7 +90,7 @@ class TestFileJudge(Judge):
             self._case(run, name=name)
         if self._skipped and not self._judged:
             self.report.end(
-                failure="wrong_answer", reason="every test was skipped", broken=not self._program.has_answered
+                failure="wrong_answer", reason="every test was skipped", broken=not self.program.has_answered
             )
 
     def _case(self, run: Callable[[], object], **fields: object) -> None:
@@ -191,19 +170,6 @@ class _ProgramModule(types.ModuleType):
         object.__setattr__(self, name, value)
 
 
-def _refuse_text_as_code(program: Any) -> None:
-    """End the job when text that may be the program's would run as code among the tests."""
-    libraries = tuple({str(path) for path in sys.path if path})
-
-    def audit(event: str, args: Sequence[Any]) -> None:
-        if event in ("compile", "exec", "pickle.find_class") and program.has_answered:
-            name = getattr(args[0], "co_filename", None) or (args[1] if event == "compile" else "")
-            if not str(name).startswith((*libraries, "<frozen")):
-                program.abandon("unsupported", "text runs as code among the tests after the program has answered")
-
-    sys.addaudithook(audit)
-
-
 def _collect(namespace: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
     """The tests of a file by name, each to be called."""
     for name, value in list(namespace.items()):
@@ -245,7 +211,7 @@ def _parametrized(name: str, function: Any, run: Callable[..., object]) -> Itera
         raise UnsupportedTestError(f"{name} asks for fixtures: {', '.join(sorted(wanted - given))}")
     for number, parts in enumerate(itertools.product(*reversed(sets))):
         arguments = {key: value for part in parts for key, value in part.items()}
-        yield name + (f"[{number}]" if sets else ""), lambda arguments=arguments: run(**arguments)
+        yield name + (f"[{number}]" if sets else ""), functools.partial(run, **arguments)
 
 
 def _defaults(function: Any) -> tuple[str, ...]:
@@ -268,6 +234,7 @@ class _UnittestCase:
         result.addError = result.addFailure = lambda test, error: self._keep(error[1])
         result.addSubTest = lambda test, subtest, error: None if error is None else self._keep(error[1])
         result.addSkip = lambda test, reason: self._keep(Skipped(reason))
+        result.addExpectedFailure = lambda test, error: self._keep(Skipped("it is expected to fail"))
         result.addUnexpectedSuccess = lambda test: self._keep(AssertionError("unexpected success"))
         unittest.TestSuite([self._cls(self._method)]).run(result)
         if self._problem is not None:
@@ -310,6 +277,8 @@ class _Raises:
 
 
 def _raises(expected: Any, *function: Any, match: str | None = None, **kwargs: Any) -> _Raises:
+    if not all(isinstance(one, type) for one in (expected if isinstance(expected, tuple) else [expected])):
+        raise TypeError(f"expected exception classes, got {expected!r}")
     context = _Raises(expected, match)
     if function:
         with context:

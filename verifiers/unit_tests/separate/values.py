@@ -1,8 +1,9 @@
 """Plain data as tagged JSON: what the processes of program and tests can send each other by value.
 
-Numbers, strings and None stand for themselves; everything else is a list that begins with a tag. Decoding yields exact builtins
-and standard classes such as `Decimal`, whatever the sender's object claimed to be. An instance of a class that derives from one of
-these is not plain data. What is not plain data goes to the function `opaque`, which replaces it with a handle or refuses.
+Numbers, strings and None stand for themselves; everything else is a list that begins with a tag. Decoding yields exact
+builtins and standard classes such as `Decimal`, whatever the sender's object claimed to be. An instance of a class that derives
+from one of these is not plain data. What is not plain data goes to the function `opaque`, which replaces it with a handle or
+refuses.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import collections
 import datetime
 import decimal
 import fractions
+import importlib
 import itertools
 import operator
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +40,15 @@ TYPES: dict[str, type] = {
     )
 }
 """Classes that are sent by name. Not `object`: whatever a test has caught is an instance of it."""
+_TYPE_NAMES = {cls: name for name, cls in TYPES.items()}
+
+
+_BY_TEXT = (
+    {"UUID": "uuid", "ZoneInfo": "zoneinfo"}
+    | dict.fromkeys(("PosixPath", "PurePosixPath", "PureWindowsPath"), "pathlib")
+    | {f"IPv{version}{suffix}": "ipaddress" for version in (4, 6) for suffix in ("Address", "Network", "Interface")}
+)
+"""Classes of modules that few programs import, each with its module: the text of an instance makes an equal one."""
 
 
 class NotPlainError(Exception):
@@ -66,20 +78,23 @@ class Encoder:
         self._opaque = opaque
         self._depth = 0
 
-    def encode(self, value: object) -> Wire:
+    def encode(self, value: Any) -> Wire:
         """Encode one value; NotPlainError if it can't be sent, RecursionError if it is nested too deeply."""
         cls = type(value)
         if cls in _ATOMS:
             return value
         if cls is int:
-            return value if -_BIG < value < _BIG else ["i", hex(value)]  # type: ignore[operator, arg-type]  # it is an int
+            return value if -_BIG < value < _BIG else ["i", hex(value)]
         if cls in KINDS:
             return self.container(value, KINDS[cls])
         if cls in _ENCODERS:
             tag, parts = _ENCODERS[cls]
             return [tag, *self.items(parts(value))]
-        if cls is type and TYPES.get(value.__name__) is value:  # type: ignore[attr-defined]  # it is a class
-            return ["type", value.__name__]  # type: ignore[attr-defined]  # likewise
+        if cls is type and value in _TYPE_NAMES:
+            return ["type", _TYPE_NAMES[value]]
+        module = _BY_TEXT.get(cls.__name__)
+        if module is not None and getattr(sys.modules.get(module), cls.__name__, None) is cls:
+            return ["v", cls.__name__, str(value)]
         return self._opaque(self, value)
 
     def container(self, value: object, kind: Kind) -> Wire:
@@ -243,7 +258,16 @@ def add_value(
 
 
 def _time_parts(value: datetime.datetime | datetime.time) -> tuple[object, ...]:
-    return value.replace(tzinfo=None).isoformat(), value.tzinfo, value.fold
+    """The text of a time without its zone, the zone, and the fold; of a zone of the program's own the offset alone."""
+    zone, offset = value.tzinfo, value.utcoffset()
+    if offset is not None and type(zone).__name__ not in ("timezone", "ZoneInfo"):
+        zone = datetime.timezone(offset)
+    return value.replace(tzinfo=None).isoformat(), zone, value.fold
+
+
+def _from_text(name: str, text: str) -> object:
+    """Make a value of a class that `_BY_TEXT` names; KeyError for any other."""
+    return getattr(importlib.import_module(_BY_TEXT[name]), name)(text)
 
 
 def _time(cls: Any) -> Callable[..., object]:
@@ -279,7 +303,7 @@ _VALUES: tuple[tuple[type, str, Callable[[Any], Iterable[object]], Callable[...,
 )
 """Classes of values, each with its tag, a function that takes one apart, and one that builds it."""
 _ENCODERS: dict[type, tuple[str, Callable[[Any], Iterable[object]]]] = {}
-_DECODERS: dict[str, Callable[..., object]] = {"type": TYPES.__getitem__}
+_DECODERS: dict[str, Callable[..., object]] = {"type": TYPES.__getitem__, "v": _from_text}
 for _value in _VALUES:
     add_value(*_value)
 
