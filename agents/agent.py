@@ -329,6 +329,7 @@ class Agent(abc.ABC):
                 metrics["verify_s"] = sampled.verify_seconds
             metrics |= {"num_tokens": float(self.tokens), "tokens_per_s": sampled.tokens / (now - started)}
             warnings = [str(warning) for warning in self._health.observe(self.steps, metrics)]
+            warnings += self._verifier_watch.unsupported(sampled.trajectories)
             if run is not None:
                 run.log(self.steps, metrics, warnings)
         for warning in warnings if self.ranks.is_main else ():

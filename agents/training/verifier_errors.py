@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +90,8 @@ class VerifierWatch:
         self._seen = SeenEpisodes()
         self._window: deque[tuple[int, Counter[str]]] = deque()
         self._warned = False
+        self._unsupported: set[str] = set()
+        """Problems that have been named because the verifier does not support their tests."""
 
     def see(self, trajectory: Trajectory) -> None:
         """Count an episode; the first on which the verifier broke causes a warning."""
@@ -111,6 +113,20 @@ class VerifierWatch:
                 f"{shown(_cause(trajectory))}",
                 stacklevel=3,
             )
+
+    def unsupported(self, trajectories: Sequence[Trajectory]) -> list[str]:
+        """Warnings that name the problems of a batch whose every completion, of two or more, was unsupported; each once."""
+        verdicts: dict[str, list[bool]] = {}
+        for trajectory in trajectories:
+            if trajectory.verdict is not None:
+                verdicts.setdefault(trajectory.problem_id, []).append(is_unsupported(trajectory.verdict))
+        named = {problem for problem, found in verdicts.items() if len(found) > 1 and all(found)} - self._unsupported
+        self._unsupported |= named
+        return [
+            f"every completion of problem {problem!r} led its tests to what the verifier does not support, and scored 0: "
+            "see whether its reference solution does (rlvr check-dataset)"
+            for problem in sorted(named)
+        ]
 
     def end_step(self, step: int, run: Run | None) -> None:
         """Write the causes of a step's errors to the run's folder, and stop if there are too many.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from agents.commands.main import main
 from agents.evaluation import summarize_evaluation
 from agents.results.evaluation_record import Sample
 from agents.training.metrics import summarize
-from agents.training.verifier_errors import is_unsupported
+from agents.training.verifier_errors import VerifierWatch, is_unsupported
+from agents.types import Trajectory
 from tests.agents.trajectories import trajectory
 from verifiers import Outcome, Verdict
 
@@ -35,6 +37,18 @@ def test_training_and_evaluation_count_them() -> None:
     result = summarize_evaluation(rows, 1, 3, trajectories=episodes)
     assert result.summary()["unsupported"] == 2
     assert "2 unsupported by the verifier" in str(result)
+
+
+def test_training_names_a_problem_whose_every_completion_was_unsupported_once() -> None:
+    def episode(problem: str, verdict: Verdict) -> Trajectory:
+        return dataclasses.replace(trajectory([0, 1], rewards=[0.0, 0.0], verdict=verdict), problem_id=problem)
+
+    watch = VerifierWatch(1.0)
+    pairs = {"never": (UNSUPPORTED, UNSUPPORTED), "sometimes": (UNSUPPORTED, WRONG), "single": (UNSUPPORTED,)}
+    batch = [episode(problem, verdict) for problem, verdicts in pairs.items() for verdict in verdicts]
+    (message,) = watch.unsupported(batch)
+    assert "every completion of problem 'never'" in message
+    assert watch.unsupported(batch) == []
 
 
 def test_check_dataset_lists_them(

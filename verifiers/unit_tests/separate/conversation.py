@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import re
 import sys
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from .channel import Channel, ChannelClosedError, InvalidMessageError
-from .exceptions import ExceptionClasses, Exited, Stopped
+from .exceptions import ExceptionClasses, Exited, Stopped, number_of_exception
 from .handles import Handle, handle_class, number_of
 from .messages import TESTS, Messages, keywords
 from .objects import PrefixObjects
@@ -19,7 +20,7 @@ from .report import MAX_TEXT, UNSUPPORTED, JobEndedError, Report, as_programs, f
 from .values import Decoder, Encoder, NotPlainError, Wire
 
 _LONGEST_NAME = 1000
-_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
 _STANDARD = (types.BuiltinFunctionType, types.MethodDescriptorType, type)
 
 
@@ -205,14 +206,14 @@ class Conversation:
     def _encode(self, encoder: Encoder, value: object) -> Wire:
         if isinstance(value, Handle):
             return ["h", number_of(value)]
-        number = self._exceptions.number_of(value)
+        number = number_of_exception(value) if isinstance(value, BaseException) else self._exceptions.number_of(value)
         if number is not None:
             return ["h", number]
         place = _place_of(value)
         if place is not None:
             return ["g", *place]
         if isinstance(value, _FUNCTIONS):
-            return ["cb", self._number_of(value), value.__name__]
+            return ["cb", self._number_of(value), getattr(value, "__name__", "partial")]
         wire = self._objects.encode(encoder, value)
         if wire is None:
             raise NotPlainError(f"a value of type {type(value).__name__!r} is neither plain data nor a function")

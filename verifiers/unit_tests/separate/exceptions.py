@@ -138,7 +138,7 @@ class ExceptionClasses:
         harmless = dict.fromkeys(_REPLACED.get(base, base) for base in bases)
 
         def attribute(error: BaseException, name: str) -> Any:
-            return self._ask(error.__dict__.get(_NUMBER), name)
+            return self._ask(number_of_exception(error), name)
 
         content = {"__module__": "solution", "__str__": _text, "__getattr__": attribute}
         made: type[Any] = _OfProgram(name, tuple(harmless) or (Exception,), content)
@@ -179,6 +179,12 @@ class ExceptionClasses:
 
 
 _TEXT, _NUMBER, _ASKS = "__text__", "__number__", "__asks__"
+
+
+def number_of_exception(error: BaseException) -> int | None:
+    """The number of the handle of an exception of the program; None if it has none."""
+    number: int | None = error.__dict__.get(_NUMBER)
+    return number
 
 
 def _text(error: BaseException) -> str:

@@ -41,7 +41,7 @@ ASKED = ("call", "getitem", "setitem", "delitem", "enter", "next")
 _PREDICATES = frozenset(
     name for cls in (str, bytes, set, float) for name in dir(cls) if name.startswith("is") or name.endswith("swith")
 )
-"""Methods of plain data by which a test judges it. A program's object would judge itself."""
+"""Methods of plain data by which tests judge it."""
 
 
 def special_name(operation: str) -> str:
@@ -70,9 +70,8 @@ class Handle:
         object.__setattr__(self, "_converted", (0, {}))
 
     def __getattr__(self, name: str) -> Any:
-        if name in _PREDICATES:
-            _refuse(self, f"an object of the program is asked whether {name}, as plain data are")
-        return ask(self, "getattr", name)
+        value = ask(self, "getattr", name)
+        return functools.partial(_judge, self, name, value) if name in _PREDICATES else value
 
     def __setattr__(self, name: str, value: object) -> None:
         ask(self, "setattr", name, value)
@@ -108,6 +107,13 @@ class Handle:
         return ask(self, "deepcopy")
 
 
+def _judge(handle: Handle, name: str, method: Any, /, *args: object) -> Any:
+    """Call a method by which tests judge plain data: a program's object that is told what is expected would judge itself."""
+    if not all(isinstance(arg, Handle) for arg in args):
+        _refuse(handle, f"an object of the program is asked by {name} about plain data")
+    return method(*args)
+
+
 def _class_in_doubt(handle: Handle) -> type:
     """What `isinstance` asks for: whatever is concluded from the class of a handle is in doubt."""
     object.__getattribute__(handle, "_handle")[0].doubts += 1
@@ -134,8 +140,8 @@ def _refuse(handle: Handle, problem: str) -> NoReturn:
 @functools.lru_cache(256)
 def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handle]:
     """The class of handles whose objects' type has this name and these special methods."""
-    content: dict[str, Any] = {"__module__": module, "__qualname__": name, "__doc__": _documentation}
-    content["__class__"] = property(_class_in_doubt)
+    content: dict[str, Any] = {"__module__": module, "__qualname__": name, "__class__": property(_class_in_doubt)}
+    content |= {name: _attribute(name) for name in ("__doc__", "__dict__")}
     for method in special:
         operation = _BY_NAME.get(method)
         if operation is not None:
@@ -149,7 +155,11 @@ def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handl
     return type(name, (Handle,), content)
 
 
-_documentation = property(lambda handle: ask(handle, "getattr", "__doc__"))
+def _attribute(name: str) -> property:
+    """An attribute that every object has, as the program's object has it."""
+    return property(lambda handle: ask(handle, "getattr", name))
+
+
 _LEFT_OUT = frozenset(
     {name for cls in (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType) for name in dir(cls)}
     | {
@@ -240,20 +250,7 @@ def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     items = ask(self, operation)
     if not isinstance(items, Handle):
         return iter(items)
-    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else _Items(items)
-
-
-class _Items:
-    """An iterator of the program."""
-
-    def __init__(self, items: Handle) -> None:
-        self._items = items
-
-    def __iter__(self) -> _Items:
-        return self
-
-    def __next__(self) -> Any:
-        return ask(self._items, "next")
+    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else items  # type: ignore[return-value]  # or a TypeError
 
 
 def _counted(self: Handle, items: Handle, length: int) -> Iterator[Any]:

@@ -234,7 +234,14 @@ def _defines(cls: type, name: str) -> bool:
 _get_limit, _set_limit = sys.getrecursionlimit, sys.setrecursionlimit
 
 
-_STRANGER = object()
+def _agrees_with_a_stranger(value: object) -> object:
+    """Whether an object claims to equal one that it can't know."""
+    try:
+        return value == object()
+    except Exception:  # noqa: BLE001 - a class may expect others of its own
+        return False
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "call": lambda function, /, *args, **kwargs: function(*args, **kwargs),
     "getattr": getattr,
@@ -242,7 +249,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "delattr": delattr,
     "isinstance": lambda cls, value: isinstance(value, cls),
     "issubclass": lambda cls, value: issubclass(value, cls),
-    "agrees": lambda value: value == _STRANGER,
+    "agrees": _agrees_with_a_stranger,
     "iter": iter,
     "next": next,
     "enter": lambda value: value.__enter__(),

@@ -319,7 +319,12 @@ class _Marks:
     def __getattr__(self, name: str) -> Any:
         if name in ("xfail", "usefixtures", "asyncio"):
             raise UnsupportedTestError(f"pytest.mark.{name}")
-        return lambda function: function
+        return _marked
+
+
+def _marked(*args: Any, **kwargs: object) -> Any:
+    """A mark that says nothing of how a test runs, with arguments or without."""
+    return args[0] if args and isinstance(args[0], types.FunctionType | type) else lambda function: function
 
 
 class _Pytest(types.ModuleType):
