@@ -37,7 +37,7 @@ def can_fail(source: str) -> bool:
 
 def _does_nothing(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Assert):
-        # Of a tuple with a message in it: `assert (f(1) == 1, "wrong")`.
+        # An assert of a tuple that holds the message: `assert (f(1) == 1, "wrong")`.
         return isinstance(statement.test, ast.Constant | ast.Tuple) and bool(getattr(statement.test, "value", True))
     unused = isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.Call | ast.Await)
     return unused or isinstance(statement, ast.Pass)

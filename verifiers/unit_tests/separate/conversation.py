@@ -36,13 +36,13 @@ class Conversation:
         self._depth = 0
         """How many functions of the tests the program is calling."""
         self._failed: BaseException | None = None
-        """What ended the test in such a function, whatever the program did with it."""
+        """The exception that ended the test in such a function, whatever the program did with it."""
         self._lock = threading.RLock()
         self._exceptions = ExceptionClasses(self._attribute_of, self.refuse)
         self._objects = PrefixObjects(own.__getitem__)
         self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
         self.has_answered = False
-        """Whether the program has said anything by which it can steer the tests."""
+        """Whether the program has given an answer by which it can steer the tests."""
         self.refusals = 0
         """How many answers have been refused because they are not supported."""
         self.requests = 0

@@ -103,7 +103,7 @@ class ExceptionClasses:
         self._made: dict[int, type[BaseException]] = {}
         self._numbers: dict[type, int] = {}
         self._renamed: dict[type, type[BaseException]] = {}
-        """What stands for classes of Python and its library to which the program gives a name."""
+        """Replacements of classes of Python and its library to which the program gives a name."""
 
     def number_of(self, cls: object) -> int | None:
         """The number of the handle of a class that was made here; None of any other."""

@@ -81,7 +81,7 @@ class Handle:
 
     @property
     def __signature__(self) -> NoReturn:
-        """What `inspect.signature` asks for."""
+        """The signature, for `inspect.signature`: refused."""
         _refuse(self, "the signature of an object of the program")
 
     def __instancecheck__(self, value: object) -> bool:
@@ -108,14 +108,14 @@ class Handle:
 
 
 def _judge(handle: Handle, name: str, method: Any, /, *args: object) -> Any:
-    """Call a method by which tests judge plain data: a program's object that is told what is expected would judge itself."""
+    """Call a method by which tests judge plain data: a program's object that sees the expected value would judge itself."""
     if not all(isinstance(arg, Handle) for arg in args):
         _refuse(handle, f"an object of the program is asked by {name} about plain data")
     return method(*args)
 
 
 def _class_in_doubt(handle: Handle) -> type:
-    """What `isinstance` asks for: whatever is concluded from the class of a handle is in doubt."""
+    """The class, for `isinstance`: any conclusion from the class of a handle is in doubt."""
     object.__getattribute__(handle, "_handle")[0].doubts += 1
     return type(handle)
 
@@ -250,7 +250,7 @@ def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     items = ask(self, operation)
     if not isinstance(items, Handle):
         return iter(items)
-    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else items  # type: ignore[return-value]  # or a TypeError
+    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else items  # or a TypeError
 
 
 def _counted(self: Handle, items: Handle, length: int) -> Iterator[Any]:
@@ -274,7 +274,7 @@ def _contains(self: Handle, item: object) -> bool:
 def _exit(self: Handle, cls: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
     if error is None or is_programs(error) or _raised_by_statement(error, trace):
         return bool(ask(self, "exit", _nearest(cls), _told(error)))
-    # What a failed check says is not for the program, and the program can't make it pass.
+    # The text of a failed check is not for the program, and the program can't make the check pass.
     if ask(self, "exit", _nearest(cls), ()) and not isinstance(error, AssertionError):
         _refuse(self, "an object of the program suppresses an exception of the tests")
     return False

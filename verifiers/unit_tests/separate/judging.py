@@ -46,7 +46,7 @@ class Judge:
         self._tests = tests
         self.report = report
         self._own: dict[str, Any] = {"__name__": _MODULE, "__builtins__": builtins, "__file__": f"/{TEST_FILE}"}
-        """What test code sees, which begins with the tests' own copy of what the prefix defines."""
+        """The namespace of the test code, which begins with the tests' own copy of the prefix's names."""
         self.program = Conversation(channel, report, self._own)
         self._classes: frozenset[str] = frozenset()
         self._continues: bool = tests["every_case"]
@@ -87,7 +87,7 @@ class Judge:
         else:
             result = {"passed": True}
             if self.program.refusals > refusals:
-                # What the test has caught may be the refusal, in place of the program's own answer.
+                # The test may have caught the refusal, in place of the program's own answer.
                 text = "the test does with an object of the program what is not supported"
                 result = {"passed": False, **finding(UnsupportedTestError(text))}
         self.report.write(**result, **fields)

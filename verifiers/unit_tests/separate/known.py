@@ -1,15 +1,16 @@
 """Mutable containers that have crossed, and that both processes still hold.
 
 Each process has its own copy under a common number. Every message begins with the changes that its sender has made since the
-last one, so an argument that a function changes in place, or a list that an object keeps and a test appends to, is the same on
-both sides whenever the other side can look. A container that one side holds no longer is forgotten by both.
+last one. So both sides agree whenever one of them looks: at an argument that a function has changed in place, or at a list that
+an object keeps and a test appends to. A container that one side holds no longer is forgotten by both.
 """
 
 from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,13 +60,36 @@ class Known:
         """The container with this number; KeyError if there is none."""
         return self._entries[number].container
 
-    def changed(self) -> list[tuple[int, Any]]:
-        """The containers whose content differs from what the other side has, with their numbers."""
-        return [
-            (number, entry.container)
+    def look(self) -> tuple[list[int], list[int]]:
+        """The containers whose content differs from what the other side has, and those that are not held here any more.
+
+        A container is held if anything but this table refers to it, directly or through others of the table.
+        """
+        contents = {number: self._content_of(entry.container) for number, entry in self._entries.items()}
+        changed = [
+            number
             for number, entry in self._entries.items()
-            if entry.agreed is not None and not is_same(self._content_of(entry.container), entry.agreed)
+            if entry.agreed is not None and not is_same(contents[number], entry.agreed)
         ]
+        inner: Counter[int] = Counter()
+        members: dict[int, list[int]] = {}
+        for number, entry in self._entries.items():
+            members[number] = self._members(contents[number])
+            # The container itself refers to them, the copy of its content here, and the content agreed on.
+            inner.update(2 * members[number])
+            inner.update(self._members(entry.agreed or ()) if number in changed else members[number])
+        held = {n for n, entry in self._entries.items() if _references(entry) > _OWN + inner[n]}
+        reachable = list(held)
+        for number in reachable:  # grows meanwhile
+            reachable += {*members[number]} - held
+            held.update(members[number])
+        return changed, [number for number in self._entries if number not in held]
+
+    def _members(self, content: Content) -> list[int]:
+        """The numbers of containers in a content, as often as they are there."""
+        if type(content) is not list or _LEAVES.issuperset(map(type, content)):
+            return []
+        return [self._numbers[id(item)] for item in content if id(item) in self._numbers]
 
     def agree(self, numbers: Iterable[int] = ()) -> None:
         """Note the content of these containers, and of those that were new to a message, as what both sides have."""
@@ -86,26 +110,9 @@ class Known:
                 raise ValueError(f"no container has the number {number!r}"[:100])
             del self._numbers[id(entry.container)]
 
-    def released(self) -> list[int]:
-        """The containers that nothing but this table refers to, directly or through others of the table."""
-        inner: dict[int, int] = {}
-        for item in self._shared_items(self._entries):
-            inner[item] = inner.get(item, 0) + 1
-        held = {n for n, entry in self._entries.items() if _references(entry) > _OWN + inner.get(n, 0)}
-        reachable = list(held)
-        for number in reachable:  # grows meanwhile
-            new = {*self._shared_items([number])} - held
-            held |= new
-            reachable += new
-        return [number for number in self._entries if number not in held]
 
-    def _shared_items(self, numbers: Collection[int]) -> Iterator[int]:
-        """The numbers of containers that these hold: once for the container itself, and once for the content agreed on."""
-        for number in numbers:
-            entry = self._entries[number]
-            for content in (self._content_of(entry.container), entry.agreed or ()):
-                if type(content) is list:
-                    yield from (self._numbers[id(item)] for item in content if id(item) in self._numbers)
+_LEAVES = frozenset({type(None), bool, int, float, complex, str, bytes})
+"""Types of values that hold no others."""
 
 
 def is_same(now: Content, before: Content) -> bool:

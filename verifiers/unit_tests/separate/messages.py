@@ -34,7 +34,7 @@ class Messages:
         self._opaque = opaque
         self._special = special
         self._open: list[tuple[list[int], list[int]]] = []
-        """What has changed and what is released by messages that are being decoded; decoding one may send others."""
+        """Changed and released numbers of the messages that are being decoded; decoding one may send others."""
         self.cuts_loop = False
         """Whether a message has shortened a container over which this side loops, so that the loop ends early."""
 
@@ -46,18 +46,21 @@ class Messages:
             RecursionError: If one is nested too deeply.
             ChannelClosedError, InvalidMessageError: As `Channel.send`.
         """
-        released = self._known.released()
+        changed, released = self._known.look()
         encoder = Encoder(self._known, self._opaque)
-        changed = self._known.changed()
         try:
-            changes = [[number, *encoder.content(container, kind_of(container))] for number, container in changed]
+            changes = [self._change(encoder, number) for number in changed]
             message = [kind, changes, released, *plain, *encoder.items(values)]
             self._channel.send(message)
         except BaseException:
             self._known.abandon()
             raise
-        self._known.agree(number for number, _ in changed)
+        self._known.agree(changed)
         self._known.forget(released)
+
+    def _change(self, encoder: Encoder, number: int) -> Wire:
+        container = self._known[number]
+        return [number, *encoder.content(container, kind_of(container))]
 
     def receive(self) -> Wire:
         """Wait for a message; apply what has changed, and return its kind and its content, which is still encoded."""

@@ -1,4 +1,4 @@
-"""What names in test code refer to, decided from the tests alone, so that no program can influence it."""
+"""The meaning of names in test code, decided from the tests alone, so that no program can influence it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _is_assert(tree: ast.Module) -> bool:
 
 
 def _tested(tree: ast.Module, names: set[str]) -> set[str]:
-    """Those of the names that a tree calls; builtins only if it calls nothing else, since it must test something."""
+    """The names among these that a tree calls; builtins only if it calls nothing else, since it must test something."""
     called = _innermost_calls(tree) & names
     return {name for name in called if not hasattr(builtins, name)} or called
 

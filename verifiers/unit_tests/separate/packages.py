@@ -23,7 +23,7 @@ _arrays: Any = None
 
 def register(packages: Mapping[str, Any]) -> None:
     """Take note of packages (`sandbox.packages.Packages` as a mapping) that are loaded, and let their values be sent."""
-    # Who names pandas has numpy too.
+    # A user who names pandas has numpy too.
     _roots.update(map(root_of, [*packages["names"], *({"numpy"} & {*packages["modules"]})]))
     if "numpy" in sys.modules:
         global _arrays

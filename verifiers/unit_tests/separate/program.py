@@ -43,12 +43,14 @@ class Candidate:
         self._namespace: dict[str, Any] = {}
         self._files: Collection[str] = ()
         self._objects: list[object] = []
-        """What the tests have handles of, each at the handle's number."""
+        """The objects of which the tests have handles, each at the handle's number."""
         self._numbers: dict[int, int] = {}
         self._stand_ins: dict[int, int] = {}
         """Numbers of the tests' functions by the ids of those that stand for them."""
         self._functions: dict[int, Callable[..., Any]] = {}
         self._thread = threading.get_ident()
+        self._describes = False
+        """Whether the content of an exception is being encoded."""
         objects = PrefixObjects(lambda name: self._namespace[name])
         self._messages = Messages(channel, PROGRAM, objects, self._encode, self._decode)
         self._flush = (sys.stdout.flush, sys.stderr.flush)
@@ -117,10 +119,13 @@ class Candidate:
         description = describe(error, self._files) | {"unsendable": unsendable and not isinstance(error, NotPlainError)}
         description["unsupported"] |= isinstance(error, NotPlainError)
         identity = self._identity(error)
+        self._describes = True
         try:
             self._send("raised", (error.args, _attributes(error)), plain=[description, identity])
         except (RecursionError, MemoryError, InvalidMessageError):
             self._send("raised", ((description["text"],), {}), plain=[description, identity])
+        finally:
+            self._describes = False
 
     def _identity(self, error: BaseException) -> list[Wire]:
         """An exception's class, and the number of its handle if its class may have methods."""
@@ -146,10 +151,19 @@ class Candidate:
             return ["x", describe_class(value, self._number_of)]  # type: ignore[arg-type]  # it is one of exceptions
         if issubclass(cls, BaseException):
             error: Any = value
-            content = (error.args, _attributes(error))
-            return ["xe", *self._identity(error), message_of(error)[:MAX_TEXT], encoder.encode(content)]
+            return ["xe", *self._identity(error), message_of(error)[:MAX_TEXT], self._content(encoder, error)]
         wire = self._messages.objects.encode(encoder, value)
         return wire or ["h", self._number_of(value), *_type_of(cls)]  # type: ignore[arg-type]  # a class is hashable
+
+    def _content(self, encoder: Encoder, error: BaseException) -> Wire:
+        """The arguments and attributes of an exception; of those that it holds the text alone, since they may hold others."""
+        if self._describes:
+            return encoder.encode(((message_of(error)[:MAX_TEXT],), {}))
+        self._describes = True
+        try:
+            return encoder.encode((error.args, _attributes(error)))
+        finally:
+            self._describes = False
 
     def _number_of(self, value: object) -> int:
         number = self._numbers.get(id(value))
@@ -170,7 +184,7 @@ class Candidate:
         return self._messages.objects.decode(decoder, wire)
 
     def _function(self, number: int, name: str) -> Callable[..., Any]:
-        """What stands for a function of the tests."""
+        """A stand-in for a function of the tests."""
         if number not in self._functions:
 
             def call(*args: object, **kwargs: object) -> Any:
@@ -220,7 +234,7 @@ def _type_of(cls: Any) -> list[Any]:
 
 
 def _attributes(error: BaseException) -> dict[str, object]:
-    """What an exception holds besides its arguments."""
+    """The attributes of an exception."""
     held: dict[str, object] = object.__getattribute__(error, "__dict__")
     return {name: value for name, value in held.items() if not name.startswith("__")}
 
@@ -264,7 +278,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         for function in (len, str, repr, bool, int, float, complex, hash, format, round, reversed)
     },
 }
-"""What the tests may do with an object of the program, which is the first argument."""
+"""The operations on an object of the program, the first argument, that the tests may ask for."""
 
 
 def serve() -> None:

@@ -1,4 +1,4 @@
-"""What runs in the jail: the roles of a job, what the fork server prepares for them, and the sample of what programs do."""
+"""The roles of a job in the jail, their preparation by the fork server, and the sample of what programs do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def prepare(loaded: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def sample() -> Iterator[tuple[tuple[int, ...], Callable[[], object]]]:
-    """What every program does: it answers calls."""
+    """A sample of what every program does: it answers calls."""
     null, source, (requests, asking) = os.open(os.devnull, os.O_RDWR), os.memfd_create("sample"), os.pipe()
     channel = Channel(null, asking)
     for request in _REQUESTS:

@@ -44,7 +44,7 @@ _NAMES = frozenset(
         *("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "IsolatedAsyncioTestCase"),
     }
 )
-"""What acts on the process of the program, which is another one than that of the tests, looks into its objects, or runs
+"""Modules and names that act on the process of the program, which is not that of the tests, look into its objects, or run
 text."""
 
 
@@ -250,7 +250,7 @@ def _test_cases() -> Any:
 
 
 class _Raises:
-    """What `pytest.raises` gives as a context manager, and in `as`."""
+    """The context manager of `pytest.raises`, which is also the name after `as`."""
 
     def __init__(self, expected: Any, match: str | None) -> None:
         self.type = expected

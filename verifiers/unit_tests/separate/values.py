@@ -2,8 +2,7 @@
 
 Numbers, strings and None stand for themselves; everything else is a list that begins with a tag. Decoding yields exact
 builtins and standard classes such as `Decimal`, whatever the sender's object claimed to be. An instance of a class that derives
-from one of these is not plain data. What is not plain data goes to the function `opaque`, which replaces it with a handle or
-refuses.
+from one of these is not plain data. Any other value goes to the function `opaque`, which replaces it with a handle or refuses.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Kind:
 
     tag: str
     content: Callable[[Any], Content]
-    """What an instance holds: a list, whose items are compared by identity to find changes, or another sequence."""
+    """The content of an instance: a list, whose items are compared by identity to find changes, or another sequence."""
     make: Callable[[Wire], Any]
     """Makes an empty instance for the wire's head, the item before its content."""
     fill: Callable[[Any, list[Any]], object]
@@ -159,7 +158,7 @@ class Decoder:
 
 
 def content_of(container: Any) -> Content:
-    """What a mutable container holds."""
+    """The content of a mutable container."""
     return kind_of(container).content(container)
 
 
