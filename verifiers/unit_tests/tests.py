@@ -128,11 +128,11 @@ class StdioTests(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class FunctionTests(_Checked):
-    """A test file in pytest's or unittest's style; each test, with each set of its parameters, is a case.
+    """A test file without fixtures; each test, with each set of its parameters, is a case.
 
-    Functions `test*`, methods `test*` of classes `Test*` and of `unittest.TestCase` classes. Supported from pytest are
-    `raises`, `approx`, `fixture`, `fail`, `skip`, `xfail`, `param` and the marks; anything else that a test uses makes the
-    verdict a `VERIFIER_ERROR` that names it.
+    Tests are functions `test*`, methods `test*` of classes `Test*` with `setup_method` and `teardown_method`, and methods of
+    `unittest.TestCase` classes. Supported from pytest are `raises`, `approx`, `skip`, `fail` and `mark.parametrize`. If a test
+    needs anything else, such as a fixture or a mock, the verdict is a `VERIFIER_ERROR` that names it.
     """
 
     test: str
@@ -175,7 +175,7 @@ def needed_names(tests: Tests) -> frozenset[str]:
     return frozenset(filter(str.isidentifier, names))
 
 
-_TAKEN = sys.stdlib_module_names | {"pytest", "sandbox", "tests"}
+_TAKEN = sys.stdlib_module_names | {"pytest", "tests"}
 """Modules that the process of the tests has."""
 
 

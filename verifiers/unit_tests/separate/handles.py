@@ -242,6 +242,8 @@ def _equal(self: Handle, other: object) -> bool:
 
 
 def _length(self: Handle) -> int:
+    if _ENDLESS in object.__getattribute__(self, "_handle"):
+        _refuse(self, "an object of the program has a len now, and had none when the tests looped over it")
     return operator.index(_converted("len")(self))
 
 
@@ -250,7 +252,19 @@ def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     items = ask(self, operation)
     if not isinstance(items, Handle):
         return iter(items)
-    return _counted(self, items, _length(self)) if hasattr(type(self), "__len__") else items  # or a TypeError
+    if not hasattr(type(self), "__len__"):
+        return items  # or a TypeError
+    try:
+        return _counted(self, items, _length(self))
+    except Exception as error:
+        if not is_programs(error):
+            raise
+        object.__setattr__(self, "_handle", (*object.__getattribute__(self, "_handle")[:2], _ENDLESS))
+        return items
+
+
+_ENDLESS = "endless"
+"""Marks a handle over which a loop goes on without a count, since its `len` raises; it gets none later."""
 
 
 def _counted(self: Handle, items: Handle, length: int) -> Iterator[Any]:
