@@ -274,7 +274,7 @@ def _failure(
     if "failure" in end:
         return end["failure"], end.get("reason", "")
     if not cases:
-        return "broken_test", "there are no tests"
+        return "unsupported" if has_answered else "broken_test", "there are no tests"
     return next((case["failure"] for case in cases if not case["passed"]), None), ""
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import re
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from .channel import Channel, ChannelClosedError, InvalidMessageError
@@ -54,13 +55,23 @@ class Conversation:
         """Wait until the program is loaded; end the job if it can't be."""
         kind, *content = self._receive()
         self._done()
-        if kind == "unloadable":
+        if kind == "loaded":
+            return
+        with self._checked():
             phase, description = content
-            failures = {"compile": "syntax_error", "memory": "memory"}
-            found = finding(self._as_programs(Exception(), description))
-            self._report.end(**found | ({"failure": failures[phase]} if phase in failures else {}))
-        if kind != "loaded":
-            self.abandon("protocol", "not loaded")
+            found = finding(as_programs(Exception(), description))
+            failure = {"compile": "syntax_error", "memory": "memory", "run": found["failure"]}[phase]
+        self._report.end(**found | {"failure": failure})
+
+    @contextlib.contextmanager
+    def _checked(self) -> Iterator[None]:
+        """End the job if what the program has sent makes the code within raise an exception."""
+        try:
+            yield
+        except JobEndedError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - recorded in the report
+            self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def resolve(self, names: Iterable[str], classes: frozenset[str], module: str | None = None) -> dict[str, Any]:
         """The values of global names of the program, without those that it does not define."""
@@ -71,7 +82,9 @@ class Conversation:
         if not _says_nothing(message):
             self._note_answer()
         is_there, values = self._answer("resolve", message)
-        return dict(zip((name for name, there in zip(wanted, is_there, strict=True) if there), values, strict=True))
+        with self._checked():
+            found = [name for name, there in zip(wanted, is_there, strict=True) if there]
+            return dict(zip(found, values, strict=True))
 
     def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
         """Have the program perform an operation; return its answer or raise its exception."""
@@ -103,24 +116,20 @@ class Conversation:
 
     def _answer(self, operation: str, message: Wire) -> Any:
         kind, *content = message
-        try:
-            decode = self._messages.decoder().decode
-            if kind == "returned":
-                values = [decode(wire) for wire in content[-1:]]
-                answer = (content[0], values[0]) if operation == "resolve" else values[0]
-            elif kind == "raised":
+        raised: BaseException | None = None
+        with self._checked():
+            if kind == "raised":
                 raised = self._raised(operation, *content)
             else:
-                raise ValueError(f"unexpected: {kind!r}"[:100])
-        except JobEndedError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+                (*plain, wire) = content
+                value = self._messages.decoder().decode(wire)
+                answer = (*plain, value) if operation == "resolve" else value
+                _ = {"returned": None}[kind]
         self._done()
         if self._messages.cuts_loop:
             self._messages.cuts_loop = False
             self.refuse("the program shortens what the tests loop over")
-        if kind == "raised":
+        if raised is not None:
             raise raised
         return answer
 
@@ -131,26 +140,16 @@ class Conversation:
         values = self._messages.decoder().decode(content)
         error = self._exceptions.rebuild([*identity, description["text"]], values, stops=operation == "next")
         unsupported = description["unsupported"] is True or isinstance(error, Stopped | Exited)
-        return self._as_programs(error, {**description, "unsupported": unsupported})
-
-    def _as_programs(self, error: BaseException, description: Mapping[str, Any]) -> BaseException:
-        try:
-            return as_programs(error, description)
-        except (KeyError, TypeError) as problem:
-            self.abandon("protocol", repr(problem)[:MAX_TEXT])
+        return as_programs(error, {**description, "unsupported": unsupported})
 
     def _call_back(self, message: Wire) -> None:
         """Call a function of the tests for the program."""
         self._note_answer()
-        try:
+        with self._checked():
             _, number, *content = message
             function = self._functions[number]
             args, named = map(self._messages.decoder().decode, content)
             kwargs = dict(zip(named[::2], named[1::2], strict=True))
-        except JobEndedError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:MAX_TEXT])
         self._done()
         self._depth += 1
         try:
@@ -237,23 +236,18 @@ class Conversation:
             self._report.end(failure=failure, reason=f"an argument is too large: {error}", broken=not self.has_answered)
 
     def _receive(self) -> Wire:
-        try:
-            message = self._messages.receive()
+        with self._checked():
+            try:
+                message = self._messages.receive()
+            except ChannelClosedError:
+                self.abandon("exit")
             if type(message[0]) is not str:
                 raise TypeError("a message must begin with its kind")
-        except ChannelClosedError:
-            self.abandon("exit")
-        except JobEndedError:
-            raise
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:MAX_TEXT])
         return message
 
     def _done(self) -> None:
-        try:
+        with self._checked():
             self._messages.done()
-        except Exception as problem:  # noqa: BLE001 - recorded in the report
-            self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def abandon(self, failure: str, reason: str = "") -> NoReturn:
         """End with a failing report: no test code runs after this."""

@@ -178,6 +178,8 @@ class ExceptionClasses:
         return error
 
 
+_JUDGING = {"unittest", "doctest"}
+"""Modules that act on their own exceptions, such as those by which a test is skipped."""
 _TEXT, _NUMBER, _ASKS = "__text__", "__number__", "__asks__"
 
 
@@ -194,7 +196,9 @@ def _text(error: BaseException) -> str:
 
 def _loaded(place: Wire) -> type[BaseException] | None:
     """An exception class of the standard library that this process has loaded too; None if there is none in that place."""
-    if place is None or place[0].partition(".")[0] not in sys.stdlib_module_names:
+    if place is None or place[0].partition(".")[0] not in sys.stdlib_module_names - _JUDGING:
+        return None
+    if any(part.startswith("_") for part in ".".join(place).split(".")):
         return None
     found: Any = sys.modules.get(place[0])
     for name in place[1].split("."):

@@ -98,17 +98,6 @@ class Judge:
         """End the job over something unsupported: the program's failure if it can have steered the tests there."""
         self.report.end(failure="unsupported", reason=str(error), broken=not self.program.has_answered)
 
-    def _run_test_code(self, code: types.CodeType) -> None:
-        """Run test code outside of cases; end the job if it fails, which is then the program's failure."""
-        try:
-            exec(code, self._own)
-        except (JobEndedError, UnsupportedTestError):
-            raise
-        except BaseException as error:
-            if not (self.program.has_answered or is_programs(error)):
-                raise
-            self.report.end(**finding(error))
-
     def _absent(self, name: str) -> NoReturn:
         self.report.end(**finding(missing(NameError, f"name {name!r} is not defined")))
 
@@ -144,7 +133,7 @@ class Judge:
         if name not in found:
             self._absent(name)
         function = self._own[name] = found[name]
-        self._run_test_code(code)
+        exec(code, self._own)
         check: Callable[[object], object] | None = self._own.get("check")
         if not callable(check):
             raise NameError("the tests define no function `check`")
@@ -167,7 +156,7 @@ class Judge:
         for name in self._tests["entry_points"]:
             self._own.pop(name, None)
         required = self._provide(self._sources())
-        self._run_test_code(codes[0])
+        exec(codes[0], self._own)
         for statement, code in zip(self._tests["asserts"], codes[1:], strict=True):
             self._case(functools.partial(_run_assert, code, self._own, required), name=statement.strip()[:MAX_TEXT])
 

@@ -107,6 +107,9 @@ def _has(value: Any, name: str) -> bool:
 
 def _fill(value: Any, content: list[Any]) -> None:
     attributes = dict(values.pairs(content))
+    for name in attributes:
+        if callable(getattr(type(value), name, None)):
+            raise ValueError(f"an instance with an attribute {name!r} in place of a method"[:200])
     for name in _attributes(value).keys() - attributes.keys():
         object.__delattr__(value, name)
     for name, item in attributes.items():  # a name that is no text raises a TypeError

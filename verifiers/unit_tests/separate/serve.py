@@ -22,7 +22,7 @@ from . import packages
 from .channel import Channel
 from .compilation import compile_prefix, compile_tests, tidied
 from .judging import Judge
-from .report import TEST_FILE, UNSUPPORTED, JobEndedError, Report, UnsupportedTestError, text_of
+from .report import TEST_FILE, UNSUPPORTED, JobEndedError, Report, UnsupportedTestError, finding, is_programs, text_of
 from .side_effects import leaves_no_trace
 from .test_files import TestFileJudge
 
@@ -104,6 +104,9 @@ def run_job(judge: Judge) -> None:
         except UnsupportedTestError as error:
             judge.end_unsupported(error)
         except BaseException as error:  # noqa: BLE001 - recorded in the report
+            if judge.program.has_answered or is_programs(error):
+                # The program can have led the tests there.
+                judge.report.end(**finding(error))
             exception = {"type": type(error).__name__, "message": text_of(error)}
             judge.report.end(failure="broken_test", exception=exception)
 

@@ -22,30 +22,17 @@ from .compilation import compile_tests
 from .judging import Judge, runs_whole
 from .report import Skipped, UnsupportedTestError, missing
 
-_MODULES = frozenset(
-    {
-        *(
-            "unittest.mock",
-            "mock",
-            "asyncio",
-            "threading",
-            "multiprocessing",
-            "subprocess",
-            "concurrent.futures",
-            "inspect",
-        ),
-        *("pickle", "copyreg", "doctest", "timeit", "warnings", "logging", "tempfile"),
-    }
-)
-_NAMES = frozenset(
-    {
-        *("eval", "exec", "compile", "globals", "mock", "redirect_stdout", "redirect_stderr", "get_type_hints"),
-        *("asdict", "astuple", "is_dataclass", "sys.stdin", "sys.stdout", "sys.stderr", "sys.argv", "os.environ"),
-        *("assertWarns", "assertWarnsRegex", "assertLogs", "assertNoLogs", "IsolatedAsyncioTestCase"),
-    }
-)
-"""Modules and names that act on the process of the program, which is not that of the tests, look into its objects, or run
-text."""
+_MODULES = """
+unittest.mock mock asyncio threading multiprocessing subprocess concurrent.futures inspect pickle copyreg doctest timeit
+warnings logging tempfile
+"""
+_MEMBERS = """
+redirect_stdout redirect_stderr get_type_hints asdict astuple is_dataclass assertWarns assertWarnsRegex assertLogs
+assertNoLogs IsolatedAsyncioTestCase sys.stdin sys.stdout sys.stderr sys.argv os.environ
+"""
+_BUILTINS = "eval exec compile globals"
+"""Modules, their members, and builtins that act on the process of the program, which is not that of the tests, look into its
+objects, or run text."""
 
 
 class TestFileJudge(Judge):
@@ -57,21 +44,22 @@ class TestFileJudge(Judge):
     def _prepare_functions(self) -> types.CodeType:
         source = self._tests["test"]
         tree = ast.parse(source)
-        used = _used(tree) & (_MODULES | _NAMES)
+        free = names.free_names([source])
+        used = _used(tree) & {*_MODULES.split(), *_MEMBERS.split()} | free & {*_BUILTINS.split()}
         if used:
             raise UnsupportedTestError(f"tests that use {', '.join(sorted(used))} are not supported")
         self._modules = [name for name in self._tests["modules"] if name]
-        self._check_names(source, tree)
+        self._check_names(free, tree)
         return compile_tests(source)
 
-    def _check_names(self, source: str, tree: ast.Module) -> None:
+    def _check_names(self, free: set[str], tree: ast.Module) -> None:
         """Refuse names that nothing defines, before the program has run."""
         known = vars(builtins).keys() | {"__file__", "__name__", "__doc__", "__builtins__"}
         stars = any(
             alias.name == "*" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
         )
         if not stars and not self._tests["prefix"]:
-            for name in sorted(names.free_names([source]) - known):
+            for name in sorted(free - known):
                 raise NameError(f"name {name!r} is not defined, neither by the tests nor by what they import")
 
     def _run_functions(self, code: types.CodeType) -> None:
@@ -83,7 +71,7 @@ class TestFileJudge(Judge):
         module.__dict__.update(self._own)
         self._own = module.__dict__
         try:
-            self._run_test_code(code)
+            exec(code, self._own)
         except ModuleNotFoundError as error:
             raise UnsupportedTestError(f"the tests import what is not there: {error}") from None
         for name, run in _collect(self._own):
@@ -119,7 +107,7 @@ class TestFileJudge(Judge):
 
 
 def _used(tree: ast.Module) -> set[str]:
-    """Modules that test code imports, and names that it uses, those of `sys` and `os` with their modules."""
+    """Modules that test code imports, what it imports of them, and attributes that it uses, also with their owners."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -127,8 +115,6 @@ def _used(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             found |= {node.module or "", *(alias.name for alias in node.names)}
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Name):
-            found.add(node.id)
         elif isinstance(node, ast.Attribute):
             found |= {node.attr, ast.unparse(node)}
     return found
