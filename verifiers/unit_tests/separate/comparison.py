@@ -128,7 +128,13 @@ class Equality:
 
 
 class _CloseFloats(approx):
-    """Closeness of floats; two integers are equal or not."""
+    """Closeness of floats; two integers are equal or not, and only a list is close to a list."""
+
+    def _close(self, actual: Any, expected: Any) -> bool:
+        actual, expected = packages.plain(actual), packages.plain(expected)
+        if isinstance(expected, list | tuple) and type(actual) is not type(expected):
+            return False
+        return super()._close(actual, expected)
 
     def _close_number(self, actual: Any, expected: Any) -> bool:
         if isinstance(actual, int) and isinstance(expected, int):

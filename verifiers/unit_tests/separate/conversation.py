@@ -44,6 +44,8 @@ class Conversation:
         self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
         self.has_answered = False
         """Whether the program has given an answer by which it can steer the tests."""
+        self.has_resolved = False
+        """Whether the program has said what some of its names are."""
         self.refusals = 0
         """How many answers have been refused because they are not supported."""
         self.requests = 0
@@ -79,6 +81,7 @@ class Conversation:
         self._objects.names = classes
         self._send("resolve", plain=[module, wanted, sorted(classes)])
         message = self._receive()
+        self.has_resolved = True
         if not _says_nothing(message):
             self._note_answer()
         is_there, values = self._answer("resolve", message)

@@ -13,7 +13,9 @@ import zlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
-from . import names, packages
+from verifiers.sandbox.programs.source_files import SourceFiles, module_name
+
+from . import imports, names, packages
 from .channel import Channel
 from .comparison import Equality
 from .compilation import can_fail, compile_prefix, compile_tests, tidied
@@ -55,13 +57,29 @@ class Judge:
         """Run the tests and write the report."""
         sys.setrecursionlimit(_RECURSION)
         prepared = getattr(self, f"_prepare_{self._tests['kind']}")()
-        exec(compile_prefix(self._tests["prefix"]), self._own)
+        if self._tests["files"]:
+            sys.meta_path.insert(0, SourceFiles(self._tests["files"]))
+        # The values of call cases need nothing of the prefix, which may need the imports of the program.
+        if self._tests["kind"] != "calls":
+            exec(compile_prefix(self._tests["prefix"]), self._own)
         self._classes = classes_of(self._own, _MODULE)
         self.program.load()
         random.seed(self._tests["seed"])
         packages.seed(zlib.crc32(self._tests["seed"].encode("utf-8", "surrogatepass")))
         getattr(self, f"_run_{self._tests['kind']}")(prepared)
         self.report.end(done=True)
+
+    def _compiled(self, sources: list[str], given: Collection[str] = ()) -> list[types.CodeType]:
+        """Compile test code, once its imports have been checked."""
+        codes = [*map(compile_tests, sources)]
+        imports.check(sources, (*given, *map(module_name, self._tests["files"])))
+        return codes
+
+    def _check_defined(self, sources: list[str], given: Collection[str] = ()) -> None:
+        """Raise the NameError of a name that neither the tests define nor the prefix."""
+        known = vars(builtins).keys() | self._own.keys() | {*compile_prefix(self._tests["prefix"]).co_names}
+        for name in sorted(names.free_names(sources) - known - {"__doc__", *given}):
+            raise NameError(f"name {name!r} is not defined, neither by the tests nor by the prompt's code")
 
     def _resolve(self, wanted: Collection[str], module: str | None = None) -> dict[str, Any]:
         """The program's global names."""
@@ -123,7 +141,8 @@ class Judge:
         return lambda: getattr(found[SOLUTION_CLASS](), name)
 
     def _prepare_check(self) -> types.CodeType:
-        code = compile_tests(self._tests["test"])
+        (code,) = self._compiled([self._tests["test"]])
+        self._check_defined([self._tests["test"]], entry_point_steps(self._tests["entry_point"])[:1])
         self.report.write(total=1)
         return code
 
@@ -146,8 +165,9 @@ class Judge:
         for source in sources[1:]:
             if not can_fail(source):
                 raise ValueError(f"no program could fail the assert {source!r}")
+        codes = self._compiled(sources)
         self.report.write(total=len(sources) - 1)
-        return [*map(compile_tests, sources)]
+        return codes
 
     def _sources(self) -> list[str]:
         return [*map(tidied, (self._tests["setup"], *self._tests["asserts"]))]

@@ -33,7 +33,7 @@ class Messages:
         self.objects = objects
         self._opaque = opaque
         self._special = special
-        self._open: list[tuple[list[int], list[int]]] = []
+        self._open: list[tuple[list[int], list[int], list[Wire]]] = []
         """Changed and released numbers of the messages that are being decoded; decoding one may send others."""
         self.cuts_loop = False
         """Whether a message has shortened a container over which this side loops, so that the loop ends early."""
@@ -51,6 +51,7 @@ class Messages:
         try:
             changes = [self._change(encoder, number) for number in changed]
             message = [kind, changes, released, *plain, *encoder.items(values)]
+            message.append(encoder.rest())
             self._channel.send(message)
         except BaseException:
             self._known.abandon()
@@ -64,14 +65,14 @@ class Messages:
 
     def receive(self) -> Wire:
         """Wait for a message; apply what has changed, and return its kind and its content, which is still encoded."""
-        kind, changes, released, *content = self._channel.receive()
+        kind, changes, released, *content, rest = self._channel.receive()
         decoder = self.decoder()
         for number, *wires in changes:
             container = self._known[number]
             size = len(container) if type(container) in _ITERATORS else 0
             decoder.fill(container, kind_of(container), wires)
             self.cuts_loop |= size > 0 and _ends_loop(container, size)
-        self._open.append(([number for number, *_ in changes], released))
+        self._open.append(([number for number, *_ in changes], released, rest))
         return [kind, *content]
 
     def decoder(self) -> Decoder:
@@ -79,8 +80,12 @@ class Messages:
         return Decoder(self._known, self._special)
 
     def done(self) -> None:
-        """End the decoding of a message."""
-        changed, released = self._open.pop()
+        """End the decoding of a message: fill what was deferred."""
+        changed, released, rest = self._open.pop()
+        decoder = self.decoder()
+        for number, *wires in rest:
+            container = self._known[number]
+            decoder.fill(container, kind_of(container), wires)
         self._known.agree(changed)
         self._known.forget(released)
 

@@ -37,13 +37,13 @@ class PrefixObjects:
             return [MEMBER, cls.__name__, str(value.name)]
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return [NAMED_TUPLE, cls.__name__, *encoder.items(tuple.__iter__(value))]
-        return encoder.container(value, self._kind) if _is_plain(cls) else None
+        return encoder.deferred(value, self._kind) if _is_plain(cls) else None
 
     def decode(self, decoder: Decoder, wire: Wire) -> Any:
         """Decode an instance; ValueError if the wire describes none."""
         tag, *rest = wire
         if tag == OBJECT:
-            return decoder.container(wire, self._kind)
+            return decoder.deferred(wire, self._kind)
         cls = self._own_class(rest[0])
         if tag == MEMBER:
             return cls[rest[1]]
@@ -105,11 +105,19 @@ def _has(value: Any, name: str) -> bool:
     return True
 
 
+def _hides(cls: type, name: str) -> bool:
+    """Whether an attribute of an instance would hide one by which its class works: not a slot or a field with a default."""
+    owner = next((base for base in cls.__mro__ if name in vars(base)), None)
+    if owner is None or name in vars(owner).get("__annotations__", {}):
+        return False
+    return not hasattr(type(vars(owner)[name]), "__set__")
+
+
 def _fill(value: Any, content: list[Any]) -> None:
     attributes = dict(values.pairs(content))
     for name in attributes:
-        if callable(getattr(type(value), name, None)):
-            raise ValueError(f"an instance with an attribute {name!r} in place of a method"[:200])
+        if _hides(type(value), name):
+            raise ValueError(f"an instance with an attribute {name!r} in place of its class's"[:200])
     for name in _attributes(value).keys() - attributes.keys():
         object.__delattr__(value, name)
     for name, item in attributes.items():  # a name that is no text raises a TypeError

@@ -21,9 +21,9 @@ def call(numbers: List[int]) -> int:
     return sum(number for number in numbers if number > 1)
 """
 _REQUESTS = (
-    ["resolve", [], [], None, ["call"], []],
+    ["resolve", [], [], None, ["call"], [], []],
     *(
-        ["call", [], [], ["h", 0], ["t", ["l", 2 * n, None, 3, 1, -2, True, 10]], ["l", 2 * n + 100, None]]
+        ["call", [], [], ["h", 0], ["t", ["l", 2 * n, None, 3, 1, -2, True, 10]], ["l", 2 * n + 100, None], []]
         for n in range(3)
     ),
 )

@@ -104,7 +104,8 @@ def run_job(judge: Judge) -> None:
         except UnsupportedTestError as error:
             judge.end_unsupported(error)
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            if judge.program.has_answered or is_programs(error):
+            resolved = judge.program.has_resolved and not isinstance(error, NameError | ImportError)
+            if judge.program.has_answered or resolved or is_programs(error):
                 # The program can have led the tests there.
                 judge.report.end(**finding(error))
             exception = {"type": type(error).__name__, "message": text_of(error)}

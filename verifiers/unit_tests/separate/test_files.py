@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import functools
 import importlib
@@ -14,25 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn
 
-from verifiers.sandbox.programs.source_files import SourceFiles
-
-from . import names
+from . import imports, names
 from .comparison import approx
-from .compilation import compile_tests
 from .judging import Judge, runs_whole
 from .report import Skipped, UnsupportedTestError, missing
-
-_MODULES = """
-unittest.mock mock asyncio threading multiprocessing subprocess concurrent.futures inspect pickle copyreg doctest timeit
-warnings logging tempfile
-"""
-_MEMBERS = """
-redirect_stdout redirect_stderr get_type_hints asdict astuple is_dataclass assertWarns assertWarnsRegex assertLogs
-assertNoLogs IsolatedAsyncioTestCase sys.stdin sys.stdout sys.stderr sys.argv os.environ
-"""
-_BUILTINS = "eval exec compile globals"
-"""Modules, their members, and builtins that act on the process of the program, which is not that of the tests, look into its
-objects, or run text."""
 
 
 class TestFileJudge(Judge):
@@ -43,29 +27,14 @@ class TestFileJudge(Judge):
 
     def _prepare_functions(self) -> types.CodeType:
         source = self._tests["test"]
-        tree = ast.parse(source)
-        free = names.free_names([source])
-        used = _used(tree) & {*_MODULES.split(), *_MEMBERS.split()} | free & {*_BUILTINS.split()}
-        if used:
-            raise UnsupportedTestError(f"tests that use {', '.join(sorted(used))} are not supported")
         self._modules = [name for name in self._tests["modules"] if name]
-        self._check_names(free, tree)
-        return compile_tests(source)
-
-    def _check_names(self, free: set[str], tree: ast.Module) -> None:
-        """Refuse names that nothing defines, before the program has run."""
-        known = vars(builtins).keys() | {"__file__", "__name__", "__doc__", "__builtins__"}
-        stars = any(
-            alias.name == "*" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
-        )
-        if not stars and not self._tests["prefix"]:
-            for name in sorted(free - known):
-                raise NameError(f"name {name!r} is not defined, neither by the tests nor by what they import")
+        (code,) = self._compiled([source], ("pytest", *self._modules))
+        if "*" not in imports.imported(source):
+            self._check_defined([source])
+        return code
 
     def _run_functions(self, code: types.CodeType) -> None:
         sys.meta_path.insert(0, _ProgramModules(self))
-        if self._tests["files"]:
-            sys.meta_path.insert(1, SourceFiles(self._tests["files"]))
         sys.modules["pytest"] = _pytest()
         sys.modules[self._own["__name__"]] = module = types.ModuleType(self._own["__name__"])
         module.__dict__.update(self._own)
@@ -104,20 +73,6 @@ class TestFileJudge(Judge):
         """The names that `import *` takes: those that the tests use and the program defines."""
         wanted = names.free_names([self._tests["test"]]) - vars(builtins).keys()
         return sorted(self._resolve(wanted, None if module == self._modules[0] else module))
-
-
-def _used(tree: ast.Module) -> set[str]:
-    """Modules that test code imports, what it imports of them, and attributes that it uses, also with their owners."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found |= {node.module or "", *(alias.name for alias in node.names)}
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Attribute):
-            found |= {node.attr, ast.unparse(node)}
-    return found
 
 
 class _ProgramModules:

@@ -76,6 +76,7 @@ class Encoder:
         self._known = known
         self._opaque = opaque
         self._depth = 0
+        self._deferred: list[tuple[int, Any, Kind]] = []
 
     def encode(self, value: Any) -> Wire:
         """Encode one value; NotPlainError if it can't be sent, RecursionError if it is nested too deeply."""
@@ -103,6 +104,20 @@ class Encoder:
             return ["r", number]
         number = self._known.add(value)
         return [kind.tag, number, kind.head(value), *self.content(value, kind)]
+
+    def deferred(self, value: object, kind: Kind) -> Wire:
+        """Encode a container as `container` does, but leave its content to `rest`, so that a chain of them does not nest."""
+        number = self._known.number_of(value)
+        if number is not None:
+            return ["r", number]
+        number = self._known.add(value)
+        self._deferred.append((number, value, kind))
+        return [kind.tag, number, kind.head(value)]
+
+    def rest(self) -> list[Wire]:
+        """Encode the content of deferred containers, each after its number."""
+        # Grows meanwhile.
+        return [[number, *self.content(value, kind)] for number, value, kind in self._deferred]
 
     def content(self, value: object, kind: Kind) -> list[Wire]:
         """Encode what a container holds."""
@@ -143,9 +158,14 @@ class Decoder:
 
     def container(self, wire: Wire, kind: Kind) -> Any:
         """Decode a container that is new."""
-        value = kind.make(wire[2])
-        self._known.receive(wire[1], value)  # before its content, which may hold the container itself
+        value = self.deferred(wire, kind)  # before its content, which may hold the container itself
         self.fill(value, kind, wire[3:])
+        return value
+
+    def deferred(self, wire: Wire, kind: Kind) -> Any:
+        """Decode a container whose content follows."""
+        value = kind.make(wire[2])
+        self._known.receive(wire[1], value)
         return value
 
     def fill(self, value: Any, kind: Kind, content: list[Wire]) -> None:

@@ -1,0 +1,72 @@
+"""The modules and names that test code uses: what is missing, and what is refused, before the program runs."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+from collections.abc import Collection, Iterable
+
+from . import names
+from .report import UnsupportedTestError
+
+_MODULES = """
+unittest.mock mock marshal asyncio threading multiprocessing subprocess concurrent.futures inspect pickle copyreg doctest timeit
+warnings logging tempfile
+"""
+_MEMBERS = """
+redirect_stdout redirect_stderr get_type_hints assertWarns assertWarnsRegex assertLogs
+assertNoLogs IsolatedAsyncioTestCase dataclasses.asdict dataclasses.astuple dataclasses.fields
+dataclasses.is_dataclass dataclasses.replace sys.stdin sys.stdout sys.stderr sys.argv os.environ
+"""
+_BUILTINS = "eval exec compile globals"
+"""Modules, their members, and builtins that act on the process of the program, which is not that of the tests, look into its
+objects, or run text."""
+
+
+def check(sources: Iterable[str], given: Collection[str]) -> None:
+    """Check test code.
+
+    Args:
+        sources: The code.
+        given: Modules that the tests get besides the standard library and packages.
+
+    Raises:
+        UnsupportedTestError: If it uses anything unsupported.
+        ModuleNotFoundError: If it imports a module that is not there, outside of a `try`.
+    """
+    known = {name.partition(".")[0] for name in given}
+    for source in sources:
+        used = imported(source) & {*_MODULES.split(), *_MEMBERS.split()}
+        used |= names.free_names([source]) & {*_BUILTINS.split()}
+        if used:
+            raise UnsupportedTestError(f"tests that use {', '.join(sorted(used))} are not supported")
+        for name in sorted(_needed(source) - known):
+            if importlib.util.find_spec(name) is None:
+                raise ModuleNotFoundError(f"the tests import {name!r}, which is not there", name=name)
+
+
+@functools.lru_cache(64)
+def imported(source: str) -> frozenset[str]:
+    """Modules that code imports, what it imports of them, and attributes that it uses, also with their owners."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {node.module or "", *(alias.name for alias in node.names)}
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Attribute):
+            found |= {node.attr, ast.unparse(node)}
+    return frozenset(found)
+
+
+@functools.lru_cache(64)
+def _needed(source: str) -> frozenset[str]:
+    """Top-level names of the modules that code imports, but not in a `try`."""
+    tree = ast.parse(source)
+    tried = {inner for node in ast.walk(tree) if isinstance(node, ast.Try) for inner in ast.walk(node)}
+    nodes = [node for node in ast.walk(tree) if node not in tried]
+    modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    return frozenset(name.partition(".")[0] for name in modules)
