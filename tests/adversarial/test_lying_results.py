@@ -22,7 +22,10 @@ def test_a_lying_result_passes_nothing(verifier: UnitTestVerifier, program: str)
     statements = DATA["tests"]["statements"]
     bodies = (textwrap.indent(statement, "    ") for statement in statements)
     functions = "\n".join(f"def test_{number}():\n{body}" for number, body in enumerate(bodies))
-    for tests in (FunctionTests(f"{LIBRARIES}from solution import solve\n{functions}"), AssertTests(tuple(statements), LIBRARIES)):
+    for tests in (
+        FunctionTests(f"{LIBRARIES}from solution import solve\n{functions}"),
+        AssertTests(tuple(statements), LIBRARIES),
+    ):
         detail = judge(verifier, program, tests).detail
         cases = detail["cases"]
         assert isinstance(cases, tuple)

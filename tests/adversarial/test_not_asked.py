@@ -22,7 +22,9 @@ ANSWERS = ("False", "True", "other == 5", "exit()", "1 / 0")
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("case", cases(DATA["refused"]))
-def test_what_would_let_the_program_judge_itself_is_refused(verifier: UnitTestVerifier, case: Case, answer: str) -> None:
+def test_what_would_let_the_program_judge_itself_is_refused(
+    verifier: UnitTestVerifier, case: Case, answer: str
+) -> None:
     case.check(verifier, case.program.replace("ANSWER", answer))
 
 

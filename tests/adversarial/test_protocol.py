@@ -122,9 +122,7 @@ DATA = load("adversarial/protocol")
 pytestmark = pytest.mark.sandbox(timeout_s=0.5, wall_s=6, memory_mib=300, output_mib=2)
 
 
-def take_over(
-    loaded: str = "send(['loaded', [], []])", resolved: str = FUNCTION, answer: str = "give(16)"
-) -> str:
+def take_over(loaded: str = "send(['loaded', [], []])", resolved: str = FUNCTION, answer: str = "give(16)") -> str:
     return (
         TAKE_OVER.replace("LOADED", loaded)
         .replace("RESOLVED", resolved)

@@ -151,7 +151,15 @@ _VALUES = {
 }
 _CALLS = {"list": "f", "dict": "d", "set": "s", "node": "h", "any": "g"}
 _FUNCTIONS = (
-    *("lambda x: x", "lambda x: -x", "lambda x: a.append(x)", "lambda x: [x, a]", "lambda x: f(x, 1)", "a.append", "str"),
+    *(
+        "lambda x: x",
+        "lambda x: -x",
+        "lambda x: a.append(x)",
+        "lambda x: [x, a]",
+        "lambda x: f(x, 1)",
+        "a.append",
+        "str",
+    ),
     *("fail", "lambda x: log.append(show(x))", "lambda x: b", "f", "Box", "len", "c.put", "lambda x: c"),
 )
 _STEPS = {

@@ -12,7 +12,8 @@ FILES = {
     "leap/leap_test.py": "from leap import year\ndef test_it(): assert year() == 2000\n",
     "leap/.meta/example.py": "def year(): return 2000\n",
     "bank/src/bank/__init__.py": "from .rates import call, keep\n",
-    "bank/src/bank/rates.py": "def keep(rates):\n    rates.append(7)\n    return rates\ndef call(function): return function()\n",
+    "bank/src/bank/rates.py": "def keep(rates):\n    rates.append(7)\n    return rates\n"
+    "def call(function): return function()\n",
     "bank/tests/test_rates.py": "import bank\ndef test_it():\n"
     "    rates = []\n    assert bank.keep(rates) == [7] == rates and bank.call(lambda: 7) == 7\n",
     "bank/tests/test_other.py": "def test_it(): assert 1\n",

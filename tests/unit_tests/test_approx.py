@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+
 from verifiers.unit_tests.separate import arrays, packages
 from verifiers.unit_tests.separate.comparison import approx
 from verifiers.unit_tests.separate.report import UnsupportedTestError

@@ -51,7 +51,9 @@ def test_text_of_the_program_is_not_run(verifier: UnitTestVerifier, kind: str, b
     tests = {
         "file": FunctionTests(f"from solution import {names}\ndef test_it():\n    text()\n    {body}\n"),
         "check": CheckTests("text", f"def check(text):\n    text()\n    {body}\n"),
-        "asserts": AssertTests((f"def test_it():\n    text()\n    {body}\ntest_it()",), entry_points=tuple(names.split(", "))),
+        "asserts": AssertTests(
+            (f"def test_it():\n    text()\n    {body}\ntest_it()",), entry_points=tuple(names.split(", "))
+        ),
     }[kind]
     verdict = judge(verifier, PROGRAM, tests)
     refused_for_all = kind == "file" and verdict.detail["failure"] == "unsupported"
@@ -79,7 +81,10 @@ def test_it():
         ("def each(check): check('expected')", Outcome.CORRECT),
         ("def each(check): check('other')", Outcome.INCORRECT),
         ("def each(check):\n    try: check('other')\n    except BaseException: pass", Outcome.INCORRECT),
-        ("def each(check):\n    try: check('other')\n    except AssertionError as e: check(str(e)[-8:])", Outcome.INCORRECT),
+        (
+            "def each(check):\n    try: check('other')\n    except AssertionError as e: check(str(e)[-8:])",
+            Outcome.INCORRECT,
+        ),
     ],
 )
 def test_an_assertion_in_a_callback_counts_and_tells_nothing(
@@ -91,6 +96,8 @@ def test_an_assertion_in_a_callback_counts_and_tells_nothing(
 
 @pytest.mark.parametrize("number", range(3, 10))
 def test_a_program_can_not_name_a_descriptor_of_the_tests(verifier: UnitTestVerifier, number: int) -> None:
-    test = "from solution import path\ndef test_it():\n    with open(path()) as file: assert 'expected' in file.read()\n"
+    test = (
+        "from solution import path\ndef test_it():\n    with open(path()) as file: assert 'expected' in file.read()\n"
+    )
     verdict = judge(verifier, f"def path(): return {number}", FunctionTests(test))
     assert verdict.score == 0, verdict.detail

@@ -87,7 +87,15 @@ def test_a_pytest_file(verifier: UnitTestVerifier) -> None:
     verdict = judge(verifier, PYTEST)
     assert verdict.score == 1, verdict.detail
     assert [name.partition("[")[0] for name in names(verdict)] == [
-        *("test_mean", "test_mean", "test_two", "test_two", "TestErrors::test_pop", "TestErrors::test_push", "test_mark")
+        *(
+            "test_mean",
+            "test_mean",
+            "test_two",
+            "test_two",
+            "TestErrors::test_pop",
+            "TestErrors::test_push",
+            "test_mark",
+        )
     ]
     wrong = judge(verifier, PYTEST, WRONG)
     assert names(wrong) == ["TestErrors::test_pop", "test_mark"]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.sandbox import Case, cases, judge, load
 from verifiers import Outcome
-from verifiers.unit_tests import AssertTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests import FunctionTests, UnitTestVerifier
 
 DATA = load("unit_tests/handles")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from tests.sandbox import Case, cases, judge, load
 from tests.unit_tests import generated
@@ -32,7 +31,11 @@ def test_generated_programs_and_tests_end_as_in_one_process_or_are_not_supported
             verdict = judge(verifier, program, tests)
             supported.append(verdict.detail["failure"] != "unsupported")
             assert verdict.outcome is outcome or not supported[-1], (program, tests.test, verdict.detail)
-            assert verdict.outcome is not Outcome.VERIFIER_ERROR or not supported[-1], (program, tests.test, verdict.detail)
+            assert verdict.outcome is not Outcome.VERIFIER_ERROR or not supported[-1], (
+                program,
+                tests.test,
+                verdict.detail,
+            )
 
     compare()
     assert sum(supported) > 0.8 * len(supported)

@@ -145,7 +145,9 @@ def test_deriving_from_the_programs_class_is_refused(verifier: UnitTestVerifier)
     assert "derives from a class of the program" in str(verdict.detail["exception"])
 
 
-@pytest.mark.parametrize("expression", ["f(2) == (4,)", "f(2) == [4]", "4 in f(2)", "f(2) < 5", "f(2) == 4", "[f(2)] == [4]"])
+@pytest.mark.parametrize(
+    "expression", ["f(2) == (4,)", "f(2) == [4]", "4 in f(2)", "f(2) < 5", "f(2) == 4", "[f(2)] == [4]"]
+)
 @pytest.mark.parametrize("cls", ["tuple", "list", "int", "str", "dict"])
 def test_an_instance_of_a_derived_class_is_no_plain_data(verifier: UnitTestVerifier, cls: str, expression: str) -> None:
     program = f"""

@@ -299,7 +299,13 @@ def test_every_type_of_scalar_crosses() -> None:
     scalars = [
         kind(1) for kind in {*np.sctypeDict.values()} - {np.void, np.object_, np.datetime64, np.timedelta64, np.bytes_}
     ]
-    scalars += [np.datetime64("2024-01-01"), np.datetime64("NaT"), np.timedelta64(3, "h"), np.str_("é"), np.bytes_(b"\xff")]
+    scalars += [
+        np.datetime64("2024-01-01"),
+        np.datetime64("NaT"),
+        np.timedelta64(3, "h"),
+        np.str_("é"),
+        np.bytes_(b"\xff"),
+    ]
     for scalar in scalars:
         wire = values.to_wire(scalar)
         made = values.from_wire(wire)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import time
 from collections import Counter, defaultdict
 from ipaddress import ip_address, ip_network
 from pathlib import PurePosixPath
