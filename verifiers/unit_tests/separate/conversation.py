@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import importlib
 import re
 import sys
 import threading
@@ -12,6 +13,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
+from . import packages
 from .channel import Channel, ChannelClosedError, InvalidMessageError
 from .exceptions import ExceptionClasses, Exited, Stopped, number_of_exception
 from .handles import Handle, handle_class, number_of
@@ -39,7 +41,7 @@ class Conversation:
         self._failed: BaseException | None = None
         """The exception that ended the test in such a function, whatever the program did with it."""
         self._lock = threading.RLock()
-        self._exceptions = ExceptionClasses(self._attribute_of, self.refuse)
+        self._exceptions = ExceptionClasses(self._attribute_of, self.refuse, own)
         self._objects = PrefixObjects(own.__getitem__)
         self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
         self.has_answered = False
@@ -83,7 +85,7 @@ class Conversation:
         message = self._receive()
         self.has_resolved = True
         if not _says_nothing(message):
-            self._note_answer()
+            self.note_answer()
         is_there, values = self._answer("resolve", message)
         with self._checked():
             found = [name for name, there in zip(wanted, is_there, strict=True) if there]
@@ -100,13 +102,13 @@ class Conversation:
                 self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
             while (message := self._receive())[0] == "callback":
                 self._call_back(message)
-            self._note_answer()
+            self.note_answer()
             try:
                 return self._answer(operation, message)
             finally:
                 self._raise_failed()
 
-    def _note_answer(self) -> None:
+    def note_answer(self) -> None:
         """Note in the report, too, that the program can have steered whatever happens from now on."""
         if not self.has_answered:
             self.has_answered = True
@@ -147,7 +149,7 @@ class Conversation:
 
     def _call_back(self, message: Wire) -> None:
         """Call a function of the tests for the program."""
-        self._note_answer()
+        self.note_answer()
         with self._checked():
             _, number, *content = message
             function = self._functions[number]
@@ -201,6 +203,8 @@ class Conversation:
             return self._functions[rest[0]]
         if tag == "xe":
             return self._exceptions.rebuild(rest[:3], decoder.decode(rest[3]))
+        if tag == "m":
+            return importlib.import_module(rest[0]) if _is_shared(rest[0]) else self._handle(*rest[1:])
         if tag == "x":
             return self._exceptions.named(rest[0])
         return self._objects.decode(decoder, wire)
@@ -259,13 +263,19 @@ class Conversation:
 
 def _says_nothing(resolved: Wire) -> bool:
     """Whether an answer says of names what every program says: that they are there, and functions or classes."""
+    usual = {("h", "function", "builtins"), ("h", "type", "builtins")}
     try:
-        kind, is_there, (_, _, _, *values) = resolved
+        kind, is_there, (_, _, _, *values), _ = resolved
         handles = {(tag, name, module) for tag, _, name, module, _ in values}
+        return kind == "returned" and all(is_there) and handles <= usual
     except (TypeError, ValueError):
         return False
-    usual = {("h", "function", "builtins"), ("h", "type", "builtins")}
-    return kind == "returned" and all(is_there) and handles <= usual
+
+
+def _is_shared(module: object) -> bool:
+    """Whether a module is one of the standard library or of packages, which both processes have."""
+    root = packages.root_of(str(module))
+    return root in sys.stdlib_module_names or packages.is_package(root)
 
 
 def _place_of(value: object) -> list[Wire] | None:

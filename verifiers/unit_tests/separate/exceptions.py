@@ -5,10 +5,11 @@ from __future__ import annotations
 import builtins
 import contextlib
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
 from verifiers.sandbox.programs.exceptions import is_forbidden, location, message_of
+from verifiers.sandbox.programs.source_files import SourceFiles
 
 from .values import Wire
 
@@ -52,12 +53,7 @@ def describe_class(cls: type[BaseException], number_of: Callable[[object], int])
     if is_builtin(cls):
         return cls.__name__
     bases = [describe_class(base, number_of) for base in cls.__bases__ if issubclass(base, BaseException)]
-    place = [cls.__module__, cls.__qualname__] if _is_standard(cls) else None
-    return ["xc", number_of(cls), cls.__name__, bases, place]
-
-
-def _is_standard(cls: type) -> bool:
-    return str(cls.__module__).partition(".")[0] in sys.stdlib_module_names
+    return ["xc", number_of(cls), cls.__name__, bases, [str(cls.__module__), cls.__qualname__]]
 
 
 class Stopped(Exception):
@@ -96,10 +92,13 @@ def _asks_of(cls: type) -> tuple[Callable[[str], Any], Callable[[str], NoReturn]
 class ExceptionClasses:
     """The classes that the tests see in place of the program's."""
 
-    def __init__(self, attribute_of: Callable[[int, str], Any], refuse: Callable[[str], NoReturn]) -> None:
-        """Begin; `attribute_of` asks the program for an attribute of what has a handle's number."""
+    def __init__(
+        self, attribute_of: Callable[[int, str], Any], refuse: Callable[[str], NoReturn], own: Mapping[str, Any]
+    ) -> None:
+        """Begin; `attribute_of` asks the program for an attribute of a handle's object, `own` are the tests' names."""
         self._attribute_of = attribute_of
         self._refuse = refuse
+        self._own = own
         self._made: dict[int, type[BaseException]] = {}
         self._numbers: dict[type, int] = {}
         self._renamed: dict[type, type[BaseException]] = {}
@@ -128,11 +127,17 @@ class ExceptionClasses:
         _, number, name, bases, place = wire
         if type(number) is not int or type(name) is not str or len(name) > MAX_TEXT:
             raise TypeError("a class is described by a number and a name")
-        known = self._made.get(number) or _loaded(place)
+        known = self._made.get(number) or _loaded(place) or self._of_prefix(name)
         if known is None:
             known = self._made[number] = self._make(number, name, [self.class_of(base) for base in bases])
             self._numbers[known] = number
         return known
+
+    def _of_prefix(self, name: str) -> type[BaseException] | None:
+        """The tests' own copy of an exception class that the prefix defines."""
+        found = self._own.get(name)
+        is_own = isinstance(found, type) and issubclass(found, BaseException) and found.__module__ == "tests"
+        return found if is_own else None
 
     def _make(self, number: int, name: str, bases: list[type[BaseException]]) -> type[BaseException]:
         harmless = dict.fromkeys(_REPLACED.get(base, base) for base in bases)
@@ -195,12 +200,13 @@ def _text(error: BaseException) -> str:
 
 
 def _loaded(place: Wire) -> type[BaseException] | None:
-    """An exception class of the standard library that this process has loaded too; None if there is none in that place."""
-    if place is None or place[0].partition(".")[0] not in sys.stdlib_module_names - _JUDGING:
+    """An exception class of the standard library, or of the problem's files, that this process has loaded too."""
+    module, name = place
+    root, loaded = module.partition(".")[0], sys.modules.get(module)
+    is_file = isinstance(getattr(getattr(loaded, "__spec__", None), "loader", None), SourceFiles)
+    if not (is_file or root in sys.stdlib_module_names - _JUDGING) or name.startswith("_") or "._" in name:
         return None
-    if any(part.startswith("_") for part in ".".join(place).split(".")):
-        return None
-    found: Any = sys.modules.get(place[0])
-    for name in place[1].split("."):
-        found = getattr(found, name, None)
+    found: Any = loaded
+    for part in name.split("."):
+        found = getattr(found, part, None)
     return found if isinstance(found, type) and issubclass(found, BaseException) else None

@@ -249,18 +249,22 @@ def _length(self: Handle) -> int:
 
 def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     """Iterate over an object: over exactly as many items as its `len` says, if it has one."""
+    length = _length_or_none(self) if hasattr(type(self), "__len__") else None
     items = ask(self, operation)
     if not isinstance(items, Handle):
         return iter(items)
-    if not hasattr(type(self), "__len__"):
-        return items  # or a TypeError
+    return items if length is None else _counted(self, items, length)  # if it is no iterator, Python says so
+
+
+def _length_or_none(self: Handle) -> int | None:
+    """The `len` of an object, None if that raises an exception."""
     try:
-        return _counted(self, items, _length(self))
+        return _length(self)
     except Exception as error:
         if not is_programs(error):
             raise
         object.__setattr__(self, "_handle", (*object.__getattribute__(self, "_handle")[:2], _ENDLESS))
-        return items
+        return None
 
 
 _ENDLESS = "endless"

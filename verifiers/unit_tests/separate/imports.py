@@ -18,8 +18,9 @@ _MEMBERS = """
 redirect_stdout redirect_stderr get_type_hints assertWarns assertWarnsRegex assertLogs
 assertNoLogs IsolatedAsyncioTestCase dataclasses.asdict dataclasses.astuple dataclasses.fields
 dataclasses.is_dataclass dataclasses.replace sys.stdin sys.stdout sys.stderr sys.argv os.environ
+os.fdopen os.read os.write os.pread os.pwrite os.dup os.dup2 os.open io.open io.FileIO
 """
-_BUILTINS = "eval exec compile globals"
+_BUILTINS = "eval exec compile globals open"
 """Modules, their members, and builtins that act on the process of the program, which is not that of the tests, look into its
 objects, or run text."""
 

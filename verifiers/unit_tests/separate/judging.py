@@ -51,6 +51,8 @@ class Judge:
         """The namespace of the test code, which begins with the tests' own copy of the prefix's names."""
         self.program = Conversation(channel, report, self._own)
         self._classes: frozenset[str] = frozenset()
+        self.files: tuple[str, ...] = tuple(tests["files"])
+        """The paths of the problem's files."""
         self._continues: bool = tests["every_case"]
 
     def run(self) -> None:
@@ -85,9 +87,12 @@ class Judge:
         """The program's global names."""
         return self.program.resolve(sorted(wanted), self._classes, module)
 
-    def _case(self, run: Callable[[], object], **fields: object) -> None:
-        """Run one case and report it."""
-        refusals, doubts = self.program.refusals, self.program.doubts
+    def _counts(self) -> tuple[int, int]:
+        return self.program.refusals, self.program.doubts
+
+    def _case(self, run: Callable[[], object], before: tuple[int, int] | None = None, **fields: object) -> None:
+        """Run one case and report it; `before` are the counts when it began, if that was earlier."""
+        refusals, doubts = before or self._counts()
         try:
             run()
         except (JobEndedError, Skipped):

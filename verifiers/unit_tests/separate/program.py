@@ -15,6 +15,7 @@ import operator
 import os
 import sys
 import threading
+import types
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
@@ -147,6 +148,8 @@ class Candidate:
         cls = type(value)  # `isinstance` would consult the value too
         if id(value) in self._stand_ins:
             return ["cb", self._stand_ins[id(value)]]
+        if issubclass(cls, types.ModuleType):
+            return ["m", value.__name__, self._number_of(value), *_type_of(cls)]  # type: ignore[attr-defined, arg-type]  # it is one
         if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
             return ["x", describe_class(value, self._number_of)]  # type: ignore[arg-type]  # it is one of exceptions
         if issubclass(cls, BaseException):

@@ -67,6 +67,7 @@ def serve() -> NoReturn:
 def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     """Run a job whose tests may leave a trace, and end this process."""
     content = json.loads(read_all(tests))
+    os.close(tests)  # a test that opens a number of the program's as a file must not find it
     channel, findings = Channel(replies, requests), Report(report, ends_process=True)
     judge = (TestFileJudge if content["kind"] == "functions" else Judge)(content, channel, findings)
     _refuse_text_as_code(judge)
@@ -76,19 +77,28 @@ def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
 
 def _refuse_text_as_code(judge: Judge) -> None:
     """End the job if text that may be the program's is about to run as code among the tests."""
-    libraries = (*{path for path in sys.path if path}, "<frozen")
+    libraries = (*{path for path in sys.path if path}, "<frozen", *judge.files)
 
     def audit(event: str, args: Sequence[Any]) -> None:
         if event in _RUNS_CODE and judge.program.has_answered:
             place = args[1] if event == "compile" else getattr(args[0], "co_filename", "")
             is_tests = event == "exec" and place == TEST_FILE
-            if not is_tests and not str(place).startswith(libraries):
+            caller = sys._getframe(1)
+            is_librarys = f"{event} {caller.f_globals.get('__name__')}" not in _RUN_TEXT
+            is_librarys &= caller.f_code.co_filename.startswith(libraries)
+            if not (is_tests or is_librarys or str(place).startswith(libraries)):
                 judge.program.abandon(UNSUPPORTED, "text runs as code among the tests after the program has answered")
 
     sys.addaudithook(audit)
 
 
 _RUNS_CODE = frozenset({"compile", "exec", "pickle.find_class"})
+_RUN_TEXT = frozenset(
+    f"{event} {module}"
+    for event in ("compile", "exec")
+    for module in ("timeit", "doctest", "code", "codeop", "runpy", "pdb", "bdb", "profile", "cProfile", "trace")
+) | {"exec typing", "exec inspect"}
+"""Modules of the library that run text which they are given; others run only text of their own, as `namedtuple` does."""
 
 
 def run_job(judge: Judge) -> None:

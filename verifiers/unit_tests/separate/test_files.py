@@ -45,24 +45,57 @@ class TestFileJudge(Judge):
             raise UnsupportedTestError(f"the tests import what is not there: {error}") from None
         for name, run in _collect(self._own):
             self._case(run, name=name)
+        for value in list(self._own.values()):
+            if isinstance(value, type) and issubclass(value, _test_cases()):
+                self._run_unittest(value)
         if self._skipped and not self._judged:
             self.report.end(
                 failure="wrong_answer", reason="every test was skipped", broken=not self.program.has_answered
             )
 
-    def _case(self, run: Callable[[], object], **fields: object) -> None:
+    def _case(self, run: Callable[[], object], before: tuple[int, int] | None = None, **fields: object) -> None:
         try:
-            super()._case(run, **fields)
+            super()._case(run, before, **fields)
             self._judged = True
         except Skipped:
             self._skipped = True
 
+    def _run_unittest(self, cls: Any) -> None:
+        """Run the methods of a `TestCase`, with the set-up of the class; each is a case."""
+        unittest = importlib.import_module("unittest")
+        problems: list[BaseException] = []
+        before = self._counts()
+
+        def start(test: Any) -> None:
+            nonlocal before
+            before = self._counts()
+
+        def stop(test: Any, name: str = "") -> None:
+            first = problems[0] if problems else None
+            problems.clear()
+            self._case(functools.partial(_raise, first), before, name=name or f"{cls.__name__}::{test._testMethodName}")
+
+        def keep(test: Any, error: Any) -> None:
+            problems.append(error[1])
+            if not hasattr(test, "_testMethodName"):
+                stop(test, f"{cls.__name__}::set-up")
+
+        result = unittest.TestResult()
+        result.startTest, result.stopTest, result.addError, result.addFailure = start, stop, keep, keep
+        result.addSubTest = lambda test, subtest, error: None if error is None else problems.append(error[1])
+        result.addSkip = lambda test, reason: problems.append(Skipped(reason))
+        result.addExpectedFailure = lambda test, error: problems.append(Skipped("it is expected to fail"))
+        result.addUnexpectedSuccess = lambda test: problems.append(AssertionError("unexpected success"))
+        unittest.defaultTestLoader.loadTestsFromTestCase(cls).run(result)
+
     def module(self, name: str) -> bool:
         """Whether a module is the program's, under a name by which the tests import it."""
-        return name in self._modules
+        return any(f"{name}.".startswith(f"{module}.") for module in self._modules)
 
     def attribute(self, module: str, name: str) -> Any:
         """A global name of one of the program's modules; ImportError or AttributeError that counts as the program's."""
+        if name not in imports.imported(self._tests["test"]):
+            self.program.note_answer()  # a test can act on whether it is there
         wanted = None if module == self._modules[0] else module
         found = self._resolve([name], wanted)
         if name not in found:
@@ -71,7 +104,9 @@ class TestFileJudge(Judge):
 
     def starred(self, module: str) -> list[str]:
         """The names that `import *` takes: those that the tests use and the program defines."""
-        wanted = names.free_names([self._tests["test"]]) - vars(builtins).keys()
+        source = self._tests["test"]
+        wanted = names.free_names([source]) - vars(builtins).keys()
+        wanted -= names.standard_names([source], wanted)
         return sorted(self._resolve(wanted, None if module == self._modules[0] else module))
 
 
@@ -83,7 +118,8 @@ class _ProgramModules:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Find a module of the program."""
-        return ModuleSpec(name, self) if self._judge.module(name) else None  # type: ignore[arg-type]  # it is a loader
+        is_programs = self._judge.module(name)
+        return ModuleSpec(name, self, is_package=True) if is_programs else None  # type: ignore[arg-type]  # it is a loader
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """Make a module whose names are the program's."""
@@ -91,6 +127,10 @@ class _ProgramModules:
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Do nothing: the program has run."""
+
+
+_OF_IMPORTS = frozenset({"__path__", "__spec__", "__loader__", "__file__", "__package__", "__wrapped__", "__cached__"})
+"""Attributes of modules by which the import system works."""
 
 
 class _ProgramModule(types.ModuleType):
@@ -101,7 +141,7 @@ class _ProgramModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return self._judge.starred(self.__name__)
-        if name.startswith("__"):
+        if name in _OF_IMPORTS:
             raise AttributeError(name)
         return self._judge.attribute(self.__name__, name)
 
@@ -115,13 +155,17 @@ def _collect(namespace: dict[str, Any]) -> Iterator[tuple[str, Callable[[], obje
     """The tests of a file by name, each to be called."""
     for name, value in list(namespace.items()):
         if isinstance(value, type) and issubclass(value, _test_cases()):
-            for method in sorted(name for name in dir(value) if name.startswith("test")):
-                yield f"{name}::{method}", _UnittestCase(value, method)
-        elif isinstance(value, type) and name.startswith("Test"):
-            for method in [key for key in dir(value) if key.startswith("test")]:
+            continue
+        if isinstance(value, type) and name.startswith("Test"):
+            for method in _methods_of(value):
                 yield from _parametrized(f"{name}::{method}", getattr(value, method), _in_class(value, method))
         elif name.startswith("test") and isinstance(value, types.FunctionType):
             yield from _parametrized(name, value, value)
+
+
+def _methods_of(cls: type) -> list[str]:
+    """The tests of a class, those of its bases first, in the order of their definition."""
+    return list(dict.fromkeys(n for base in reversed(cls.__mro__) for n in vars(base) if n.startswith("test")))
 
 
 def _in_class(cls: type, method: str) -> Callable[..., object]:
@@ -160,29 +204,9 @@ def _defaults(function: Any) -> tuple[str, ...]:
     return code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]  # type: ignore[no-any-return]  # names
 
 
-class _UnittestCase:
-    """A method of a `TestCase`, whose first problem is raised."""
-
-    def __init__(self, cls: Any, method: str) -> None:
-        self._cls = cls
-        self._method = method
-        self._problem: BaseException | None = None
-
-    def __call__(self) -> None:
-        """Run it, with its class's set-up."""
-        unittest = importlib.import_module("unittest")
-        result = unittest.TestResult()
-        result.addError = result.addFailure = lambda test, error: self._keep(error[1])
-        result.addSubTest = lambda test, subtest, error: None if error is None else self._keep(error[1])
-        result.addSkip = lambda test, reason: self._keep(Skipped(reason))
-        result.addExpectedFailure = lambda test, error: self._keep(Skipped("it is expected to fail"))
-        result.addUnexpectedSuccess = lambda test: self._keep(AssertionError("unexpected success"))
-        unittest.TestSuite([self._cls(self._method)]).run(result)
-        if self._problem is not None:
-            raise self._problem
-
-    def _keep(self, problem: BaseException) -> None:
-        self._problem = self._problem or problem
+def _raise(error: BaseException | None) -> None:
+    if error is not None:
+        raise error
 
 
 def _test_cases() -> Any:
@@ -211,6 +235,9 @@ class _Raises:
         self.type, self.value = cls, error
         return True
 
+    def __getattr__(self, name: str) -> NoReturn:
+        raise UnsupportedTestError(f"the attribute {name!r} of what pytest.raises has caught")
+
     def match(self, pattern: str) -> bool:
         """Fail unless the exception's text matches."""
         assert re.search(pattern, str(self.value)), f"{pattern!r} does not match {str(self.value)!r}"
@@ -235,9 +262,14 @@ def _skip(reason: str = "", **_: object) -> NoReturn:
     raise Skipped(reason)
 
 
-def _parametrize(arguments: str | Sequence[str], values: Iterable[Any], ids: object = None) -> Callable[[Any], Any]:
-    names_ = [part.strip() for part in arguments.split(",")] if isinstance(arguments, str) else [*arguments]
-    rows = [dict(zip(names_, [value] if len(names_) == 1 else value, strict=True)) for value in values]
+def _parametrize(
+    arguments: str | Sequence[str], values: Iterable[Any], ids: object = None, **others: object
+) -> Callable[[Any], Any]:
+    if others:
+        raise UnsupportedTestError(f"pytest.mark.parametrize({', '.join(others)}=...)")
+    given = [part.strip() for part in arguments.split(",")] if isinstance(arguments, str) else [*arguments]
+    is_single = isinstance(arguments, str) and len(given) == 1
+    rows = [dict(zip(given, [value] if is_single else value, strict=True)) for value in values]
 
     def decorate(function: Any) -> Any:
         function.parameters = [*getattr(function, "parameters", []), rows]
@@ -246,11 +278,15 @@ def _parametrize(arguments: str | Sequence[str], values: Iterable[Any], ids: obj
     return decorate
 
 
-def _skipped(*conditions: object, reason: str = "") -> Callable[[Any], Any]:
+def _skipped(*conditions: Any, reason: str = "") -> Any:
     def decorate(function: Any) -> Any:
-        return (lambda: _skip(reason)) if all(conditions) else function
+        return _skipping if all(conditions) else function
 
-    return decorate
+    return _skipping if conditions and callable(conditions[0]) else decorate
+
+
+def _skipping(self: object = None) -> None:
+    raise Skipped("skipped")
 
 
 class _Marks:
