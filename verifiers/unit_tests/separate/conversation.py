@@ -265,7 +265,7 @@ def _says_nothing(resolved: Wire) -> bool:
     """Whether an answer says of names what every program says: that they are there, and functions or classes."""
     usual = {("h", "function", "builtins"), ("h", "type", "builtins")}
     try:
-        kind, is_there, (_, _, _, *values), _ = resolved
+        kind, is_there, (_, _, _, *values) = resolved
         handles = {(tag, name, module) for tag, _, name, module, _ in values}
         return kind == "returned" and all(is_there) and handles <= usual
     except (TypeError, ValueError):

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from verifiers.sandbox.programs.exceptions import is_forbidden, location, message_of
 from verifiers.sandbox.programs.source_files import SourceFiles
 
+from . import packages
 from .values import Wire
 
 MAX_TEXT = 2000
@@ -117,6 +118,16 @@ class ExceptionClasses:
             self._renamed[cls] = type(cls.__name__, (_REPLACED.get(cls, cls),), {"__module__": cls.__module__})
         return self._renamed[cls]
 
+    def _caught(self, cls: type[BaseException]) -> type[BaseException]:
+        """A class that everything catches by which the program has named a base of this class."""
+        names = [made for real, made in self._renamed.items() if issubclass(cls, real) and not issubclass(cls, made)]
+        if not names:
+            return cls
+        try:
+            return type(cls.__name__, (*names, cls), {"__module__": cls.__module__})
+        except TypeError:  # Python finds no order of the bases, or no layout
+            return cls
+
     def class_of(self, wire: Wire) -> type[BaseException]:
         """The class for a description; some exception if it describes none."""
         if type(wire) is str:
@@ -168,7 +179,7 @@ class ExceptionClasses:
         cls = self.class_of(described)
         is_pythons = is_builtin(cls)
         if not stops:
-            cls = self._renamed.get(cls) or _REPLACED.get(cls, cls)
+            cls = self._caught(_REPLACED.get(cls, cls))
         try:
             error = cls.__new__(cls, *args)
         except Exception:  # noqa: BLE001 - the program has changed its arguments
@@ -204,7 +215,11 @@ def _loaded(place: Wire) -> type[BaseException] | None:
     module, name = place
     root, loaded = module.partition(".")[0], sys.modules.get(module)
     is_file = isinstance(getattr(getattr(loaded, "__spec__", None), "loader", None), SourceFiles)
-    if not (is_file or root in sys.stdlib_module_names - _JUDGING) or name.startswith("_") or "._" in name:
+    if (
+        not (is_file or packages.is_package(root) or root in sys.stdlib_module_names - _JUDGING)
+        or name.startswith("_")
+        or "._" in name
+    ):
         return None
     found: Any = loaded
     for part in name.split("."):

@@ -26,6 +26,7 @@ from .report import (
     MAX_TEXT,
     TEST_FILE,
     UNSUPPORTED,
+    BrokenTestError,
     JobEndedError,
     Report,
     Skipped,
@@ -74,14 +75,14 @@ class Judge:
     def _compiled(self, sources: list[str], given: Collection[str] = ()) -> list[types.CodeType]:
         """Compile test code, once its imports have been checked."""
         codes = [*map(compile_tests, sources)]
-        imports.check(sources, (*given, *map(module_name, self._tests["files"])))
+        imports.check(sources, ("pytest", *given, *map(module_name, self._tests["files"])))
         return codes
 
     def _check_defined(self, sources: list[str], given: Collection[str] = ()) -> None:
-        """Raise the NameError of a name that neither the tests define nor the prefix."""
+        """Raise a BrokenTestError for a name that neither the tests define nor the prefix."""
         known = vars(builtins).keys() | self._own.keys() | {*compile_prefix(self._tests["prefix"]).co_names}
         for name in sorted(names.free_names(sources) - known - {"__doc__", *given}):
-            raise NameError(f"name {name!r} is not defined, neither by the tests nor by the prompt's code")
+            raise BrokenTestError(f"name {name!r} is not defined, neither by the tests nor by the prompt's code")
 
     def _resolve(self, wanted: Collection[str], module: str | None = None) -> dict[str, Any]:
         """The program's global names."""
@@ -160,9 +161,15 @@ class Judge:
         exec(code, self._own)
         check: Callable[[object], object] | None = self._own.get("check")
         if not callable(check):
-            raise NameError("the tests define no function `check`")
+            raise BrokenTestError("the tests define no function `check`")
         if not runs_whole(check):
-            raise TypeError("calling `check` would run none of its asserts, since it is a generator or a coroutine")
+            raise BrokenTestError(
+                "calling `check` would run none of its asserts, since it is a generator or a coroutine"
+            )
+        try:
+            inspect.signature(check).bind(function)
+        except TypeError as error:
+            raise BrokenTestError(f"check: {error}") from None
         self._case(lambda: check(reach(function, steps)), name="check")
 
     def _prepare_asserts(self) -> list[types.CodeType]:

@@ -32,6 +32,10 @@ class UnsupportedTestError(BaseException):
     """A test needs what is not supported; as in pytest's outcomes, no handler of `Exception` prevents the end of the test."""
 
 
+class BrokenTestError(Exception):
+    """No program could pass the tests, or fail them."""
+
+
 class Skipped(BaseException):
     """A test is not to be judged."""
 

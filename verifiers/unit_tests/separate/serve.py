@@ -22,9 +22,19 @@ from . import packages
 from .channel import Channel
 from .compilation import compile_prefix, compile_tests, tidied
 from .judging import Judge
-from .report import TEST_FILE, UNSUPPORTED, JobEndedError, Report, UnsupportedTestError, finding, is_programs, text_of
+from .report import (
+    TEST_FILE,
+    UNSUPPORTED,
+    BrokenTestError,
+    JobEndedError,
+    Report,
+    UnsupportedTestError,
+    finding,
+    is_programs,
+    text_of,
+)
 from .side_effects import leaves_no_trace
-from .test_files import TestFileJudge
+from .test_files import TestFileJudge, pytest_module
 
 CONTROL = 3
 """Descriptor of the channel to the fork server."""
@@ -70,6 +80,7 @@ def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     os.close(tests)  # a test that opens a number of the program's as a file must not find it
     channel, findings = Channel(replies, requests), Report(report, ends_process=True)
     judge = (TestFileJudge if content["kind"] == "functions" else Judge)(content, channel, findings)
+    sys.modules["pytest"] = pytest_module()
     _refuse_text_as_code(judge)
     run_job(judge)
     os._exit(0)
@@ -114,8 +125,9 @@ def run_job(judge: Judge) -> None:
         except UnsupportedTestError as error:
             judge.end_unsupported(error)
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            resolved = judge.program.has_resolved and not isinstance(error, NameError | ImportError)
-            if judge.program.has_answered or resolved or is_programs(error):
+            is_broken = isinstance(error, BrokenTestError | NameError | ImportError)
+            chosen = judge.program.has_answered or (judge.program.has_resolved and not is_broken)
+            if (chosen and not isinstance(error, BrokenTestError)) or is_programs(error):
                 # The program can have led the tests there.
                 judge.report.end(**finding(error))
             exception = {"type": type(error).__name__, "message": text_of(error)}

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from . import imports, names
 from .comparison import approx
 from .judging import Judge, runs_whole
-from .report import Skipped, UnsupportedTestError, missing
+from .report import Skipped, UnsupportedTestError, is_programs, missing
 
 
 class TestFileJudge(Judge):
@@ -28,20 +28,21 @@ class TestFileJudge(Judge):
     def _prepare_functions(self) -> types.CodeType:
         source = self._tests["test"]
         self._modules = [name for name in self._tests["modules"] if name]
-        (code,) = self._compiled([source], ("pytest", *self._modules))
+        (code,) = self._compiled([source], self._modules)
         if "*" not in imports.imported(source):
             self._check_defined([source])
         return code
 
     def _run_functions(self, code: types.CodeType) -> None:
         sys.meta_path.insert(0, _ProgramModules(self))
-        sys.modules["pytest"] = _pytest()
         sys.modules[self._own["__name__"]] = module = types.ModuleType(self._own["__name__"])
         module.__dict__.update(self._own)
         self._own = module.__dict__
         try:
             exec(code, self._own)
         except ModuleNotFoundError as error:
+            if self._is_below(error.name):
+                raise missing(ModuleNotFoundError, str(error)) from None
             raise UnsupportedTestError(f"the tests import what is not there: {error}") from None
         for name, run in _collect(self._own):
             self._case(run, name=name)
@@ -71,7 +72,8 @@ class TestFileJudge(Judge):
             before = self._counts()
 
         def stop(test: Any, name: str = "") -> None:
-            first = problems[0] if problems else None
+            # An exception that ends the run, such as an interrupt, passes by on its way.
+            first = problems[0] if problems else sys.exc_info()[1]
             problems.clear()
             self._case(functools.partial(_raise, first), before, name=name or f"{cls.__name__}::{test._testMethodName}")
 
@@ -90,6 +92,17 @@ class TestFileJudge(Judge):
 
     def module(self, name: str) -> bool:
         """Whether a module is the program's, under a name by which the tests import it."""
+        if name in self._modules or not self._is_below(name):
+            return name in self._modules
+        try:
+            self._resolve([], name)
+        except BaseException as error:
+            if not is_programs(error):
+                raise
+            return False
+        return True
+
+    def _is_below(self, name: str | None) -> bool:
         return any(f"{name}.".startswith(f"{module}.") for module in self._modules)
 
     def attribute(self, module: str, name: str) -> Any:
@@ -106,7 +119,7 @@ class TestFileJudge(Judge):
         """The names that `import *` takes: those that the tests use and the program defines."""
         source = self._tests["test"]
         wanted = names.free_names([source]) - vars(builtins).keys()
-        wanted -= names.standard_names([source], wanted)
+        wanted -= {"isclose", "isfinite", "isinf", "isnan"}  # by which tests judge
         return sorted(self._resolve(wanted, None if module == self._modules[0] else module))
 
 
@@ -129,7 +142,9 @@ class _ProgramModules:
         """Do nothing: the program has run."""
 
 
-_OF_IMPORTS = frozenset({"__path__", "__spec__", "__loader__", "__file__", "__package__", "__wrapped__", "__cached__"})
+_OF_IMPORTS = frozenset(
+    f"__{name}__" for name in ("path", "spec", "loader", "file", "package", "wrapped", "cached", "test", "signature")
+)
 """Attributes of modules by which the import system works."""
 
 
@@ -137,6 +152,11 @@ class _ProgramModule(types.ModuleType):
     def __init__(self, name: str, judge: TestFileJudge) -> None:
         super().__init__(name)
         object.__setattr__(self, "_judge", judge)
+
+    @property
+    def __doc__(self) -> Any:  # type: ignore[override]  # the program's own
+        """The documentation of the program's module."""
+        return self.__getattr__("__doc__")
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
@@ -146,7 +166,7 @@ class _ProgramModule(types.ModuleType):
         return self._judge.attribute(self.__name__, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("__"):
+        if not (name.startswith("__") or isinstance(value, _ProgramModule)):
             raise UnsupportedTestError(f"the tests set {name!r} in a module of the program")
         object.__setattr__(self, name, value)
 
@@ -235,6 +255,11 @@ class _Raises:
         self.type, self.value = cls, error
         return True
 
+    @property
+    def typename(self) -> str:
+        """The name of the exception's class."""
+        return type(self.value).__name__
+
     def __getattr__(self, name: str) -> NoReturn:
         raise UnsupportedTestError(f"the attribute {name!r} of what pytest.raises has caught")
 
@@ -309,7 +334,7 @@ class _Pytest(types.ModuleType):
         raise UnsupportedTestError(f"pytest.{name}") if not name.startswith("__") else AttributeError(name)
 
 
-def _pytest() -> types.ModuleType:
+def pytest_module() -> types.ModuleType:
     """The part of pytest that tests can use."""
     module = _Pytest("pytest")
     module.__dict__.update(raises=_raises, approx=approx, skip=_skip, fail=_fail, mark=_Marks())
