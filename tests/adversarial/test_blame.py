@@ -52,7 +52,7 @@ CHAINS = {
 def test_containers_that_nest_by_references_do_not_break_the_tests(verifier: UnitTestVerifier, link: str) -> None:
     """To free a chain of them may take more stack than there is."""
     items = f"','.join({link} % (2 * n + 3, 2 * n + 1) for n in range(100_000))"
-    answer = f"""send(('["returned",[],[],["t",["q",1,null],' + {items} + ']]').encode())"""
+    answer = f"""send(('["returned",[],[],["t",["q",1,null],' + {items} + '],[]]').encode())"""
     tests = CheckTests("solve", "def check(f):\n    last = f(2)[-1]\n    del last\n    assert len(f(3)) == 5\n")
     verdict = judge(verifier, take_over(answer=answer), tests)
     assert verdict.outcome is Outcome.INCORRECT, verdict.detail

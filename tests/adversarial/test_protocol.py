@@ -79,15 +79,16 @@ def send(message):
     data = message if isinstance(message, bytes) else json.dumps(message).encode()
     data = struct.pack("!I", len(data)) + data
     while data: data = data[os.write(4, data):]
-def give(value, changed=[], released=[]): send(["returned", changed, released, value])
+def tell(*message, rest=[]): send([*message, rest])
+def give(value, changed=[], released=[], rest=[]): tell("returned", changed, released, value, rest=rest)
 def fail(description, identity=["ValueError", None], content=["t", ["t"], ["d", 1, None]]):
-    send(["raised", [], [], description, identity, content])
+    tell("raised", [], [], description, identity, content)
 def fresh(numbers=iter(range(1001, 9999, 2))): return next(numbers)
 LOADED
 while True:
     request = receive()
     if request[0] == "resolve":
-        send(["returned", [], [], *(RESOLVED)])
+        tell("returned", [], [], *(RESOLVED))
         continue
     ANSWER
 """
@@ -122,7 +123,7 @@ DATA = load("adversarial/protocol")
 pytestmark = pytest.mark.sandbox(timeout_s=0.5, wall_s=6, memory_mib=300, output_mib=2)
 
 
-def take_over(loaded: str = "send(['loaded', [], []])", resolved: str = FUNCTION, answer: str = "give(16)") -> str:
+def take_over(loaded: str = "tell('loaded', [], [])", resolved: str = FUNCTION, answer: str = "give(16)") -> str:
     return (
         TAKE_OVER.replace("LOADED", loaded)
         .replace("RESOLVED", resolved)

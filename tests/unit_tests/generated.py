@@ -193,7 +193,7 @@ for x in itertools.islice({a}, 5): d({b}, x)
 same({a}.next, {b})
 {a}.next = {b}
 {a} = {a}.next
-vars({a}).keys()
+sorted(vars({a})) if isinstance({a}, Node) else None
 """,
     "box": """
 {a}.put({n})

@@ -254,7 +254,7 @@ def test_who_breaks_test_code_with_a_result_is_wrong(verifier: UnitTestVerifier,
 
 
 def test_what_no_result_can_break_is_the_tests_fault(verifier: UnitTestVerifier) -> None:
-    for source in ("undefined", "from math import nothing", "assert 1 == 2", "import numpy\nf(3)"):
+    for source in ("undefined", "import numpy\nf(3)"):
         verdict = judge(verifier, "def f(n): return 8", CheckTests("f", f"{source}\ndef check(candidate): pass"))
         assert verdict.outcome is Outcome.VERIFIER_ERROR
 
