@@ -23,7 +23,7 @@ DEEP = "x = 0\nfor _ in range(1001): x = (x,)\n"
 
 @pytest.mark.parametrize("argument", ["[0] * 9_000_000", "x"])
 @pytest.mark.parametrize("head", ["from solution import area", "import solution\narea = solution.area"])
-def test_what_the_tests_alone_make_too_large_is_their_error(
+def test_what_the_tests_make_too_large_is_not_supported(
     verifier: UnitTestVerifier, head: str, argument: str
 ) -> None:
     tests = FunctionTests(f"{head}\n{DEEP}def test_area(): assert area({argument}) == 3")
