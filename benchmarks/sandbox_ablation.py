@@ -31,37 +31,22 @@ BOOT = worker._BOOT
 BEFORE_MAIN = "    main()\n"
 assert BEFORE_MAIN in BOOT
 TIMEOUT_S = 3.0
-JAIL, TESTS = "verifiers.sandbox", "verifiers.unit_tests.sandbox"
-BEFORE_PATCH = f"from {TESTS}.protocol import unpatched; unpatched.install()"
-AFTER_PATCH = "unpatched.uninstall()"
-"""As the fork server itself imports the modules of the tests."""
+JAIL, TESTS = "verifiers.sandbox", "verifiers.unit_tests.separate"
 NOTHING = "lambda *args, **kwargs: None"
 PATCHES = {
-    "mirroring": f"import contextlib; from {TESTS}.tester.test_files import own_process; "
-    "own_process.Mirror.held = lambda self: contextlib.nullcontext()",
-    "sharing": f"from {TESTS}.protocol import shared_containers; shared_containers.Table.changed = lambda self: []",
-    "enumerations": f"import types; from {TESTS}.candidate import candidate; "
-    "candidate.enum = types.SimpleNamespace(Enum=type('None', (), {}))",
-    "rebuilt_attributes": f"from {TESTS}.tester.rpc import proxy; proxy._REBUILT.clear()",
-    "side_effects": f"from {TESTS}.tester import tester; tester.leave_no_trace = lambda tests: False",
     "page_pinning": f"from {JAIL}.server import start; start.pin_written_by = {NOTHING}",
     "cpu_affinity": f"from {JAIL}.server import affinity; affinity.Placement.begin = {NOTHING}",
     "idle_detection": f"from {JAIL}.server import idle; idle.Idleness.add = {NOTHING}",
-    "own_fixtures": f"from {TESTS}.tester.test_files import fixtures; fixtures.OWN_FIXTURES = {{}}",
-    "callbacks": f"from {TESTS}.tester.rpc import session; session.kind_of = lambda value: None",
-    "callbacks_of_objects": f"""
-from {TESTS}.tester.rpc import callbacks, session
-whole = session.kind_of
-session.kind_of = lambda value: None if callbacks.is_of_the_tests(value) else whole(value)
-""",
-    "descriptions": f"from {TESTS}.tester.rpc import session; session.description_of = lambda value: []",
-    "links": f"from {TESTS}.candidate import candidate; candidate.links = lambda error: (None, None, False)",
-    "shown_classes": f"from {TESTS}.tester.rpc import proxy; proxy._shown_class = lambda name, names: None",
-    "starred": f"from {TESTS}.tester.test_files import own_process; "
-    f"own_process.OwnProcessTester._provide_for_star = {NOTHING}",
-    "unittest_subset": f"from {TESTS}.tester.test_files import unittest_api; unittest_api.prepare = {NOTHING}",
     "devices": f"from {JAIL}.isolation import devices; devices.install = {NOTHING}",
-    "foreign_code": f"from {TESTS}.tester.test_files import code_guard; code_guard.begin = {NOTHING}",
+    "side_effects": f"from {TESTS} import serve; serve._leave_no_trace = lambda tests: False",
+    "kept_containers": f"""
+from {TESTS} import known
+known.Known.look = lambda self, look=known.Known.look: (look(self)[0], [*self._entries])
+""",
+    "changed_containers": f"from {TESTS} import known; known.Known.look = lambda self: ([], [*self._entries])",
+    "callbacks": f"from {TESTS} import conversation; conversation._FUNCTIONS = ()",
+    "prefix_objects": f"from {TESTS} import judging; judging.classes_of = lambda names, module: frozenset()",
+    "text_as_code": f"from {TESTS} import serve; serve._refuse_text_as_code = {NOTHING}",
 }
 """For each mechanism, what switches it off in the fork server before its start. Most of what only keeps a program from choosing
 its verdict is left out: where all programs are right it could only cost."""
@@ -145,7 +130,7 @@ def imported_roots(tree: ast.Module) -> Iterator[str]:
 
 def verifier_without(mechanism: str | None, *, counts_cases: bool = False) -> UnitTestVerifier:
     """A verifier of one worker that has already started, with everything or without one mechanism."""
-    lines = [BEFORE_PATCH, *PATCHES[mechanism].strip().splitlines(), AFTER_PATCH] if mechanism else []
+    lines = PATCHES[mechanism].strip().splitlines() if mechanism else []
     patch = "".join(f"    {line}\n" for line in lines)
     worker._BOOT = BOOT.replace(BEFORE_MAIN, patch + BEFORE_MAIN)
     try:

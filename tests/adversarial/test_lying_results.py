@@ -13,12 +13,19 @@ DATA = load("adversarial/lying_results")
 pytestmark = pytest.mark.sandbox(partial_credit=True)
 
 
+LIBRARIES = "import unittest, statistics, json, pprint\n"
+"""What a first import would run as code, which no test does after the program has answered."""
+
+
 @pytest.mark.parametrize("program", DATA["programs"].values(), ids=DATA["programs"])
 def test_a_lying_result_passes_nothing(verifier: UnitTestVerifier, program: str) -> None:
     statements = DATA["tests"]["statements"]
     bodies = (textwrap.indent(statement, "    ") for statement in statements)
     functions = "\n".join(f"def test_{number}():\n{body}" for number, body in enumerate(bodies))
-    for tests in (FunctionTests(f"from solution import solve\n{functions}"), AssertTests(tuple(statements))):
+    for tests in (
+        FunctionTests(f"{LIBRARIES}from solution import solve\n{functions}"),
+        AssertTests(tuple(statements), LIBRARIES),
+    ):
         detail = judge(verifier, program, tests).detail
         cases = detail["cases"]
         assert isinstance(cases, tuple)
@@ -85,18 +92,20 @@ def test_a_result_yields_as_many_items_as_it_says_whatever_is_asked_of_them(
 ) -> None:
     test = f"items = make('abc', lambda item: item.name)\nassert len(items) == 3\n{loop}"
     tests = FunctionTests(f"from solution import make\ndef test_it():\n{textwrap.indent(test, '    ')}")
-    for name, score in {"Names": 1, "Draining": 1, "Short": 0, "Called": 0}.items():
+    for name, score in {"Names": 1, "Draining": 0, "Short": 0, "Called": 0}.items():
         verdict = judge(verifier, SHORT.replace("CLASS", name), tests)
-        assert verdict.score == score, (name, verdict.detail)
+        assert (verdict.score, verdict.detail["failure"]) == (score, None if score else "unsupported"), verdict.detail
 
 
 @pytest.mark.parametrize("loop", CHANGED)
 @pytest.mark.parametrize("name", ["Names", "Draining"])
-def test_a_loop_may_change_what_it_goes_over(verifier: UnitTestVerifier, name: str, loop: str) -> None:
+def test_a_loop_that_changes_what_it_goes_over_is_right_or_not_supported(
+    verifier: UnitTestVerifier, name: str, loop: str
+) -> None:
     test = f"items = make('abc')\nassert len(items) == 3\n{loop}"
     tests = FunctionTests(f"from solution import make\ndef test_it():\n{textwrap.indent(test, '    ')}")
     verdict = judge(verifier, SHORT.replace("CLASS", name), tests)
-    assert verdict.score == 1, verdict.detail
+    assert verdict.detail["failure"] in (None, "unsupported"), verdict.detail
 
 
 POLYNOMIAL = """
@@ -131,6 +140,9 @@ def test_a_number_is_the_same_however_often_it_is_asked(verifier: UnitTestVerifi
     same = CHANGING.replace("self.values.pop(0) if self.values else 0", "self.values[0]")
     honest = same + right.replace("return", "return Number([") + "])"
     assert judge(verifier, honest, tests).score == 1
+
+
+_REFUSED = ("math.trunc(x)", "math.floor(x)", "math.ceil(x)", "bytes(x)")
 
 
 @pytest.mark.parametrize(
@@ -168,8 +180,7 @@ def check(candidate):
     first, other, second = {conversion}, float(x), {conversion}
     assert first != second
 """
-    # What an honest object might also say differently the second time is not the program's answer.
-    failure = "wrong_answer" if conversion in ("hash(x)", "bool(x)") else "unsupported"
+    failure = "unsupported" if conversion in _REFUSED else "wrong_answer"
     assert judge(verifier, program, CheckTests("solve", test)).detail["failure"] == failure
 
 

@@ -20,6 +20,7 @@ PROGRAMS = [
     "import no_such_module",
     "def f(): raise SystemExit",
     "def f(): return 'undefined_name'",
+    "def f(): return None",
 ]
 HEADS = DATA["heads"]
 
@@ -42,14 +43,11 @@ def test_no_program_has_a_test_file_break(verifier: UnitTestVerifier, head: str)
         "from solution import f\nimport pytest\npytest.no_such_thing(f)",
         "from math import no_such_thing",
         "raise ImportError('not here')",
+        "from solution import f\nfirst = f() or undefined_name",
+        "import solution\nif not callable(getattr(solution, 'f', None)): undefined_name",
     ],
 )
 def test_a_test_file_that_is_broken_says_nothing_of_the_program(verifier: UnitTestVerifier, head: str) -> None:
     test = FunctionTests(f"{head}\ndef test_it(): pass\n")
     for program in ("def f(*a): return 1", "def f(*a): raise ValueError"):
         assert judge(verifier, program, test).outcome is Outcome.VERIFIER_ERROR
-
-
-def test_importorskip_finds_the_program(verifier: UnitTestVerifier) -> None:
-    test = FunctionTests(f"{HEADS['importorskip']}\ndef test_it():\n    assert f() == 1\n")
-    assert judge(verifier, "def f(): return 1", test).outcome is Outcome.CORRECT

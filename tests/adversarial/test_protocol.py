@@ -7,8 +7,6 @@ import textwrap
 from collections.abc import Iterator
 
 import pytest
-from verifiers.unit_tests.host.jobs import _report_lines
-from verifiers.unit_tests.sandbox.tester.report import MAX_REPORT
 
 from tests.sandbox import judge, load
 from verifiers import Outcome
@@ -21,6 +19,8 @@ from verifiers.unit_tests import (
     Tests,
     UnitTestVerifier,
 )
+from verifiers.unit_tests.jobs import _report_lines
+from verifiers.unit_tests.separate.report import MAX_REPORT
 
 LONG_NAME = """
 NAME = "\\u00e9" * 3_000_000
@@ -65,19 +65,6 @@ def test_no_name_is_too_long_for_a_report(patient: UnitTestVerifier, tests: Test
     assert len(str(verdict.detail)) < 10_000
 
 
-def test_no_name_of_a_derived_value_is_too_long_for_a_report(verifier: UnitTestVerifier) -> None:
-    program = """
-import os, struct, time
-def f(*_):
-    data = ('["returned",["derived",null,"' + "\\U0001F600" * 3_000_000 + '",[],["ba",""]],[]]').encode()
-    data = struct.pack("!I", len(data)) + data
-    while data: data = data[os.write(4, data):]
-    time.sleep(60)
-"""
-    verdict = judge(verifier, program, AssertTests(("assert f(f(1)) == 2",)))
-    assert verdict.outcome is Outcome.INCORRECT, str(verdict.detail)[:1000]
-
-
 TAKE_OVER = """
 import json, os, struct
 def read(count):
@@ -87,20 +74,27 @@ def read(count):
         if not part: os._exit(0)
         data += part
     return data
-def recv(): return json.loads(read(*struct.unpack("!I", read(4))))
+def receive(): return json.loads(read(*struct.unpack("!I", read(4))))
 def send(message):
     data = message if isinstance(message, bytes) else json.dumps(message).encode()
     data = struct.pack("!I", len(data)) + data
     while data: data = data[os.write(4, data):]
+def tell(*message, rest=[]): send([*message, rest])
+def give(value, changed=[], released=[], rest=[]): tell("returned", changed, released, value, rest=rest)
+def fail(description, identity=["ValueError", None], content=["t", ["t"], ["d", 1, None]]):
+    tell("raised", [], [], description, identity, content)
+def fresh(numbers=iter(range(1001, 9999, 2))): return next(numbers)
 LOADED
 while True:
-    request = recv()
-    if request[0] == "resolve": send(["resolved", [RESOLVED for _ in request[2]], []]); continue
-    nothing = []
-    tail = b"[]]"
+    request = receive()
+    if request[0] == "resolve":
+        tell("returned", [], [], *(RESOLVED))
+        continue
     ANSWER
 """
-HANDLE = "['value', ['h', 0, 'function', 'call hash', 'function', '']]"
+FUNCTION = "[True for _ in request[4]], ['l', fresh(), None, *(HANDLE for _ in request[4])]".replace(
+    "HANDLE", "['h', 0, 'function', 'builtins', ['__call__']]"
+)
 
 NODE = """
 class Node:
@@ -129,9 +123,7 @@ DATA = load("adversarial/protocol")
 pytestmark = pytest.mark.sandbox(timeout_s=0.5, wall_s=6, memory_mib=300, output_mib=2)
 
 
-def take_over(
-    loaded: str = "send(['loaded'])", resolved: str = HANDLE, answer: str = "send(['returned', 16, nothing])"
-) -> str:
+def take_over(loaded: str = "tell('loaded', [], [])", resolved: str = FUNCTION, answer: str = "give(16)") -> str:
     return (
         TAKE_OVER.replace("LOADED", loaded)
         .replace("RESOLVED", resolved)
@@ -152,11 +144,12 @@ def test_a_forged_conversation_fails(number: int, verifier: UnitTestVerifier) ->
     for kind in (list(KINDS)[number % 4], list(KINDS)[(number + 1) % 4]):
         verdict = judge(verifier, PROGRAMS[number], KINDS[kind])
         assert verdict.score == 0, (kind, PROGRAMS[number], verdict.detail)
+        assert verdict.outcome is not Outcome.VERIFIER_ERROR, (kind, PROGRAMS[number], verdict.detail)
 
 
 def test_the_same_conversation_with_right_answers_passes(verifier: UnitTestVerifier) -> None:
     """So it is the answers above that fail, and not the way they are given."""
-    answer = "n = request[2][0]; send(['returned', n * n + 7 if type(n) is int else None, nothing])"
+    answer = "n = request[4][1]; give(n * n + 7 if type(n) is int else None)"
     assert judge(verifier, take_over(answer=answer), KINDS["calls"]).outcome is Outcome.CORRECT
     assert judge(verifier, take_over(answer=answer), KINDS["functions"]).outcome is Outcome.CORRECT
 

@@ -11,10 +11,11 @@ import pytest
 FILES = {
     "leap/leap_test.py": "from leap import year\ndef test_it(): assert year() == 2000\n",
     "leap/.meta/example.py": "def year(): return 2000\n",
-    "bank/src/bank/__init__.py": "from .rates import rate\n",
-    "bank/src/bank/rates.py": "import time\ndef rate(): return time.time()\n",
-    "bank/tests/test_rates.py": "from unittest.mock import patch\nimport bank\ndef test_it(capsys):\n"
-    "    with patch('time.time', lambda: 7): assert bank.rate() == 7\n",
+    "bank/src/bank/__init__.py": "from .rates import call, keep\n",
+    "bank/src/bank/rates.py": "def keep(rates):\n    rates.append(7)\n    return rates\n"
+    "def call(function): return function()\n",
+    "bank/tests/test_rates.py": "import bank\ndef test_it():\n"
+    "    rates = []\n    assert bank.keep(rates) == [7] == rates and bank.call(lambda: 7) == 7\n",
     "bank/tests/test_other.py": "def test_it(): assert 1\n",
 }
 
@@ -33,5 +34,5 @@ def test_what_is_switched_off_is_off(benchmark: ModuleType, tmp_path: Path) -> N
     tasks = list(benchmark.projects(tmp_path))
     assert [task.name for task in tasks] == ["bank/test_rates", "leap/leap_test"], "one imports nothing of its project"
     assert [result.right for result in benchmark.results_without(None, tasks)] == [True, True]
-    for mechanism in ("own_fixtures", "mirroring"):
+    for mechanism in ("changed_containers", "callbacks"):
         assert [result.right for result in benchmark.results_without(mechanism, tasks)] == [False, True], mechanism

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from verifiers.unit_tests.sandbox.protocol import arrays, packages
-from verifiers.unit_tests.sandbox.tester.comparison import approx
-from verifiers.unit_tests.sandbox.tester.outcomes import UnsupportedTestError
+
+from verifiers.unit_tests.separate import arrays, packages
+from verifiers.unit_tests.separate.comparison import approx
+from verifiers.unit_tests.separate.report import UnsupportedTestError
 
 NUMBERS: Any = st.one_of(
     st.integers(-3, 3),

@@ -61,19 +61,7 @@ def test_other_statements_can_be_tests(verifier: UnitTestVerifier, text: str) ->
 def test_tests_of_which_nothing_would_run_are_refused(verifier: UnitTestVerifier, test: str) -> None:
     verdict = judge(verifier, WRONG, FunctionTests(f"from solution import square\n{test}"))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported")
-    assert "test_it would not run" in str(verdict.detail["reason"])
-
-
-@pytest.mark.parametrize(
-    "test",
-    [
-        "async def test_it(): assert square(3) == 9",
-        "import unittest\nclass A(unittest.IsolatedAsyncioTestCase):\n    async def test_it(self): assert square(3) == 9",
-    ],
-)
-def test_coroutines_that_something_awaits_are_tests(verifier: UnitTestVerifier, test: str) -> None:
-    tests = FunctionTests(f"from solution import square\n{test}")
-    assert [judge(verifier, program, tests).score for program in (RIGHT, WRONG)] == [1, 0]
+    assert "is a generator or a coroutine" in str(verdict.detail["reason"])
 
 
 @pytest.mark.parametrize(
@@ -100,10 +88,11 @@ def test_a_name_that_a_test_file_does_not_import_is_its_own_fault(verifier: Unit
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
 
 
-def test_a_program_does_not_lead_tests_to_a_name_that_is_not_defined(verifier: UnitTestVerifier) -> None:
-    test = "from solution import square\ndef test_it():\n    if square(3) != 9: unheard_of()\n"
-    verdict = judge(verifier, WRONG, FunctionTests(test))
-    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "wrong_answer")
+def test_a_name_that_nothing_defines_is_found_before_the_program_runs(verifier: UnitTestVerifier) -> None:
+    test = FunctionTests("from solution import square\ndef test_it():\n    if square(3) != 9: unheard_of()\n")
+    for program in (RIGHT, WRONG):
+        verdict = judge(verifier, program, test)
+        assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
 
 
 Make = Callable[[Any], object]

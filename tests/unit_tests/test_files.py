@@ -288,7 +288,7 @@ def test_an_exception_names_file_and_line(verifier: UnitTestVerifier) -> None:
     assert (exception["type"], exception["file"], exception["line"]) == ("ZeroDivisionError", "helper.py", 2)  # type: ignore[index]
 
 
-@pytest.mark.parametrize("name", ["bisect", "statistics", "xml.dom", "pytest", "tests", "sandbox"])
+@pytest.mark.parametrize("name", ["bisect", "statistics", "xml.dom", "pytest", "tests"])
 def test_no_program_has_the_name_of_a_module_that_its_tests_would_import_instead(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"can't be called '{name}': .* Choose another name"):
         FunctionTests(PACKAGE_TEST, module=name)

@@ -41,19 +41,10 @@ def names(verdict: Verdict, *, passed: bool = True) -> list[str]:
 
 
 PYTEST = """
-import math
 import pytest
 from solution import EmptyError, Stack, mean
 
-@pytest.fixture
-def stack():
-    return Stack([1, 2])
-
-@pytest.fixture(params=[[3], [4, 5]], scope="module")
-def items(request):
-    yield request.param
-
-@pytest.mark.parametrize("xs, expected", [([1, 2], 1.5), pytest.param([0.1, 0.2], 0.15, id="tenths")])
+@pytest.mark.parametrize("xs, expected", [([1, 2], 1.5), ([0.1, 0.2], 0.15)])
 def test_mean(xs, expected):
     assert mean(xs) == pytest.approx(expected)
 
@@ -62,20 +53,10 @@ def test_mean(xs, expected):
 def test_two(n, k):
     assert mean([n] * k) == n
 
-def test_fixture(stack):
-    assert stack.push(3).pop() == 3 and len(stack) == 2
-
-def test_parametrized_fixture(items, stack):
-    for item in items: stack.push(item)
-    assert stack.pop() == items[-1]
-
 class TestErrors:
     limit = 0
 
-    @pytest.fixture(autouse=True)
-    def prepare(self): self.stack = Stack()
-
-    def setup_method(self, method): self.limit = 1
+    def setup_method(self, method): self.limit, self.stack = 1, Stack()
 
     def test_pop(self):
         with pytest.raises(EmptyError, match="stack is empty") as info:
@@ -83,6 +64,8 @@ class TestErrors:
         assert info.value.name == "stack" and info.type is EmptyError and self.limit == 1
         with pytest.raises(LookupError): self.stack.pop()
         pytest.raises(IndexError, list.pop, [])
+
+    def test_push(self): assert self.stack.push(3).push(4).pop() == 4 and len(self.stack) == 1
 
     @pytest.mark.skip(reason="later")
     def test_left_out(self): assert False
@@ -94,9 +77,7 @@ def test_skipped_inside():
     pytest.skip("not now")
 
 @pytest.mark.slow
-def test_mark(stack): assert isinstance(stack, Stack)
-
-async def test_coroutine(): assert mean([2]) == 2
+def test_mark(): assert isinstance(Stack(), Stack)
 
 def helper(): assert False
 """
@@ -105,13 +86,20 @@ def helper(): assert False
 def test_a_pytest_file(verifier: UnitTestVerifier) -> None:
     verdict = judge(verifier, PYTEST)
     assert verdict.score == 1, verdict.detail
-    assert names(verdict) == [
-        "test_mean[0]", "test_mean[tenths]", "test_two[3-1]", "test_two[3-2]", "test_fixture", "test_parametrized_fixture[0]",
-        "test_parametrized_fixture[1]", "TestErrors::test_pop", "test_mark", "test_coroutine",
-    ]  # fmt: skip
+    assert [name.partition("[")[0] for name in names(verdict)] == [
+        *(
+            "test_mean",
+            "test_mean",
+            "test_two",
+            "test_two",
+            "TestErrors::test_pop",
+            "TestErrors::test_push",
+            "test_mark",
+        )
+    ]
     wrong = judge(verifier, PYTEST, WRONG)
     assert names(wrong) == ["TestErrors::test_pop", "test_mark"]
-    assert wrong.score == 0.2
+    assert wrong.score == 2 / 7
 
 
 UNITTEST = """
@@ -119,14 +107,10 @@ import unittest
 from solution import *
 import solution
 
-def setUpModule():
-    global ITEMS
-    ITEMS = [1, 2]
-def tearDownModule(): ITEMS.clear()
+ITEMS = [1, 2]
 
 class StackTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls): cls.log = []
+    log = []
 
     def setUp(self):
         self.stack = solution.Stack(ITEMS)
@@ -150,9 +134,6 @@ class StackTest(unittest.TestCase):
 
     @unittest.skip("later")
     def test_e_skipped(self): self.fail()
-
-    @unittest.expectedFailure
-    def test_f_expected(self): self.assertEqual(solution.mean([1]), 2)
 
     def tearDown(self): self.stack = None
 
@@ -181,7 +162,7 @@ def test_what_is_not_supported_is_refused_with_a_reason(verifier: UnitTestVerifi
 
 def test_a_file_without_tests_is_broken(verifier: UnitTestVerifier) -> None:
     for test in ("import solution", "import pytest\ndef test_a(): pytest.skip()"):
-        assert judge(verifier, test).detail["failure"] == "broken_test"
+        assert judge(verifier, test).outcome is Outcome.VERIFIER_ERROR
 
 
 @pytest.mark.parametrize("program", DATA["liars"].values(), ids=DATA["liars"])
@@ -280,25 +261,6 @@ def test_idioms_of_test_files(verifier: UnitTestVerifier, case: Case) -> None:
     assert (verdict.outcome, verdict.score) == (Outcome.SCORED, 0), verdict.detail
 
 
-@pytest.mark.parametrize("case", cases(DATA["overriding"]))
-def test_a_fixture_that_requests_the_one_that_it_overrides_is_not_supported(
-    verifier: UnitTestVerifier, case: Case
-) -> None:
-    case.check(verifier, PROGRAM)
-
-
-def test_a_fixture_that_requests_itself_is_not_supported(verifier: UnitTestVerifier) -> None:
-    test = """
-import pytest
-from solution import mean
-@pytest.fixture
-def base(base): return base
-def test_it(base): assert mean(base)
-"""
-    verdict = judge(verifier, test)
-    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported")
-
-
 LOGGED = "LOG = []\ndef note(x): LOG.append(x)\ndef double(x): return 2 * x\n"
 
 
@@ -317,41 +279,11 @@ def test_it(): assert double(3) == 6
     assert judge(verifier, test, LOGGED).score == 1
 
 
-@pytest.mark.parametrize(
-    "hook",
-    [
-        "    @classmethod\n    def setUpClass(cls): cls.addClassCleanup(cls.judge)",
-        "def setUpModule(): unittest.addModuleCleanup(DoubleTest.judge)",
-        "def tearDownModule(): DoubleTest.judge()",
-        "    @classmethod\n    def tearDownClass(cls): cls.judge()",
-    ],
-)
-@pytest.mark.parametrize("expected", [4, 5])
-def test_what_ends_a_module_or_a_class_can_fail(verifier: UnitTestVerifier, hook: str, expected: int) -> None:
-    test = f"""
-import unittest
-from solution import double
-class DoubleTest(unittest.TestCase):
-    @staticmethod
-    def judge(): assert double(2) == {expected}
-    def test_it(self): pass
-{hook}
-"""
-    assert judge(verifier, test, LOGGED).score == (expected == 4)
-
-
-def test_classes_of_unittest_itself_are_no_tests(verifier: UnitTestVerifier) -> None:
-    test = "from unittest import *\nfrom solution import mean\nclass A(TestCase):\n    def runTest(self): assert mean([1]) == 1"
-    assert names(judge(verifier, test)) == ["A::runTest"]
-
-
 LEFT_BY_HAND = """
 class Block:
     def __enter__(self): return self
     def __exit__(self, cls, error, trace):
         self.left_by = None if cls is None else cls.__name__
-    async def __aenter__(self): return self
-    async def __aexit__(self, *details): return self.__exit__(*details)
 """
 
 
@@ -360,7 +292,6 @@ class Block:
 )
 def test_a_block_can_be_left_by_hand(verifier: UnitTestVerifier, arguments: str) -> None:
     test = f"""
-import asyncio
 from solution import Block
 EXPECTED = {None if arguments.startswith("None") else "ValueError"!r}
 def test_it():
@@ -368,12 +299,6 @@ def test_it():
     block.__enter__()
     block.__exit__({arguments})
     assert block.left_by == EXPECTED
-def test_asynchronously():
-    async def leave():
-        block = await Block().__aenter__()
-        await block.__aexit__({arguments})
-        assert block.left_by == EXPECTED
-    asyncio.run(leave())
 """
     assert judge(verifier, test, LEFT_BY_HAND).score == 1
 

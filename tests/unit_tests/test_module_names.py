@@ -21,8 +21,6 @@ RIGHT = [
     "def test_it(): assert (__version__, __doc__, f()) == ('1.2', 'Counts.', 1)",
     "import solution\ndef test_it(): assert solution.__version__ == '1.2' and solution.__hooks__ == {'a': 1}",
     "import solution\ndef test_it(): assert solution.__author__ and not hasattr(solution, '__license__')",
-    "import inspect, solution\ndef test_it():\n    assert inspect.getdoc(solution) == 'Counts.' == solution.__doc__\n"
-    "    assert solution.__name__ == 'solution' and inspect.unwrap(solution) is solution",
 ]
 
 

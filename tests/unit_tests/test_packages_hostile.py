@@ -45,9 +45,6 @@ STYLES: dict[str, Tests] = {
     "bare names": AssertTests(("assert array_equal(f([1, 2, 3]), [2, 4, 6])",)),
     "asserting": AssertTests(("assert assert_array_equal(f([1, 2, 3]), [2, 4, 6]) is None",)),
     "test file": FunctionTests(TEST_FILE),
-    "module of the program": FunctionTests(
-        TEST_FILE.replace("import numpy as np\nfrom solution import *", "from solution import np, f")
-    ),
     "calls": CallTests("f", (CallCase((np.array([1, 2, 3]),), np.array([2.0, 4.0, 6.0])),)),
     "calls, closely": CallTests("f", (CallCase((np.array([1, 2, 3]),), np.array([2.0, 4.0, 6.0])),), tolerance=1e-6),
 }

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from verifiers.unit_tests.sandbox.protocol.channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
-from verifiers.unit_tests.sandbox.tester import report
+
+from verifiers.unit_tests.separate import report
+from verifiers.unit_tests.separate.channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
 
 
 @pytest.fixture

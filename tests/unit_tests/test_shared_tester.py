@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from verifiers.unit_tests.sandbox.tester.analysis.side_effects import leaves_no_trace
 
 from tests.sandbox import judge
 from verifiers import Outcome, Problem
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests.separate.side_effects import leaves_no_trace
 
 HARMLESS = [
     "def check(candidate):\n    assert candidate([1, 2]) == [2, 1]\n    assert abs(candidate(1.5) - 0.5) < 1e-6",

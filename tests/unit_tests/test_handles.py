@@ -1,4 +1,4 @@
-"""What test code learns of an object that lives in the candidate by other means than calls: its type and its description."""
+"""What test code learns of an object of the program by other means than calls, and what no liar gains by it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import pytest
 
 from tests.sandbox import Case, cases, judge, load
 from verifiers import Outcome
-from verifiers.unit_tests import AssertTests, FunctionTests, UnitTestVerifier
+from verifiers.unit_tests import FunctionTests, UnitTestVerifier
 
-DATA = load("unit_tests/proxies")
+DATA = load("unit_tests/handles")
 
 
 @pytest.mark.parametrize("case", cases(DATA["described"]))
-def test_objects_are_described_as_they_are(verifier: UnitTestVerifier, case: Case) -> None:
+def test_handles_are_like_their_objects(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
 
 
 @pytest.mark.parametrize("case", cases(DATA["bare"]))
-def test_a_plain_object_has_nothing_of_its_proxys(verifier: UnitTestVerifier, case: Case) -> None:
+def test_a_plain_object_has_nothing_of_its_handles(verifier: UnitTestVerifier, case: Case) -> None:
+    case.check(verifier)
+
+
+@pytest.mark.parametrize("case", cases(DATA["refused"]))
+def test_what_is_not_asked_of_the_program_is_refused(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
 
 
@@ -39,33 +44,6 @@ class D(unittest.TestCase):
     test = "from solution import test_a, TestB, D\ndef test_own(): assert callable(test_a) and TestB and D"
     verdict = judge(verifier, program, FunctionTests(test))
     assert (verdict.score, verdict.detail["total"]) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    "info",
-    [
-        "'C', 'call', 'function'",
-        "'C', 'call', 'zzz', ''",
-        "'C', 'call', 'function map', ''",
-        "'C', 'call', '', 'a a'",
-        "'C', 'call', '', '1x'",
-        "'C', 'call', '', 'x=__import__(\"os\")._exit(0)'",
-        "'C', 5, '', ''",
-        "'C' * 10**6, 'call', '', ''",
-        "'C', 'call', '', '', ''",
-    ],
-)
-def test_a_forged_description_ends_the_job(verifier: UnitTestVerifier, info: str) -> None:
-    program = f"""
-import sys
-def f():
-    sys.modules['sandbox.candidate.candidate'] = 0
-    frame = sys._getframe(1)
-    while 'self' not in frame.f_locals: frame = frame.f_back
-    frame.f_locals['self']._channel.send(['returned', ['h', 1, {info}], []])
-"""
-    verdict = judge(verifier, program, AssertTests(("assert f() is not None",)))
-    assert (verdict.score, verdict.detail["failure"]) == (0, "protocol"), verdict.detail
 
 
 EMPTY = """
