@@ -49,6 +49,10 @@ def is_builtin(cls: type) -> bool:
     return issubclass(cls, BaseException) and vars(builtins).get(cls.__name__) is cls
 
 
+# These bypass what a class defines to hide the attributes.
+args_of: Callable[[BaseException], tuple[object, ...]] = BaseException.__dict__["args"].__get__
+
+
 def describe_class(cls: type[BaseException], number_of: Callable[[object], int]) -> Wire:
     """Describe an exception class: one of Python by its name, others by a handle's number, their name and their bases."""
     if is_builtin(cls):
@@ -224,4 +228,11 @@ def _loaded(place: Wire) -> type[BaseException] | None:
     found: Any = loaded
     for part in name.split("."):
         found = getattr(found, part, None)
-    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+    if not (isinstance(found, type) and issubclass(found, Exception)):
+        return None
+    return None if any(_root_of(base) in _JUDGING for base in found.__mro__) else found
+
+
+def _root_of(cls: type) -> str:
+    """The top-level package of a class's module."""
+    return packages.root_of(cls.__module__)

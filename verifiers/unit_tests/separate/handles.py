@@ -44,6 +44,10 @@ _PREDICATES = frozenset(
 """Methods of plain data by which tests judge it."""
 
 
+_OF_MEMORY = ("__array", "__dlpack", "__cuda", "__buffer")
+"""Beginnings of the names by which libraries in C find memory to read: a program must not choose the address."""
+
+
 def special_name(operation: str) -> str:
     """The name of a special method."""
     return f"__{operation.rstrip('_')}__"
@@ -70,6 +74,8 @@ class Handle:
         object.__setattr__(self, "_converted", (0, {}))
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith(_OF_MEMORY):
+            _refuse(self, f"{name} of an object of the program, which says where memory is")
         value = ask(self, "getattr", name)
         return functools.partial(_judge, self, name, value) if name in _PREDICATES else value
 
@@ -146,7 +152,7 @@ def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handl
         operation = _BY_NAME.get(method)
         if operation is not None:
             content[method] = _METHODS[operation]
-        elif method not in _LEFT_OUT:
+        elif method not in _LEFT_OUT and not method.startswith(_OF_MEMORY):
             content[method] = _refusing(method)
     if "__getitem__" in special:
         content.setdefault("__iter__", _iterate)

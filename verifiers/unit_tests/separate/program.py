@@ -25,7 +25,7 @@ from verifiers.sandbox.programs.source_files import ProgramError
 
 from . import handles
 from .channel import Channel, ChannelClosedError, InvalidMessageError
-from .exceptions import MAX_TEXT, UnsupportedUseError, describe, describe_class
+from .exceptions import MAX_TEXT, UnsupportedUseError, args_of, describe, describe_class
 from .messages import PROGRAM, Messages
 from .objects import PrefixObjects
 from .source import Program
@@ -117,12 +117,13 @@ class Candidate:
 
     def _raise(self, error: BaseException, *, unsendable: bool = False) -> None:
         """Have the tests raise an exception."""
-        description = describe(error, self._files) | {"unsendable": unsendable and not isinstance(error, NotPlainError)}
-        description["unsupported"] |= isinstance(error, NotPlainError)
+        is_refusal = issubclass(type(error), NotPlainError)  # `isinstance` would consult the error too
+        description = describe(error, self._files) | {"unsendable": unsendable and not is_refusal}
+        description["unsupported"] |= is_refusal
         identity = self._identity(error)
         self._describes = True
         try:
-            self._send("raised", (error.args, _attributes(error)), plain=[description, identity])
+            self._send("raised", (args_of(error), _attributes(error)), plain=[description, identity])
         except (RecursionError, MemoryError, InvalidMessageError):
             self._send("raised", ((description["text"],), {}), plain=[description, identity])
         finally:
@@ -170,7 +171,7 @@ class Candidate:
             return encoder.encode(((message_of(error)[:MAX_TEXT],), {}))
         self._describes = True
         try:
-            return encoder.encode((error.args, _attributes(error)))
+            return encoder.encode((args_of(error), _attributes(error)))
         finally:
             self._describes = False
 

@@ -1,0 +1,81 @@
+"""Programs by which an adversary passed tests, or had its tests left out, before the contract was mended."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sandbox import Tests, judge
+from verifiers import Outcome
+from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier
+
+PREFIX = """
+class Node:
+    LEAST = 0.1
+    def __init__(self, value): self.value = value
+    def same(self, other): return abs(self.value - other.value) < self.LEAST
+"""
+SAME = CheckTests("make", "def check(make): assert make(1).same(Node(5))", PREFIX)
+METHODS = FunctionTests("""
+import unittest
+from solution import f
+class TestIt(unittest.TestCase):
+    def test_one(self): self.assertEqual(f(1), 2)
+    def test_two(self):
+        with self.subTest(): self.assertEqual(f(1), 2)
+""")
+DECORATED = FunctionTests("from solution import f, mark\n@mark\ndef test_it(): assert f(1) == 2\n")
+LEFT = FunctionTests("from solution import LIMIT, f\nTOP = LIMIT + 1\ndef test_it(): assert f(1) == TOP\n")
+NEXT = CheckTests("make", "def check(make):\n    assert make().shape == (3,) and np.allclose(make(), [1, 2, 3])\n")
+
+
+@pytest.mark.parametrize(
+    ("program", "tests"),
+    [
+        ("def make(n):\n    node = Node(n)\n    node.same = bool\n    return node", SAME),
+        ("def make(n):\n    node = Node(n)\n    node.LEAST = 9\n    return node", SAME),
+        ("from unittest.case import _ShouldStop\ndef f(n): raise _ShouldStop", METHODS),
+        ("import unittest\ndef f(n): raise unittest.SkipTest('later')", METHODS),
+        ("def f(n): raise KeyboardInterrupt", METHODS),
+        ("def mark(function): return 5\ndef f(n): return 1", DECORATED),
+        ("def LIMIT(): pass\ndef f(n): return 1", LEFT),
+    ],
+)
+def test_a_wrong_program_is_incorrect(verifier: UnitTestVerifier, program: str, tests: Tests) -> None:
+    verdict = judge(verifier, program, tests)
+    assert (verdict.outcome, verdict.detail["passed"]) == (Outcome.INCORRECT, 0), verdict
+
+
+def test_a_right_one_is_correct(verifier: UnitTestVerifier) -> None:
+    assert judge(verifier, "def make(n): return Node(n + 4)", SAME).outcome is Outcome.CORRECT
+    assert judge(verifier, "def f(n): return 2", METHODS).outcome is Outcome.CORRECT
+    assert judge(verifier, "LIMIT = 1\ndef f(n): return 2", LEFT).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    "message",
+    ['["unloadable",[],[],{}]', '["loaded",[]]', '["loaded",[],[],[7]]', '["returned",[],[],[true],5,[]]', "[]"],
+)
+def test_a_message_of_its_own_is_no_error_of_the_tests(verifier: UnitTestVerifier, message: str) -> None:
+    written = f"import os\ndata = {message!r}.encode()\nos.write(4, len(data).to_bytes(4, 'big') + data)\n"
+    verdict = judge(verifier, f"{written}def f(n): return 0", AssertTests(("assert f(1) == 2",)))
+    assert verdict.outcome is Outcome.INCORRECT, verdict
+
+
+def test_numpy_reads_no_object_of_a_program_as_an_array() -> None:
+    verifier = UnitTestVerifier(workers=1, packages=("numpy",))
+    program = """
+class Answer:
+    shape = (3,)
+    BODY
+def make(): return Answer()
+"""
+    bodies = (
+        "def __len__(self): return 1\n    def __getitem__(self, number): raise IndexError",
+        "__array_interface__ = {'shape': (3,), 'typestr': '<f8', 'data': (4096, False), 'version': 3}",
+        "def __array__(self, *given, **more): raise SystemExit",
+    )
+    for body in bodies:
+        tests = CheckTests(NEXT.entry_point, f"import numpy as np\n{NEXT.test}")
+        verdict = judge(verifier, program.replace("BODY", body), tests)
+        assert verdict.outcome is Outcome.INCORRECT, verdict
+    verifier.close()
