@@ -168,7 +168,9 @@ class Conversation:
     def _send_error(self, error: BaseException) -> None:
         """Send an exception as one of the class of Python that is nearest."""
         cls = next(base for base in type(error).__mro__ if vars(builtins).get(base.__name__) is base)
-        hides = self._failed is not None or isinstance(error, NotPlainError)
+        is_refusal = isinstance(error, NotPlainError)  # a function of the tests returns what can't be sent
+        self.refusals += is_refusal
+        hides = self._failed is not None or is_refusal
         try:
             self._send("error", (cls if issubclass(cls, Exception) else RuntimeError, () if hides else error.args))
         except (NotPlainError, RecursionError):

@@ -259,7 +259,7 @@ def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     items = ask(self, operation)
     if not isinstance(items, Handle):
         return iter(items)
-    return items if length is None else _counted(self, items, length)  # if it is no iterator, Python says so
+    return items if length is None else _Counted(self, items, length)  # if it is no iterator, Python says so
 
 
 def _length_or_none(self: Handle) -> int | None:
@@ -277,15 +277,29 @@ _ENDLESS = "endless"
 """Marks a handle over which a loop goes on without a count, since its `len` raises; it gets none later."""
 
 
-def _counted(self: Handle, items: Handle, length: int) -> Iterator[Any]:
-    for _ in range(length):
+class _Counted:
+    """An iterator over exactly as many items as the `len` of their object says."""
+
+    def __init__(self, owner: Handle, items: Handle, length: int) -> None:
+        self._owner, self._items, self._length, self._left = owner, items, length, length
+
+    def __iter__(self) -> _Counted:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._left:
+            if _length(self._owner) != self._length:
+                _refuse(self._owner, "an object of the program gets another len while the tests loop over it")
+            raise StopIteration
         try:
-            item = ask(items, "next")
+            item = ask(self._items, "next")
         except StopIteration:
-            _refuse(self, f"an object of the program has a len of {length} and yields fewer items")
-        yield item
-    if _length(self) != length:
-        _refuse(self, "an object of the program gets another len while the tests loop over it")
+            _refuse(self._owner, f"an object of the program has a len of {self._length} and yields fewer items")
+        self._left -= 1
+        return item
+
+    def __repr__(self) -> str:
+        return repr(self._items)
 
 
 def _contains(self: Handle, item: object) -> bool:
