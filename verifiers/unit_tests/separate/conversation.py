@@ -105,6 +105,10 @@ class Conversation:
             finally:
                 self._raise_failed()
 
+    def has_changes(self) -> bool:
+        """Whether the tests have changed a container that the program holds too since they last asked."""
+        return self._messages.has_changes()
+
     def note_answer(self) -> None:
         """Note in the report, too, that the program can have steered whatever happens from now on."""
         if not self.has_answered:

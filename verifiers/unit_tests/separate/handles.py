@@ -62,6 +62,9 @@ class Asks(Protocol):
     def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
         """Have the program perform an operation."""
 
+    def has_changes(self) -> bool:
+        """Whether the tests have changed what the program holds too."""
+
     def refuse(self, problem: str) -> NoReturn:
         """Raise an exception for what is not supported."""
 
@@ -204,7 +207,7 @@ def _converted(operation: str) -> Callable[..., Any]:
     def method(self: Handle, *args: Any) -> Any:
         asks: Asks = object.__getattribute__(self, "_handle")[0]
         requests, known = object.__getattribute__(self, "_converted")
-        if requests != asks.requests:
+        if requests != asks.requests or asks.has_changes():
             known = {}
         if (operation, *args) not in known:
             known[operation, *args] = ask(self, operation, *args)

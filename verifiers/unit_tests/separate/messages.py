@@ -63,6 +63,10 @@ class Messages:
         container = self._known[number]
         return [number, *encoder.content(container, kind_of(container))]
 
+    def has_changes(self) -> bool:
+        """Whether this side has changed a container since the last message."""
+        return bool(self._known.look()[0])
+
     def receive(self) -> Wire:
         """Wait for a message; apply what has changed, and return its kind and its content, which is still encoded."""
         kind, changes, released, *content, rest = self._channel.receive()
