@@ -20,7 +20,7 @@ from .handles import Handle, handle_class, number_of
 from .messages import TESTS, Messages, keywords
 from .objects import PrefixObjects
 from .report import MAX_TEXT, UNSUPPORTED, JobEndedError, Report, as_programs, finding, refused
-from .values import Decoder, Encoder, NotPlainError, Wire
+from .values import Decoder, Encoder, NotPlainError, Wire, pairs
 
 _LONGEST_NAME = 1000
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
@@ -126,11 +126,12 @@ class Conversation:
         with self._checked():
             if kind == "raised":
                 raised = self._raised(operation, *content)
-            else:
+            elif kind == "returned":
                 (*plain, wire) = content
                 value = self._messages.decoder().decode(wire)
                 answer = (*plain, value) if operation == "resolve" else value
-                _ = {"returned": None}[kind]
+            else:
+                raise ValueError(f"no answer begins with {kind!r}"[:100])
         self._done()
         if self._messages.cuts_loop:
             self._messages.cuts_loop = False
@@ -155,7 +156,7 @@ class Conversation:
             _, number, *content = message
             function = self._functions[number]
             args, named = map(self._messages.decoder().decode, content)
-            kwargs = dict(zip(named[::2], named[1::2], strict=True))
+            kwargs = dict(pairs(named))
         self._done()
         self._depth += 1
         try:

@@ -18,32 +18,17 @@ from .report import TEST_FILE, is_programs
 
 COMPARISONS = ("lt", "le", "gt", "ge")
 ARITHMETIC = (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "matmul",
-    "and_",
-    "or_",
-    "xor",
-    "lshift",
-    "rshift",
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+    *("and_", "or_", "xor", "lshift", "rshift"),
 )
 UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "format")
 CONVERSIONS = ("str", "repr", "len", "bool", "hash", *UNARY)
 ASKED = ("call", "getitem", "setitem", "delitem", "enter", "next")
 """Special methods, without underscores, whose answer is the program's whatever it is."""
-
-
 _PREDICATES = frozenset(
     name for cls in (str, bytes, set, float) for name in dir(cls) if name.startswith("is") or name.endswith("swith")
 )
 """Methods of plain data by which tests judge it."""
-
-
 _OF_MEMORY = ("__array", "__dlpack", "__cuda", "__buffer")
 """Beginnings of the names by which libraries in C find memory to read: a program must not choose the address."""
 

@@ -26,7 +26,7 @@ from verifiers.sandbox.programs.source_files import ProgramError
 from . import handles
 from .channel import Channel, ChannelClosedError, InvalidMessageError
 from .exceptions import MAX_TEXT, UnsupportedUseError, args_of, describe, describe_class
-from .messages import PROGRAM, Messages
+from .messages import PROGRAM, Messages, keywords
 from .objects import PrefixObjects
 from .source import Program
 from .values import Decoder, Encoder, NotPlainError, Wire, pairs
@@ -209,7 +209,7 @@ class Candidate:
     def _call_back(self, number: int, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
         if threading.get_ident() != self._thread:
             raise UnsupportedUseError("a thread of the program calls a function of the tests")
-        named = [part for pair in kwargs.items() for part in pair]
+        named = keywords(kwargs)
         self._limit = _get_limit()
         _set_limit(max(self._limit, _RECURSION))
         try:

@@ -1,7 +1,7 @@
 """The process of the tests: serves one job after another, as long as their tests leave no trace in it.
 
 Any other job is the only one of its process: its tests could find what programs of earlier jobs had a say in, such as flags of
-the decimal context, subclasses, and memory in use. Sharing the process saves 40 % of the CPU time of a short program.
+the decimal context, subclasses, and memory in use. Sharing the process saves about a third of the CPU time of a short program.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from verifiers.sandbox.contract import CONTROL, DECLINED, READY
 from verifiers.sandbox.memory_files import read_all
 
 from . import packages
@@ -36,10 +37,6 @@ from .report import (
 from .side_effects import leaves_no_trace
 from .test_files import TestFileJudge, pytest_module
 
-CONTROL = 3
-"""Descriptor of the channel to the fork server."""
-DONE, DECLINED = b".", b"+"
-"""Answers to the fork server: ready for another job, or ended without having run this one's tests."""
 _JOB_DESCRIPTORS = 4
 _GROWTH_KIB = 112 << 10
 """A process that has grown by more than this serves no further job."""
@@ -71,7 +68,7 @@ def serve() -> NoReturn:
             os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
-        control.send(DONE)
+        control.send(READY)
 
 
 def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:

@@ -320,7 +320,9 @@ def _skipped(*conditions: Any, reason: str = "") -> Any:
     def decorate(function: Any) -> Any:
         return _skipping if all(conditions) else function
 
-    return _skipping if conditions and callable(conditions[0]) else decorate
+    # Without parentheses it is given the test itself; a condition may be an object of the program.
+    is_bare = len(conditions) == 1 and isinstance(conditions[0], types.FunctionType | type)
+    return _skipping if is_bare else decorate
 
 
 def _skipping(self: object = None) -> None:
