@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from agents.policies.transformers import kv_cache
 from agents.policies.transformers.half_copy import HalfCopy
-from agents.policies.transformers.kv_cache import CacheKind, RowCache
+from agents.policies.transformers.kv_cache import CacheKind, Grouping, RowCache
 from tests.agents.test_policy import gpt2, llama, qwen2, qwen3
 
 
@@ -46,6 +47,23 @@ def test_a_copy_shares_all_but_matrices() -> None:
     assert copied[2].weight is module[2].weight
     assert copied[1].weight.dtype is copied[3].weight.dtype is torch.bfloat16
     assert module[3].weight.dtype is torch.float32
+
+
+@pytest.mark.parametrize("make", [llama, qwen3])
+def test_keys_in_half_precision_give_the_same_bits_where_prompts_are_shared(
+    make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = make().eval()
+
+    def grouped() -> list[Tensor]:
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            cache = RowCache(module, CacheKind.MERGED, positions=True, grouping=Grouping.ALWAYS)
+            first = cache.prefill([torch.arange(5), torch.arange(3)], torch.tensor([0, 0, 1, 1, 1]))
+            return [first, *(cache.append(torch.arange(5) + step) for step in range(5))]
+
+    kept = grouped()
+    monkeypatch.setattr(kv_cache, "_as_attended", lambda states: states)
+    assert all(map(torch.equal, kept, grouped()))
 
 
 def test_keys_are_kept_in_the_precision_of_attention() -> None:
