@@ -36,6 +36,11 @@ def module_called(name: str) -> str | None:
 
 def free_names(sources: Sequence[str]) -> set[str]:
     """Names that test code reads as globals, in whatever scope, and never binds as such."""
+    return set(_free_names(tuple(sources)))
+
+
+@functools.lru_cache(64)
+def _free_names(sources: tuple[str, ...]) -> frozenset[str]:
     loaded: set[str] = set()
     bound: set[str] = set()
     tables = [symtable.symtable(source, TEST_FILE, "exec") for source in sources]
@@ -44,7 +49,7 @@ def free_names(sources: Sequence[str]) -> set[str]:
         symbols = [symbol for symbol in table.get_symbols() if symbol.is_global() or table.get_type() == "module"]
         loaded |= {symbol.get_name() for symbol in symbols if symbol.is_referenced()}
         bound |= {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
-    return loaded - bound
+    return frozenset(loaded - bound)
 
 
 def standard_names(sources: Sequence[str], names: set[str]) -> set[str]:
