@@ -100,6 +100,11 @@ class Judge:
             raise
         except UnsupportedTestError as error:
             self.end_unsupported(error)
+        except NameError as error:
+            if self._tests["kind"] == "check" and not is_programs(error):
+                # Here and not before, since looking for such names takes a millisecond.
+                self._check_defined([self._tests["test"]])
+            result = {"passed": False, **finding(error)}
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             result = {"passed": False, **finding(error)}
             in_doubt = result["failure"] == "wrong_answer" and self.program.doubts > doubts
@@ -152,7 +157,6 @@ class Judge:
 
     def _prepare_check(self) -> types.CodeType:
         (code,) = self._compiled([self._tests["test"]])
-        self._check_defined([self._tests["test"]], entry_point_steps(self._tests["entry_point"])[:1])
         self.report.write(total=1)
         return code
 
