@@ -12,6 +12,8 @@ MAX_MESSAGE = 16 << 20
 """Size in bytes; a larger result or argument is refused."""
 
 _HEADER = struct.Struct("!I")
+_ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False, ensure_ascii=False)
+_DECODER = json.JSONDecoder()
 _CHUNK, _MAX_CHUNK = 1 << 12, 1 << 20
 """Bytes that are read at once: most messages arrive whole, with their header."""
 
@@ -35,10 +37,8 @@ class Channel:
         self._source = source
         self._sink = sink
         self._rest = b""
-        self._encode: Callable[[Any], str] = json.JSONEncoder(
-            separators=(",", ":"), check_circular=False, ensure_ascii=False
-        ).encode
-        self._decode: Callable[[str], tuple[Any, int]] = json.JSONDecoder().raw_decode
+        self._encode: Callable[[Any], str] = _ENCODER.encode
+        self._decode: Callable[[str], tuple[Any, int]] = _DECODER.raw_decode
         self._read = os.read
         self._write = os.write
 

@@ -65,19 +65,20 @@ class Known:
 
         A container is held if anything but this table refers to it, directly or through others of the table.
         """
-        contents = {number: self._content_of(entry.container) for number, entry in self._entries.items()}
-        changed = [
-            number
-            for number, entry in self._entries.items()
-            if entry.agreed is not None and not is_same(contents[number], entry.agreed)
-        ]
+        changed: list[int] = []
         inner: Counter[int] = Counter()
         members: dict[int, list[int]] = {}
         for number, entry in self._entries.items():
-            members[number] = self._members(contents[number])
-            # The container itself refers to them, the copy of its content here, and the content agreed on.
-            inner.update(2 * members[number])
-            inner.update(self._members(entry.agreed or ()) if number in changed else members[number])
+            content = self._content_of(entry.container)
+            is_changed = entry.agreed is not None and not is_same(content, entry.agreed)
+            members[number] = found = self._members(content)
+            before = self._members(entry.agreed or ()) if is_changed else found
+            if is_changed:
+                changed.append(number)
+            if found or before:
+                # The container itself refers to them, and the content agreed on.
+                inner.update(found + before)
+        content = ()  # it refers to the members of the last container
         held = {n for n, entry in self._entries.items() if _references(entry) > _OWN + inner[n]}
         reachable = list(held)
         for number in reachable:  # grows meanwhile
