@@ -25,13 +25,6 @@ class TestIt(unittest.TestCase):
 """)
 DECORATED = FunctionTests("from solution import f, mark\n@mark\ndef test_it(): assert f(1) == 2\n")
 LEFT = FunctionTests("from solution import LIMIT, f\nTOP = LIMIT + 1\ndef test_it(): assert f(1) == TOP\n")
-SKIPS = FunctionTests("""
-import pytest
-from solution import OLD, f
-@pytest.mark.skipif(OLD, reason="not here")
-def test_one(): assert f(1) == 2
-def test_two(): assert f(2) == 3
-""")
 NEXT = CheckTests("make", "def check(make):\n    assert make().shape == (3,) and np.allclose(make(), [1, 2, 3])\n")
 
 
@@ -45,7 +38,6 @@ NEXT = CheckTests("make", "def check(make):\n    assert make().shape == (3,) and
         ("def f(n): raise KeyboardInterrupt", METHODS),
         ("def mark(function): return 5\ndef f(n): return 1", DECORATED),
         ("def LIMIT(): pass\ndef f(n): return 1", LEFT),
-        ("def OLD(): pass\ndef f(n): return 1", SKIPS),
     ],
 )
 def test_a_wrong_program_is_incorrect(verifier: UnitTestVerifier, program: str, tests: Tests) -> None:

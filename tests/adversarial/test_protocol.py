@@ -29,7 +29,6 @@ class R:
     def __str__(self): raise type(NAME, (Exception,), {"__qualname__": "x"})("x")
     __repr__ = __str__
 def f(*_): return R()
-cases = [NAME]
 B = type(NAME, (bytearray,), {"__repr__": lambda self: "x"})
 S = type(NAME, (str,), {"__str__": lambda self: "x"})
 def g(*_): return B()
@@ -42,9 +41,6 @@ LONG_TESTS: dict[str, Tests] = {
     ),
     "in setup": AssertTests(("assert f().ok",), setup="r = f()\nassert r.ok, r"),
     "in a check": CheckTests("f", "r = f()\nassert r.ok, r\ndef check(c):\n    assert c().ok\n"),
-    "names of cases": FunctionTests(
-        "import pytest, solution\n@pytest.mark.parametrize('x', solution.cases, ids=str)\ndef test(x): assert x == 3\n"
-    ),
     "an argument": FunctionTests("import solution as s\ndef test(): assert s.f(s.g()) == s.f(s.h()) == 1\n"),
     "an exception": FunctionTests("import solution as s\ndef test(): raise ValueError(s.NAME)\n"),
     "a result": CallTests("h", (CallCase((3,), 9),)),

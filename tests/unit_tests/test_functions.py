@@ -44,14 +44,9 @@ PYTEST = """
 import pytest
 from solution import EmptyError, Stack, mean
 
-@pytest.mark.parametrize("xs, expected", [([1, 2], 1.5), ([0.1, 0.2], 0.15)])
-def test_mean(xs, expected):
-    assert mean(xs) == pytest.approx(expected)
-
-@pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("n", [3])
-def test_two(n, k):
-    assert mean([n] * k) == n
+def test_mean():
+    assert mean([1, 2]) == 1.5
+    assert mean([0.1, 0.2]) == pytest.approx(0.15)
 
 class TestErrors:
     limit = 0
@@ -67,17 +62,13 @@ class TestErrors:
 
     def test_push(self): assert self.stack.push(3).push(4).pop() == 4 and len(self.stack) == 1
 
-    @pytest.mark.skip(reason="later")
-    def test_left_out(self): assert False
-
-@pytest.mark.skipif(True, reason="never")
-def test_never(): assert False
+    def test_left_out(self):
+        pytest.skip("later")
 
 def test_skipped_inside():
     pytest.skip("not now")
 
-@pytest.mark.slow
-def test_mark(): assert isinstance(Stack(), Stack)
+def test_class(): assert isinstance(Stack(), Stack)
 
 def helper(): assert False
 """
@@ -86,20 +77,10 @@ def helper(): assert False
 def test_a_pytest_file(verifier: UnitTestVerifier) -> None:
     verdict = judge(verifier, PYTEST)
     assert verdict.score == 1, verdict.detail
-    assert [name.partition("[")[0] for name in names(verdict)] == [
-        *(
-            "test_mean",
-            "test_mean",
-            "test_two",
-            "test_two",
-            "TestErrors::test_pop",
-            "TestErrors::test_push",
-            "test_mark",
-        )
-    ]
+    assert names(verdict) == ["test_mean", "TestErrors::test_pop", "TestErrors::test_push", "test_class"]
     wrong = judge(verifier, PYTEST, WRONG)
-    assert names(wrong) == ["TestErrors::test_pop", "test_mark"]
-    assert wrong.score == 2 / 7
+    assert names(wrong) == ["TestErrors::test_pop", "test_class"]
+    assert wrong.score == 2 / 4
 
 
 UNITTEST = """

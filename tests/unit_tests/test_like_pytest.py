@@ -34,8 +34,7 @@ class Base:
     def test_y(self): assert same(1) == 1
 class TestDerived(Base):
     def test_b(self): assert same(2) == 2
-    @pytest.mark.parametrize("x", [4, 5])
-    def test_c(self, x): assert same(x) == 4
+    def test_c(self, x=4): assert same(x) == 4
     def test_y(self): assert same(6) == 7
 class Helper:
     def test_no(self): assert 0
@@ -54,12 +53,6 @@ class Second(unittest.TestCase):
     "what is skipped": """
 import pytest, unittest
 from solution import same
-@pytest.mark.skip(reason="no")
-def test_marked(): assert 0
-@pytest.mark.skipif(True, reason="no")
-def test_conditional(): assert 0
-@pytest.mark.skipif(False, reason="no")
-def test_not_skipped(): assert same(1) == 1
 @unittest.skip("no")
 class Skipped(unittest.TestCase):
     def test_it(self): assert 0
@@ -103,18 +96,6 @@ class TestFailing:
     def setup_method(self): once()
     def test_a(self): pass
     def test_b(self): pass
-""",
-    "parameters": """
-import pytest
-from solution import same
-@pytest.mark.parametrize("x, y", [(1, 1), (2, 3)])
-def test_pairs(x, y): assert same(x) == y
-@pytest.mark.parametrize(["x"], [(1,), (2,)])
-@pytest.mark.parametrize("y", [1, 2])
-def test_products(x, y): assert same(x) == y
-class TestClass:
-    @pytest.mark.parametrize("x", [1, 2])
-    def test_it(self, x, y=2): assert same(x) == y
 """,
     "parts of a test": """
 import unittest

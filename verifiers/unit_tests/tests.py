@@ -128,11 +128,11 @@ class StdioTests(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class FunctionTests(_Checked):
-    """A test file without fixtures; each test, with each set of its parameters, is a case.
+    """A test file without fixtures; each test is a case.
 
     Tests are functions `test*`, methods `test*` of classes `Test*` with `setup_method` and `teardown_method`, and methods of
-    `unittest.TestCase` classes. Supported from pytest are `raises`, `approx`, `skip`, `fail` and `mark.parametrize`. If a test
-    needs anything else, such as a fixture or a mock, the verdict is a `VERIFIER_ERROR` that names it.
+    `unittest.TestCase` classes. Supported from pytest are `raises`, `approx`, `skip` and `fail`. If a test needs
+    anything else, such as a fixture, a mark or a mock, the verdict is a `VERIFIER_ERROR` that names it.
     """
 
     test: str

@@ -5,12 +5,11 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
-import itertools
 import re
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn
 
@@ -191,9 +190,9 @@ def _collect(namespace: dict[str, Any]) -> Iterator[tuple[str, Callable[[], obje
             continue
         if isinstance(value, type) and name.startswith("Test"):
             for method in _methods_of(value):
-                yield from _parametrized(f"{name}::{method}", getattr(value, method), _in_class(value, method))
+                yield _test(f"{name}::{method}", getattr(value, method), _in_class(value, method))
         elif name.startswith("test") and isinstance(value, types.FunctionType):
-            yield from _parametrized(name, value, value)
+            yield _test(name, value, value)
 
 
 def _methods_of(cls: type) -> list[str]:
@@ -201,12 +200,12 @@ def _methods_of(cls: type) -> list[str]:
     return list(dict.fromkeys(n for base in reversed(cls.__mro__) for n in vars(base) if n.startswith("test")))
 
 
-def _in_class(cls: type, method: str) -> Callable[..., object]:
-    def run(**kwargs: object) -> None:
+def _in_class(cls: type, method: str) -> Callable[[], object]:
+    def run() -> None:
         instance: Any = cls()
         getattr(instance, "setup_method", lambda *_: None)(*_one_argument(instance, method))
         try:
-            getattr(instance, method)(**kwargs)
+            getattr(instance, method)()
         finally:
             getattr(instance, "teardown_method", lambda *_: None)(*_one_argument(instance, method))
 
@@ -218,23 +217,16 @@ def _one_argument(instance: Any, method: str) -> list[object]:
     return [getattr(instance, method)] if setup is not None and setup.__code__.co_argcount > 1 else []
 
 
-def _parametrized(name: str, function: Any, run: Callable[..., object]) -> Iterator[tuple[str, Callable[[], object]]]:
-    """A test with each set of its parameters."""
+def _test(name: str, function: Any, run: Callable[[], object]) -> tuple[str, Callable[[], object]]:
+    """A test with its name; UnsupportedTestError for one that needs what only pytest can give."""
     if not runs_whole(function):
         raise UnsupportedTestError(f"{name} is a generator or a coroutine")
-    sets: list[list[dict[str, object]]] = getattr(function, "parameters", [])
-    wanted = {*function.__code__.co_varnames[: function.__code__.co_argcount]} - {"self"}
-    given = {key for group in sets for one in group for key in one}
-    if wanted - given - {*_defaults(function)}:
-        raise UnsupportedTestError(f"{name} asks for fixtures: {', '.join(sorted(wanted - given))}")
-    for number, parts in enumerate(itertools.product(*reversed(sets))):
-        arguments = {key: value for part in parts for key, value in part.items()}
-        yield name + (f"[{number}]" if sets else ""), functools.partial(run, **arguments)
-
-
-def _defaults(function: Any) -> tuple[str, ...]:
-    code, defaults = function.__code__, function.__defaults__ or ()
-    return code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]  # type: ignore[no-any-return]  # names
+    code = function.__code__
+    required = code.co_argcount - len(function.__defaults__ or ())
+    fixtures = [argument for argument in code.co_varnames[:required] if argument != "self"]
+    if fixtures:
+        raise UnsupportedTestError(f"{name} asks for fixtures: {', '.join(fixtures)}")
+    return name, run
 
 
 def _raise(error: BaseException | None) -> None:
@@ -300,50 +292,6 @@ def _skip(reason: str = "", **_: object) -> NoReturn:
     raise Skipped(reason)
 
 
-def _parametrize(
-    arguments: str | Sequence[str], values: Iterable[Any], ids: object = None, **others: object
-) -> Callable[[Any], Any]:
-    if others:
-        raise UnsupportedTestError(f"pytest.mark.parametrize({', '.join(others)}=...)")
-    given = [part.strip() for part in arguments.split(",")] if isinstance(arguments, str) else [*arguments]
-    is_single = isinstance(arguments, str) and len(given) == 1
-    rows = [dict(zip(given, [value] if is_single else value, strict=True)) for value in values]
-
-    def decorate(function: Any) -> Any:
-        function.parameters = [*getattr(function, "parameters", []), rows]
-        return function
-
-    return decorate
-
-
-def _skipped(*conditions: Any, reason: str = "") -> Any:
-    def decorate(function: Any) -> Any:
-        return _skipping if all(conditions) else function
-
-    # Without parentheses it is given the test itself; a condition may be an object of the program.
-    is_bare = len(conditions) == 1 and isinstance(conditions[0], types.FunctionType | type)
-    return _skipping if is_bare else decorate
-
-
-def _skipping(self: object = None) -> None:
-    raise Skipped("skipped")
-
-
-class _Marks:
-    parametrize = staticmethod(_parametrize)
-    skip = skipif = staticmethod(_skipped)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("xfail", "usefixtures", "asyncio"):
-            raise UnsupportedTestError(f"pytest.mark.{name}")
-        return _marked
-
-
-def _marked(*args: Any, **kwargs: object) -> Any:
-    """A mark that says nothing of how a test runs, with arguments or without."""
-    return args[0] if args and isinstance(args[0], types.FunctionType | type) else lambda function: function
-
-
 class _Pytest(types.ModuleType):
     def __getattr__(self, name: str) -> NoReturn:
         raise UnsupportedTestError(f"pytest.{name}") if not name.startswith("__") else AttributeError(name)
@@ -352,5 +300,5 @@ class _Pytest(types.ModuleType):
 def pytest_module() -> types.ModuleType:
     """The part of pytest that tests can use."""
     module = _Pytest("pytest")
-    module.__dict__.update(raises=_raises, approx=approx, skip=_skip, fail=_fail, mark=_Marks())
+    module.__dict__.update(raises=_raises, approx=approx, skip=_skip, fail=_fail)
     return module
