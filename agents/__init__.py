@@ -5,13 +5,12 @@ Names are imported when they are first used, so importing this package loads nei
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import rlvr_envs  # noqa: F401 - registers the ids, and checks whose `verifiers` and `agents` these are
 import verifiers
 from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, tabular_classes
-from verifiers import missing_dependency
+from verifiers import lazy_face
 
 if TYPE_CHECKING:
     from agents.agent import Agent as Agent
@@ -113,67 +112,10 @@ if TYPE_CHECKING:
 __distribution__ = "rlvr-envs"
 __version__ = verifiers.__version__
 
-_HOMES = {
-    "agent": ("Agent",),
-    "batch": ("Batch", "make_batch"),
-    "config": ("AgentConfig",),
-    "endpoint.client": ("Endpoint", "EndpointConfig"),
-    "evaluation": ("Evaluation", "evaluate"),
-    "results.evaluation_record": ("EvaluationRecord",),
-    "experiments.supervised": ("SupervisedConfig", "train_supervised"),
-    "importance": ("Correction",),
-    "kl": ("KLEstimator",),
-    "losses": ("Aggregation",),
-    "policies.check": ("check_policy",),
-    "policies.mlp": ("MLPPolicy",),
-    "policies.torch_policy": ("TorchPolicy",),
-    "policies.trainable": ("TokenOutputs", "TrainablePolicy"),
-    "policies.transformers.loading": ("load_model", "load_policy", "save_model", "tiny_model"),
-    "policies.transformers.lora": ("add_lora",),
-    "policies.transformers.config": ("PolicyConfig",),
-    "policies.transformers.policy": ("CausalLMPolicy",),
-    "policies.vllm.policy": ("VLLMConfig", "VLLMPolicy"),
-    "preferences.pairs": ("PreferencePair", "read_pairs"),
-    "preferences.report": ("PreferenceReport",),
-    "preferences.reward_model": (
-        "RewardModel",
-        "RewardModelConfig",
-        "evaluate_reward_model",
-        "new_reward_model",
-        "train_reward_model",
-    ),
-    "rollouts.loop": ("Episode", "rollout"),
-    "tabular": ("TabularAgent", "TabularConfig", "Transition"),
-    "testing": ("check_agent",),
-    "training.critic": ("Critic", "CriticConfig"),
-    "training.learner": ("Learner", "LearnerConfig"),
-    "training.loggers": ("MetricLogger",),
-    "training.reference": ("ReferencePolicy",),
-    "training.run": ("Run",),
-    "training.schedules": ("Schedule",),
-    "truncation": ("Truncation",),
-    "types": ("Action", "Policy", "Sampler", "Trajectory"),
-}
-"""The public names of each module; those of the agents are in `agents.registry`."""
-_MODULES = {name: module for module, names in _HOMES.items() for name in names} | {
-    name: f"algorithms.{entry.module}"
-    for entry in (*AGENTS.values(), *VALUE_AGENTS.values(), *TABULAR_AGENTS.values())
-    for name in (entry.class_name, entry.config_name)
-}
+_FOR_TRAINING = dict.fromkeys(("torch", "transformers", "jaxtyping"), "train")
 
-__all__ = ["AGENTS", "TABULAR_AGENTS", "VALUE_AGENTS", "agent_classes", "tabular_classes", *sorted(_MODULES)]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'agents' has no attribute {name!r}")
-    try:
-        module = importlib.import_module(f"agents.{_MODULES[name]}")
-    except ModuleNotFoundError as error:
-        if error.name in ("torch", "transformers", "jaxtyping"):
-            raise missing_dependency(error.name, "train", f"agents.{name}") from error
-        raise
-    return getattr(module, name)
+__getattr__, _LAZY = lazy_face(__name__, _FOR_TRAINING)
+__all__ = ["AGENTS", "TABULAR_AGENTS", "VALUE_AGENTS", "agent_classes", "tabular_classes", *_LAZY]
 
 
 def __dir__() -> list[str]:

@@ -1,123 +1,84 @@
 """Environments: problems, tokenizers, prompts and token-level Gymnasium environments; nothing here imports torch.
 
-Importing this package registers the ids `rlvr/...` with Gymnasium.
+Importing this package registers the ids `rlvr/...` with Gymnasium; its names load when they are first used.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from rlvr_envs._names import require_own
 
 require_own("verifiers")
 require_own("agents")
 
-import verifiers  # noqa: E402
-from rlvr_envs import exact, tasks, worlds  # noqa: E402 - after the check above
-from rlvr_envs.data import Row, read_rows  # noqa: E402
-from rlvr_envs.envs import (  # noqa: E402
-    OWN_VERIFIER,
-    CheckedTask,
-    PromptRenderer,
-    Settings,
-    StateEnv,
-    TaskEnv,
-    TaskSpec,
-    check_task,
-    question_in,
-)
-from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt  # noqa: E402
-from rlvr_envs.registration import (  # noqa: E402
-    ENVIRONMENTS,
-    STATE_ENVIRONMENTS,
-    environment_class,
-    environment_id,
-    find_environment,
-    register_environments,
-    state_environment,
-)
-from rlvr_envs.streams import Rules, StreamState, TokenStreams  # noqa: E402
-from rlvr_envs.text_actions import TextActions  # noqa: E402
-from rlvr_envs.token_env import TokenEnv  # noqa: E402
-from rlvr_envs.tokenizers import (  # noqa: E402
-    ByteTokenizer,
-    CharTokenizer,
-    HuggingFaceTokenizer,
-    Tokenizer,
-    decode,
-    get_tokenizer,
-    stop_tokens,
-    turn_end,
-)
-from rlvr_envs.types import (  # noqa: E402
-    CheckedInteraction,
-    Dataset,
-    EndCondition,
-    Ended,
-    FixedActions,
-    Interaction,
-    LegalActions,
-    Observation,
-    ProcessScorer,
-    Reply,
-    ToolCall,
-    Turn,
-)
-from rlvr_envs.vector_env import TokenVectorEnv  # noqa: E402
+from rlvr_envs.registration import register_environments  # noqa: E402 - after the check above
+from verifiers import __version__ as __version__, lazy_face  # noqa: E402
+
+if TYPE_CHECKING:
+    from rlvr_envs import exact as exact, tasks as tasks, worlds as worlds
+    from rlvr_envs.data import Row as Row, read_rows as read_rows
+    from rlvr_envs.envs import (
+        OWN_VERIFIER as OWN_VERIFIER,
+        CheckedTask as CheckedTask,
+        PromptRenderer as PromptRenderer,
+        Settings as Settings,
+        StateEnv as StateEnv,
+        TaskEnv as TaskEnv,
+        TaskSpec as TaskSpec,
+        check_task as check_task,
+        question_in as question_in,
+    )
+    from rlvr_envs.finding import (
+        environment_class as environment_class,
+        find_environment as find_environment,
+        state_environment as state_environment,
+    )
+    from rlvr_envs.prompts import (
+        PRESETS as PRESETS,
+        ChatPrompt as ChatPrompt,
+        Exemplar as Exemplar,
+        Prompt as Prompt,
+        TextPrompt as TextPrompt,
+        get_prompt as get_prompt,
+    )
+    from rlvr_envs.registration import (
+        ENVIRONMENTS as ENVIRONMENTS,
+        STATE_ENVIRONMENTS as STATE_ENVIRONMENTS,
+        environment_id as environment_id,
+        register_environments as register_environments,
+    )
+    from rlvr_envs.streams import Rules as Rules, StreamState as StreamState, TokenStreams as TokenStreams
+    from rlvr_envs.text_actions import TextActions as TextActions
+    from rlvr_envs.token_env import TokenEnv as TokenEnv
+    from rlvr_envs.tokenizers import (
+        ByteTokenizer as ByteTokenizer,
+        CharTokenizer as CharTokenizer,
+        HuggingFaceTokenizer as HuggingFaceTokenizer,
+        Tokenizer as Tokenizer,
+        decode as decode,
+        get_tokenizer as get_tokenizer,
+        stop_tokens as stop_tokens,
+        turn_end as turn_end,
+    )
+    from rlvr_envs.types import (
+        CheckedInteraction as CheckedInteraction,
+        Dataset as Dataset,
+        EndCondition as EndCondition,
+        Ended as Ended,
+        FixedActions as FixedActions,
+        Interaction as Interaction,
+        LegalActions as LegalActions,
+        Observation as Observation,
+        ProcessScorer as ProcessScorer,
+        Reply as Reply,
+        ToolCall as ToolCall,
+        Turn as Turn,
+    )
+    from rlvr_envs.vector_env import TokenVectorEnv as TokenVectorEnv
 
 __distribution__ = "rlvr-envs"
-__version__ = verifiers.__version__
+
+__getattr__, __all__ = lazy_face(__name__)
 
 register_environments()
-
-__all__ = [
-    "ENVIRONMENTS",
-    "OWN_VERIFIER",
-    "PRESETS",
-    "STATE_ENVIRONMENTS",
-    "ByteTokenizer",
-    "CharTokenizer",
-    "ChatPrompt",
-    "CheckedInteraction",
-    "CheckedTask",
-    "Dataset",
-    "EndCondition",
-    "Ended",
-    "Exemplar",
-    "FixedActions",
-    "HuggingFaceTokenizer",
-    "Interaction",
-    "LegalActions",
-    "Observation",
-    "ProcessScorer",
-    "Prompt",
-    "PromptRenderer",
-    "Reply",
-    "Row",
-    "Rules",
-    "Settings",
-    "StateEnv",
-    "StreamState",
-    "TaskEnv",
-    "TaskSpec",
-    "TextActions",
-    "TextPrompt",
-    "TokenEnv",
-    "TokenStreams",
-    "TokenVectorEnv",
-    "Tokenizer",
-    "ToolCall",
-    "Turn",
-    "check_task",
-    "decode",
-    "environment_class",
-    "environment_id",
-    "exact",
-    "find_environment",
-    "get_prompt",
-    "get_tokenizer",
-    "question_in",
-    "read_rows",
-    "register_environments",
-    "state_environment",
-    "stop_tokens",
-    "tasks",
-    "turn_end",
-    "worlds",
-]

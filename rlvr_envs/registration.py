@@ -1,32 +1,25 @@
-"""The ids of the environments in Gymnasium, their short names, and the other names of environments."""
+"""The ids of the environments in Gymnasium, their short names, and the other names of environments; loads none of them."""
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
-from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
-from typing import Any, cast
 
 import gymnasium
 
-from rlvr_envs.envs import TaskEnv
-from rlvr_envs.tasks import CLASSES, STATE_CLASSES
-from rlvr_envs.token_env import TokenEnv
-from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
+from rlvr_envs.tasks import BENCHMARKS, MADE, WITH_STATES
+from verifiers import is_attribute_path, unknown_name
 
 ENTRY_POINT_GROUP = "rlvr_envs.environments"
 
 
-def _locations(classes: Iterable[type[gymnasium.Env[Any, Any]]]) -> dict[str, str]:
-    return {f"rlvr/{cls.__name__.removesuffix('Env')}-v0": f"{cls.__module__}:{cls.__name__}" for cls in classes}
-
-
-ENVIRONMENTS = _locations(CLASSES)
+ENVIRONMENTS = {
+    f"rlvr/{name}-v0": f"rlvr_envs.tasks.{module}:{name}Env" for name, module in (BENCHMARKS | MADE).items()
+}
 """Every id of a token environment, with the location of its class."""
 
-STATE_ENVIRONMENTS = _locations(STATE_CLASSES)
+STATE_ENVIRONMENTS = {f"rlvr/{name}State-v0": f"rlvr_envs.tasks.{MADE[name]}:{name}StateEnv" for name in WITH_STATES}
 """Every id of a plain environment with numbered states, with the location of its class."""
 
 
@@ -77,95 +70,3 @@ def environment_id(name: str) -> str:
     # Names are compared in the form that was typed, so that "rlvr/" and "-v0" don't decide which is the nearest.
     known = own if "/" in name else [short.removeprefix("rlvr/").removesuffix("-v0") for short in own]
     raise unknown_name("environment", name, [*known, *points, *others])
-
-
-def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
-    """Import the environment of a name: a subclass of `TaskEnv`, or a function or class that makes a Gymnasium environment.
-
-    Args:
-        name: An id, `GSM8K` for short, or one of Gymnasium's own, such as CartPole-v1; `module:attribute`, where the module
-            may also be in the current folder; or an entry point of the group `"rlvr_envs.environments"`.
-
-    Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
-        InvalidArgumentError: If a module can't be imported, or the attribute can't be called.
-    """
-    full = environment_id(name)
-    path = (ENVIRONMENTS | STATE_ENVIRONMENTS).get(full) or plugged_in().get(full)
-    if path is None and full in gymnasium.registry:
-        return functools.partial(_make, full)
-    path = path or full
-    environment = import_attribute(path, "environment")
-    if not callable(environment):
-        raise InvalidArgumentError(
-            f"the environment {name!r} is {environment!r}; expected a class of environments or a function"
-        )
-    return cast("Callable[..., gymnasium.Env[Any, Any]]", environment)
-
-
-def _make(env_id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
-    """Make one of Gymnasium's own environments.
-
-    Raises:
-        InvalidArgumentError: If it can't be made, since a package is missing or an argument is unknown.
-    """
-    try:
-        return gymnasium.make(env_id, disable_env_checker=True, **arguments)
-    except (gymnasium.error.Error, TypeError, ValueError) as error:
-        raise InvalidArgumentError(
-            f"Gymnasium can't make {env_id!r} with the arguments {arguments}: {error}"
-        ) from error
-
-
-def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
-    """Import the plain environment of a name: that with numbered states for a token environment, such as `Maze`.
-
-    Args:
-        name: As for `find_environment`.
-
-    Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
-        InvalidArgumentError: If a token environment has no numbered states, or as for `find_environment`.
-    """
-    found = find_environment(name)
-    cls: object = found
-    if not (isinstance(cls, type) and issubclass(cls, TokenEnv)):
-        return found
-    for state_class in STATE_CLASSES:
-        if state_class.__name__ == f"{cls.__name__.removesuffix('Env')}StateEnv":
-            return state_class
-    raise InvalidArgumentError(
-        f"the environment {name!r} has tokens, which only a language model reads, and no numbered states for a table or a "
-        f"perceptron: choose one of {', '.join(cls.__name__.removesuffix('StateEnv') for cls in STATE_CLASSES)}, or a "
-        "language model"
-    )
-
-
-def environment_class(name: str) -> type[TaskEnv]:
-    """Import the class of an id, or one of your own by a name as for `find_environment`.
-
-    Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
-        InvalidArgumentError: If it is not a subclass of `TaskEnv`.
-    """
-    cls = find_environment(name)
-    if cls in STATE_CLASSES:
-        tokens = cls.__name__.removesuffix("StateEnv")
-        raise InvalidArgumentError(
-            f"the environment {name!r} has numbered states, which a table or a perceptron reads, and here one with tokens is "
-            f"needed, for a language model: name {tokens}"
-        )
-    if isinstance(cls, functools.partial):
-        raise InvalidArgumentError(
-            f"the environment {name!r} is one of Gymnasium's, without a data set and a verifier, which are needed here: name "
-            "one of rlvr_envs, such as Addition"
-        )
-    if not (isinstance(cls, type) and issubclass(cls, TaskEnv)):
-        raise InvalidArgumentError(
-            f"the environment {name!r} is {cls!r}; expected a subclass of rlvr_envs.TaskEnv, which knows its data set"
-        )
-    if not hasattr(cls, "task"):
-        raise InvalidArgumentError(
-            f"the environment {name!r} is a TaskEnv without `task`: set it to a TaskSpec, as docs/plugging-in.md shows"
-        )
-    return cls

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rlvr_envs.registration import environment_class, plugged_in
-from rlvr_envs.tasks import CLASSES
+from rlvr_envs.finding import environment_class
+from rlvr_envs.registration import ENVIRONMENTS, plugged_in
 from rlvr_envs.vector_env import TokenVectorEnv
 
 
 def __getattr__(name: str) -> Callable[..., TokenVectorEnv]:
-    for cls in CLASSES:
-        if cls.__name__ == name:
-            return cls.make_vec
+    env_id = f"rlvr/{name.removesuffix('Env')}-v0"
+    if env_id in ENVIRONMENTS:
+        return environment_class(env_id).make_vec
     if name in plugged_in():
         return environment_class(name).make_vec
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,8 +11,9 @@ Names are imported when they are first used, so that an evaluation without a sea
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from verifiers import lazy_face
 
 if TYPE_CHECKING:
     from agents.search.beam import Beam as Beam
@@ -20,15 +21,7 @@ if TYPE_CHECKING:
     from agents.search.mcts import MCTS as MCTS
     from agents.search.results import Search as Search, SearchResult as SearchResult
 
-_HOMES = {"MCTS": "mcts", "Beam": "beam", "BestOfN": "best_of_n", "Search": "results", "SearchResult": "results"}
-
-__all__ = ["MCTS", "Beam", "BestOfN", "Search", "SearchResult"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'agents.search' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"agents.search.{_HOMES[name]}"), name)
+__getattr__, __all__ = lazy_face(__name__)
 
 
 def __dir__() -> list[str]:

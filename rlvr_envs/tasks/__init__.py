@@ -2,209 +2,108 @@
 
 What several of them share is below: `data` (published rows), `procedural` (generated problems), `worlds`, `prompts`, and
 `envs`, which makes an environment of a `TaskSpec`. Those import nothing from here, so that imports run one way; `registration`
-stands above and gives the classes their ids.
+stands above and gives the classes their ids. A file loads when something in it is first used.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rlvr_envs.data import ProblemDataset, Source
-from rlvr_envs.envs import StateEnv, TaskEnv
-from rlvr_envs.procedural import ProceduralDataset
-from rlvr_envs.tasks import (
-    aime24,
-    aime25,
-    aime26,
-    amc23,
-    apps,
-    codecontests,
-    dapo_math_17k,
-    deepcoder,
-    deepscaler,
-    gpqa,
-    gsm8k,
-    hmmt25,
-    humaneval,
-    ifbench,
-    ifeval,
-    json_schema,
-    livecodebench,
-    math,
-    math500,
-    mbpp,
-    mmlu_pro,
-    numina_math,
-    olympiadbench,
-    omni_math,
-    polaris,
-    sql,
-    supergpqa,
-    taco,
-)
-from rlvr_envs.tasks.addition import Addition, AdditionEnv
-from rlvr_envs.tasks.arithmetic import Arithmetic, ArithmeticEnv
-from rlvr_envs.tasks.bandit import Bandit, BanditEnv, BanditStateEnv
-from rlvr_envs.tasks.blackjack import Blackjack, BlackjackEnv
-from rlvr_envs.tasks.blackjack_hand import BlackjackHand, BlackjackHandEnv, BlackjackHandStateEnv
-from rlvr_envs.tasks.cliff_walk import CliffWalk, CliffWalkEnv, CliffWalkStateEnv
-from rlvr_envs.tasks.connect_four import ConnectFour, ConnectFourEnv
-from rlvr_envs.tasks.contextual_bandit import ContextualBandit, ContextualBanditEnv, ContextualBanditStateEnv
-from rlvr_envs.tasks.countdown import Countdown, CountdownEnv
-from rlvr_envs.tasks.frozen_lake import FrozenLake, FrozenLakeEnv, FrozenLakeStateEnv
-from rlvr_envs.tasks.function import Function, FunctionEnv
-from rlvr_envs.tasks.gem import GEMEnv, GEMGames
-from rlvr_envs.tasks.gridworld import GridWorld, GridWorldEnv, GridWorldStateEnv
-from rlvr_envs.tasks.guess_number import GuessNumber, GuessNumberEnv
-from rlvr_envs.tasks.hangman import Hangman, HangmanEnv
-from rlvr_envs.tasks.instructions import Instructions, InstructionsEnv
-from rlvr_envs.tasks.linear_equation import LinearEquation, LinearEquationEnv
-from rlvr_envs.tasks.mastermind import Mastermind, MastermindEnv
-from rlvr_envs.tasks.maze import Maze, MazeEnv, MazeStateEnv
-from rlvr_envs.tasks.polynomial import Polynomial, PolynomialEnv
-from rlvr_envs.tasks.reasoning_gym import ReasoningGym, ReasoningGymEnv
-from rlvr_envs.tasks.reverse import Reverse, ReverseEnv
-from rlvr_envs.tasks.sort import Sort, SortEnv
-from rlvr_envs.tasks.text import TextEnv
-from rlvr_envs.tasks.textarena import TextArena, TextArenaEnv
-from rlvr_envs.tasks.tic_tac_toe import TicTacToe, TicTacToeEnv
-from rlvr_envs.tasks.twenty_questions import TwentyQuestions, TwentyQuestionsEnv
-from rlvr_envs.tasks.wordle import Wordle, WordleEnv
-from verifiers import unknown_name
+from verifiers import lazy_face
 
-CLASSES: tuple[type[TaskEnv], ...] = (
-    gsm8k.GSM8KEnv,
-    math.MATHEnv,
-    math500.MATH500Env,
-    aime24.AIME24Env,
-    aime25.AIME25Env,
-    aime26.AIME26Env,
-    amc23.AMC23Env,
-    hmmt25.HMMT25Env,
-    omni_math.OmniMATHEnv,
-    olympiadbench.OlympiadBenchEnv,
-    dapo_math_17k.DAPOMath17kEnv,
-    deepscaler.DeepScaleREnv,
-    polaris.PolarisEnv,
-    numina_math.NuminaMathEnv,
-    gpqa.GPQAEnv,
-    mmlu_pro.MMLUProEnv,
-    supergpqa.SuperGPQAEnv,
-    ifeval.IFEvalEnv,
-    ifbench.IFBenchEnv,
-    json_schema.JSONSchemaEnv,
-    sql.SQLEnv,
-    humaneval.HumanEvalEnv,
-    mbpp.MBPPEnv,
-    livecodebench.LiveCodeBenchEnv,
-    apps.APPSEnv,
-    taco.TACOEnv,
-    codecontests.CodeContestsEnv,
-    deepcoder.DeepCoderEnv,
-    AdditionEnv,
-    ArithmeticEnv,
-    CountdownEnv,
-    SortEnv,
-    ReverseEnv,
-    GuessNumberEnv,
-    MastermindEnv,
-    WordleEnv,
-    HangmanEnv,
-    TwentyQuestionsEnv,
-    BlackjackEnv,
-    TicTacToeEnv,
-    ConnectFourEnv,
-    LinearEquationEnv,
-    PolynomialEnv,
-    FunctionEnv,
-    InstructionsEnv,
-    ReasoningGymEnv,
-    TextArenaEnv,
-    GEMEnv,
-    GridWorldEnv,
-    MazeEnv,
-    BanditEnv,
-    ContextualBanditEnv,
-    CliffWalkEnv,
-    FrozenLakeEnv,
-    BlackjackHandEnv,
-    TextEnv,
-)
-"""The class of every id: that of `rlvr/GSM8K-v0` is `GSM8KEnv`."""
+if TYPE_CHECKING:
+    from rlvr_envs.tasks.addition import Addition as Addition
+    from rlvr_envs.tasks.arithmetic import Arithmetic as Arithmetic
+    from rlvr_envs.tasks.bandit import Bandit as Bandit
+    from rlvr_envs.tasks.blackjack import Blackjack as Blackjack
+    from rlvr_envs.tasks.blackjack_hand import BlackjackHand as BlackjackHand
+    from rlvr_envs.tasks.cliff_walk import CliffWalk as CliffWalk
+    from rlvr_envs.tasks.connect_four import ConnectFour as ConnectFour
+    from rlvr_envs.tasks.contextual_bandit import ContextualBandit as ContextualBandit
+    from rlvr_envs.tasks.countdown import Countdown as Countdown
+    from rlvr_envs.tasks.frozen_lake import FrozenLake as FrozenLake
+    from rlvr_envs.tasks.function import Function as Function
+    from rlvr_envs.tasks.gem import GEMGames as GEMGames
+    from rlvr_envs.tasks.gridworld import GridWorld as GridWorld
+    from rlvr_envs.tasks.guess_number import GuessNumber as GuessNumber
+    from rlvr_envs.tasks.hangman import Hangman as Hangman
+    from rlvr_envs.tasks.instructions import Instructions as Instructions
+    from rlvr_envs.tasks.linear_equation import LinearEquation as LinearEquation
+    from rlvr_envs.tasks.mastermind import Mastermind as Mastermind
+    from rlvr_envs.tasks.maze import Maze as Maze
+    from rlvr_envs.tasks.polynomial import Polynomial as Polynomial
+    from rlvr_envs.tasks.reasoning_gym import ReasoningGym as ReasoningGym
+    from rlvr_envs.tasks.reverse import Reverse as Reverse
+    from rlvr_envs.tasks.sort import Sort as Sort
+    from rlvr_envs.tasks.tables import CLASSES as CLASSES, FAMILIES as FAMILIES, SOURCES as SOURCES, load as load
+    from rlvr_envs.tasks.textarena import TextArena as TextArena
+    from rlvr_envs.tasks.tic_tac_toe import TicTacToe as TicTacToe
+    from rlvr_envs.tasks.twenty_questions import TwentyQuestions as TwentyQuestions
+    from rlvr_envs.tasks.wordle import Wordle as Wordle
 
-STATE_CLASSES: tuple[type[StateEnv], ...] = (
-    GridWorldStateEnv,
-    MazeStateEnv,
-    BanditStateEnv,
-    ContextualBanditStateEnv,
-    CliffWalkStateEnv,
-    FrozenLakeStateEnv,
-    BlackjackHandStateEnv,
-)
-"""The class of every id of a plain Gymnasium environment: that of `rlvr/MazeState-v0` is `MazeStateEnv`."""
+BENCHMARKS = {
+    "GSM8K": "gsm8k",
+    "MATH": "math",
+    "MATH500": "math500",
+    "AIME24": "aime24",
+    "AIME25": "aime25",
+    "AIME26": "aime26",
+    "AMC23": "amc23",
+    "HMMT25": "hmmt25",
+    "OmniMATH": "omni_math",
+    "OlympiadBench": "olympiadbench",
+    "DAPOMath17k": "dapo_math_17k",
+    "DeepScaleR": "deepscaler",
+    "Polaris": "polaris",
+    "NuminaMath": "numina_math",
+    "GPQA": "gpqa",
+    "MMLUPro": "mmlu_pro",
+    "SuperGPQA": "supergpqa",
+    "IFEval": "ifeval",
+    "IFBench": "ifbench",
+    "JSONSchema": "json_schema",
+    "SQL": "sql",
+    "HumanEval": "humaneval",
+    "MBPP": "mbpp",
+    "LiveCodeBench": "livecodebench",
+    "APPS": "apps",
+    "TACO": "taco",
+    "CodeContests": "codecontests",
+    "DeepCoder": "deepcoder",
+}
+"""The module here of each environment of published problems: `rlvr/GSM8K-v0` is the class `GSM8KEnv` of `gsm8k`."""
+MADE = {
+    "Addition": "addition",
+    "Arithmetic": "arithmetic",
+    "Countdown": "countdown",
+    "Sort": "sort",
+    "Reverse": "reverse",
+    "GuessNumber": "guess_number",
+    "Mastermind": "mastermind",
+    "Wordle": "wordle",
+    "Hangman": "hangman",
+    "TwentyQuestions": "twenty_questions",
+    "Blackjack": "blackjack",
+    "TicTacToe": "tic_tac_toe",
+    "ConnectFour": "connect_four",
+    "LinearEquation": "linear_equation",
+    "Polynomial": "polynomial",
+    "Function": "function",
+    "Instructions": "instructions",
+    "ReasoningGym": "reasoning_gym",
+    "TextArena": "textarena",
+    "GEM": "gem",
+    "GridWorld": "gridworld",
+    "Maze": "maze",
+    "Bandit": "bandit",
+    "ContextualBandit": "contextual_bandit",
+    "CliffWalk": "cliff_walk",
+    "FrozenLake": "frozen_lake",
+    "BlackjackHand": "blackjack_hand",
+    "Text": "text",
+}
+"""The modules of those whose problems are made, or come from another library or from the user."""
+WITH_STATES = ("GridWorld", "Maze", "Bandit", "ContextualBandit", "CliffWalk", "FrozenLake", "BlackjackHand")
+"""Those with a plain environment of numbered states too: `rlvr/MazeState-v0` is the class `MazeStateEnv` of `maze`."""
 
-_COMPETITIONS = (gsm8k, math, math500, aime24, aime25, aime26, amc23, hmmt25, omni_math, olympiadbench)
-_MATH = (*_COMPETITIONS, dapo_math_17k, deepscaler, polaris, numina_math)
-_PROGRAMS = (humaneval, mbpp, livecodebench, apps, taco, codecontests, deepcoder)
-_SOURCES = (*_MATH, gpqa, mmlu_pro, supergpqa, ifeval, ifbench, json_schema, sql, *_PROGRAMS)
-SOURCES: Mapping[str, Source] = MappingProxyType({module.SOURCE.name: module.SOURCE for module in _SOURCES})
-"""Where the rows of each benchmark come from, by its name."""
-
-_FAMILIES = (Addition, Arithmetic, Countdown, Sort, Reverse, LinearEquation, Polynomial, Function)
-FAMILIES: Mapping[str, type[ProceduralDataset[Any]]] = MappingProxyType({family.name: family for family in _FAMILIES})
-"""The families of generated problems, by name."""
-
-
-def load(name: str, split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
-    """Load the problems of a benchmark by its name.
-
-    Args:
-        name: A key of `SOURCES`, such as `"gsm8k"`.
-        split: One of its splits.
-        data_dir: As for `Source.load`, which also lists the other errors.
-
-    Raises:
-        UnknownNameError: If there is no such benchmark or split.
-    """
-    if name not in SOURCES:
-        raise unknown_name("data set", name, SOURCES)
-    return SOURCES[name].load(split, data_dir=data_dir)
-
-
-__all__ = [
-    "CLASSES",
-    "FAMILIES",
-    "SOURCES",
-    "STATE_CLASSES",
-    "Addition",
-    "Arithmetic",
-    "Bandit",
-    "Blackjack",
-    "BlackjackHand",
-    "CliffWalk",
-    "ConnectFour",
-    "ContextualBandit",
-    "Countdown",
-    "FrozenLake",
-    "Function",
-    "GEMGames",
-    "GridWorld",
-    "GuessNumber",
-    "Hangman",
-    "Instructions",
-    "LinearEquation",
-    "Mastermind",
-    "Maze",
-    "Polynomial",
-    "ReasoningGym",
-    "Reverse",
-    "Sort",
-    "TextArena",
-    "TicTacToe",
-    "TwentyQuestions",
-    "Wordle",
-    "load",
-]
+__getattr__, __all__ = lazy_face(__name__)

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rlvr_envs.envs import TaskEnv
-from rlvr_envs.registration import find_environment
+from rlvr_envs.finding import find_environment
 from rlvr_envs.testing.expectation import expect
 from verifiers import Outcome, Verdict
 

@@ -212,7 +212,7 @@ def test_whatever_takes_an_attribute_says_how_to_name_one_of_a_file(path: str) -
     import gymnasium
 
     from agents.registry import agent_classes
-    from rlvr_envs.registration import find_environment
+    from rlvr_envs.finding import find_environment
     from rlvr_envs.tools import get_tools
 
     takers: list[Callable[[], object]] = [

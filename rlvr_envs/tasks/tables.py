@@ -1,0 +1,55 @@
+"""Tables of all environments: reading one loads every file."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rlvr_envs.data import ProblemDataset, Source
+from rlvr_envs.envs import TaskEnv
+from rlvr_envs.procedural import ProceduralDataset
+from rlvr_envs.tasks import BENCHMARKS, MADE
+from rlvr_envs.tasks.addition import Addition
+from rlvr_envs.tasks.arithmetic import Arithmetic
+from rlvr_envs.tasks.countdown import Countdown
+from rlvr_envs.tasks.function import Function
+from rlvr_envs.tasks.linear_equation import LinearEquation
+from rlvr_envs.tasks.polynomial import Polynomial
+from rlvr_envs.tasks.reverse import Reverse
+from rlvr_envs.tasks.sort import Sort
+from verifiers import unknown_name
+
+
+def _in(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(f"rlvr_envs.tasks.{module}"), name)
+
+
+CLASSES: tuple[type[TaskEnv], ...] = tuple(_in(module, f"{name}Env") for name, module in (BENCHMARKS | MADE).items())
+"""The class of every id: that of `rlvr/GSM8K-v0` is `GSM8KEnv`."""
+
+_SOURCES: list[Source] = [_in(module, "SOURCE") for module in BENCHMARKS.values()]
+SOURCES: Mapping[str, Source] = MappingProxyType({source.name: source for source in _SOURCES})
+"""Where the rows of each benchmark come from, by its name."""
+
+_FAMILIES = (Addition, Arithmetic, Countdown, Sort, Reverse, LinearEquation, Polynomial, Function)
+FAMILIES: Mapping[str, type[ProceduralDataset[Any]]] = MappingProxyType({family.name: family for family in _FAMILIES})
+"""The families of generated problems, by name."""
+
+
+def load(name: str, split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
+    """Load the problems of a benchmark by its name.
+
+    Args:
+        name: A key of `SOURCES`, such as `"gsm8k"`.
+        split: One of its splits.
+        data_dir: As for `Source.load`, which also lists the other errors.
+
+    Raises:
+        UnknownNameError: If there is no such benchmark or split.
+    """
+    if name not in SOURCES:
+        raise unknown_name("data set", name, SOURCES)
+    return SOURCES[name].load(split, data_dir=data_dir)

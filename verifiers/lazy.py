@@ -1,0 +1,63 @@
+"""Lazy faces: packages whose public names load when they are first used."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from importlib.abc import InspectLoader
+
+from verifiers.errors import missing_dependency
+
+
+def lazy_face(package: str, extras: Mapping[str, str] | None = None) -> tuple[Callable[[str], object], list[str]]:
+    """Make the `__getattr__` and the `__all__` of a package that imports its public names under `TYPE_CHECKING` alone.
+
+    Type checkers read those imports, and so does this function, so that there is one list of names.
+
+    Args:
+        package: The package's `__name__`.
+        extras: The extra of this distribution that installs each package which may be missing, such as `{"torch": "train"}`.
+            A name that needs a missing one raises a `MissingDependencyError`.
+    """
+    module = sys.modules[package]
+    homes = _homes(package)
+
+    def load(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        try:
+            value: object = (
+                importlib.import_module(f"{package}.{name}")
+                if home == package
+                else getattr(importlib.import_module(home), name)
+            )
+        except ModuleNotFoundError as error:
+            if error.name is not None and error.name in (extras or {}):
+                raise missing_dependency(error.name, (extras or {})[error.name], f"{package}.{name}") from error
+            raise
+        setattr(module, name, value)  # from now on Python finds it without this function
+        return value
+
+    return load, sorted(homes)
+
+
+def _homes(package: str) -> dict[str, str]:
+    """The module of each name that a package imports for type checkers; the package itself for a module in it."""
+    spec = sys.modules[package].__spec__
+    loader = None if spec is None else spec.loader
+    source = loader.get_source(package) if isinstance(loader, InspectLoader) else None
+    if source is None:
+        raise ImportError(
+            f"{package} needs its source: install the files of this distribution, not compiled ones alone"
+        )
+    imports = [
+        statement
+        for node in ast.parse(source).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        if isinstance(statement, ast.ImportFrom)
+    ]
+    return {alias.name: statement.module or package for statement in imports for alias in statement.names}
