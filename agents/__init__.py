@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from agents.algorithms.ucb1 import UCB1 as UCB1, UCB1Config as UCB1Config
     from agents.algorithms.vineppo import VinePPO as VinePPO, VinePPOConfig as VinePPOConfig
     from agents.batch import Batch as Batch, make_batch as make_batch
-    from agents.config import AgentConfig as AgentConfig
     from agents.endpoint.client import Endpoint as Endpoint, EndpointConfig as EndpointConfig
     from agents.evaluation import Evaluation as Evaluation, evaluate as evaluate
     from agents.experiments.supervised import SupervisedConfig as SupervisedConfig, train_supervised as train_supervised
@@ -94,18 +93,21 @@ if TYPE_CHECKING:
     )
     from agents.results.evaluation_record import EvaluationRecord as EvaluationRecord
     from agents.rollouts.loop import Episode as Episode, rollout as rollout
+    from agents.settings.agent import AgentConfig as AgentConfig
+    from agents.settings.critic import CriticConfig as CriticConfig
+    from agents.settings.learner import LearnerConfig as LearnerConfig
+    from agents.settings.schedules import Schedule as Schedule
     from agents.tabular import (
         TabularAgent as TabularAgent,
         TabularConfig as TabularConfig,
         Transition as Transition,
     )
     from agents.testing import check_agent as check_agent
-    from agents.training.critic import Critic as Critic, CriticConfig as CriticConfig
-    from agents.training.learner import Learner as Learner, LearnerConfig as LearnerConfig
+    from agents.training.critic import Critic as Critic
+    from agents.training.learner import Learner as Learner
     from agents.training.loggers import MetricLogger as MetricLogger
     from agents.training.reference import ReferencePolicy as ReferencePolicy
     from agents.training.run import Run as Run
-    from agents.training.schedules import Schedule as Schedule
     from agents.truncation import Truncation as Truncation
     from agents.types import Action as Action, Policy as Policy, Sampler as Sampler, Trajectory as Trajectory
 

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.config import no_effect
+from agents.settings.agent import no_effect
 from agents.tabular import TabularAgent, TabularConfig, Transition
 from verifiers import InvalidArgumentError
 

@@ -20,12 +20,13 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 from torch import Tensor
 
+import rlvr_envs
 from agents.batch import Batch, make_batch, require_equal_groups
-from agents.config import AgentConfig, no_effect
 from agents.distributed.parts import whole_state
 from agents.distributed.ranks import MOST_GATHERING, Ranks, Sharding, active_ranks
 from agents.distributed.requirements import check_sharding, objection_to_rows
 from agents.distributed.rollouts import play_divided
+from agents.distributed.weights import require_same_weights
 from agents.evaluation import Evaluation, evaluate
 from agents.importance import Correction, importance_weights
 from agents.interrupts import interrupts_deferred
@@ -37,6 +38,7 @@ from agents.results.evaluation_record import EvaluationRecord
 from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout
 from agents.rollouts.problem_order import episodes_of_step
 from agents.seeding import mix
+from agents.settings.agent import AgentConfig, no_effect
 from agents.training.agent_state import agent_state, components_of, restore
 from agents.training.batch_passes import state_values, token_logprobs
 from agents.training.carried import CarriedGroup, Unfinished, collect_carried, num_policy_tokens
@@ -53,7 +55,6 @@ from agents.training.steps import Callback, check_numbers, kept_on_interrupt, ta
 from agents.training.verifier_errors import SeenEpisodes, VerifierWatch
 from agents.truncation import Truncation, apply_truncation
 from agents.types import Action, Policy, Sampler, Trajectory
-from rlvr_envs import Observation, PromptRenderer, Tokenizer, TokenVectorEnv
 from verifiers import InvalidArgumentError, RankError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Agent(abc.ABC):
         self._seen: SeenEpisodes | None = None  # of a copy that only samples
         self._stopped: threading.Event | None = None
         self._health = Health()
-        self.tokenizer: Tokenizer | None = None
+        self.tokenizer: rlvr_envs.Tokenizer | None = None
         """The environment's tokenizer, which is saved with the model."""
 
     def _check_use(self, policy: TrainablePolicy, config: AgentConfig) -> None:
@@ -211,7 +212,7 @@ class Agent(abc.ABC):
             InvalidArgumentError: If it can't.
         """
         self.check_env(env)
-        if self.config.carried_groups and not isinstance(env.unwrapped, TokenVectorEnv):
+        if self.config.carried_groups and not isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):
             raise InvalidArgumentError(
                 f"carried_groups={self.config.carried_groups} interrupts episodes, which only environments with tokens can go "
                 f"on with, and {type(env.unwrapped).__name__} is none: leave `carried_groups` out"
@@ -231,7 +232,7 @@ class Agent(abc.ABC):
 
     def act(
         self,
-        observation: Observation,
+        observation: rlvr_envs.Observation,
         *,
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
@@ -287,7 +288,7 @@ class Agent(abc.ABC):
         if run is not None and self._health.steps == 0:
             for row in run.rows():
                 self._health.observe(row["step"], row)
-        self.ranks.require_same_weights(self.policy.model)
+        require_same_weights(self.ranks, self.policy.model)
         sampling = contextlib.nullcontext() if self.lagged is None else self.lagged.running(env, steps)
 
         def keep() -> None:
@@ -344,9 +345,9 @@ class Agent(abc.ABC):
         if log is None:
             return None
         world = env.unwrapped
-        dataset = world.streams.dataset if isinstance(world, TokenVectorEnv) else None
-        render = world.streams.rules.render_prompt if isinstance(world, TokenVectorEnv) else None
-        question = render.asked if isinstance(render, PromptRenderer) else None
+        dataset = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
+        render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
+        question = render.asked if isinstance(render, rlvr_envs.PromptRenderer) else None
         return lambda trajectories, advantages: log.write(
             self.steps + 1, trajectories, advantages, self.tokenizer, dataset, question
         )

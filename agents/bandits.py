@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.tabular import TabularAgent, TabularConfig, Transition
-from rlvr_envs import StateEnv
 from verifiers import InvalidArgumentError
 
 
@@ -49,7 +49,7 @@ class BanditAgent(TabularAgent):
     def check_env(self, env: gymnasium.Env[Any, Any]) -> None:
         """Refuse a process whose episodes go on after an action, where that is known before one is played."""
         world = env.unwrapped
-        if isinstance(world, StateEnv) and world.max_steps > 1 and not world.process.one_action:
+        if isinstance(world, rlvr_envs.StateEnv) and world.max_steps > 1 and not world.process.one_action:
             pulls = getattr(world.dataset, "pulls", None)
             instead = "use a bandit, such as --env Bandit" if pulls is None else f"set pulls=1, got {pulls}"
             raise InvalidArgumentError(

@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.console.counting import counted
 from agents.endpoint.client import Endpoint
 from agents.endpoint.sampling import endpoint_env, endpoint_prompt, sample_endpoint
@@ -27,7 +28,6 @@ from agents.search.results import Search
 from agents.seeding import env_seeds, sample_seeds
 from agents.training.verifier_errors import shown
 from agents.types import Policy, Trajectory
-from rlvr_envs import PromptRenderer, TokenVectorEnv
 from verifiers import InvalidArgumentError, Outcome, Problem
 from verifiers.statistics import Interval, rerun_error, score_interval
 
@@ -349,7 +349,7 @@ def _vote_counter(env: VectorEnv[Any, Any, Any]) -> Callable[[Sequence[Sample]],
         InvalidArgumentError: If the environment exposes no verifier that compares answers.
     """
     world = env.unwrapped
-    if not isinstance(world, TokenVectorEnv):
+    if not isinstance(world, rlvr_envs.TokenVectorEnv):
         raise InvalidArgumentError(
             f"maj@k needs the verifier of a TokenVectorEnv, but this is a {type(world).__name__}: leave maj@k out"
         )
@@ -389,7 +389,7 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
         settings["weights"] = weights_fingerprint(model)
     world = env.unwrapped
     settings["environment"] = getattr(world, "manifest", {})
-    if isinstance(world, TokenVectorEnv):
+    if isinstance(world, rlvr_envs.TokenVectorEnv):
         first = world.streams.dataset[0]
         settings["example_prompt"] = (
             endpoint_prompt(world, policy, first) if isinstance(policy, Endpoint) else world.streams.prompt_text(first)
@@ -400,14 +400,14 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
 def _problem(env: VectorEnv[Any, Any, Any], index: int) -> Problem | None:
     """A problem of an environment; None if the environment does not expose its problems."""
     world = env.unwrapped
-    return world.streams.dataset[index] if isinstance(world, TokenVectorEnv) else None
+    return world.streams.dataset[index] if isinstance(world, rlvr_envs.TokenVectorEnv) else None
 
 
 def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
     """A problem as an environment's prompt asks it: made problems in words under a chat prompt."""
     world = env.unwrapped
-    render = world.streams.rules.render_prompt if isinstance(world, TokenVectorEnv) else None
-    return render.asked(problem) if isinstance(render, PromptRenderer) else problem
+    render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
+    return render.asked(problem) if isinstance(render, rlvr_envs.PromptRenderer) else problem
 
 
 def number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:

@@ -9,34 +9,12 @@ Axes: b completions, t tokens.
 
 from __future__ import annotations
 
-import enum
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from agents.choices import choice
+from agents.settings.choices import Correction as Correction, choice
 from verifiers import InvalidArgumentError
-
-
-class Correction(enum.StrEnum):
-    """How weights are computed from ratios and bounded to [floor, cap]. d_t = log pi_old - log behaviour, w_t = exp(d_t)."""
-
-    NONE = "none"
-    """1: samples are treated as on-policy."""
-    TOKEN_TRUNCATE = "token-truncate"
-    """w_t, clamped to the bounds: truncated importance sampling (Ionides 2008; for language models Yao et al. 2025)."""
-    TOKEN_MASK = "token-mask"
-    """w_t within the bounds, else 0: masked importance sampling (IcePop, arXiv:2510.18855)."""
-    SEQUENCE_TRUNCATE = "sequence-truncate"
-    """exp(sum_t d_t) for all tokens of the completion, clamped to the bounds."""
-    SEQUENCE_MASK = "sequence-mask"
-    """exp(sum_t d_t) for all tokens of the completion if within the bounds, else 0. The sum grows with the length, so
-    rounding noise alone takes long completions out of the bounds."""
-    GEOMETRIC_MASK = "geometric-mask"
-    """w_t clamped to the bounds if exp(mean_t d_t) of the completion is within them, else 0: a filter independent of the
-    length."""
-
 
 _SEQUENCE_RATIOS = {Correction.SEQUENCE_TRUNCATE, Correction.SEQUENCE_MASK}
 _MASKS = {Correction.TOKEN_MASK, Correction.SEQUENCE_MASK, Correction.GEOMETRIC_MASK}

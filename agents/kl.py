@@ -6,40 +6,11 @@ it estimates the divergence between the distributions of whole completions, in n
 
 from __future__ import annotations
 
-import enum
-
 from jaxtyping import Float
 from torch import Tensor
 
-from agents.choices import choice
+from agents.settings.choices import KLEstimator as KLEstimator, choice
 from verifiers import InvalidArgumentError
-
-
-class KLEstimator(enum.StrEnum):
-    """How a token's divergence is estimated. d = log pi - log ref; the token was sampled from pi, for `K3_RATIO` from pi_old.
-
-    Schulman, "Approximating KL divergence", 2020. The *values* of k1 and k3 are unbiased; their gradients are another
-    matter. Each statement is exact for the expectation over a token, given what precedes it:
-
-    | estimator | as a constant in the reward | as a term of the loss: its mean gradient |
-    |---|---|---|
-    | k1 | grad KL(pi, ref) | 0: it has no effect |
-    | k2 | biased | grad KL(pi, ref) |
-    | k3 | biased | grad KL(ref, pi): the other direction, which covers the reference's modes |
-    | k3-ratio | biased | grad KL(pi, ref), also off-policy |
-
-    A term of the loss ignores that a token also changes which states follow; a reward summed to go does not. So only k1 in
-    the reward minimises the divergence of whole completions without bias.
-    """
-
-    K1 = "k1"
-    """d. Negative for some tokens."""
-    K2 = "k2"
-    """d^2 / 2. Its value is biased, little where the policies are close."""
-    K3 = "k3"
-    """exp(-d) + d - 1. Never negative; GRPO's term of the loss (Shao et al. 2024, arXiv:2402.03300, equation 4)."""
-    K3_RATIO = "k3-ratio"
-    """k3 times pi / pi_old, with gradient through the ratio (DeepSeek-V3.2, arXiv:2512.02556)."""
 
 
 def kl_estimate(

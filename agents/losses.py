@@ -11,13 +11,11 @@ constants. sg means "stop gradient".
 
 from __future__ import annotations
 
-import enum
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from agents.choices import choice
+from agents.settings.choices import Aggregation as Aggregation, PreferenceLoss as PreferenceLoss, choice
 from verifiers import InvalidArgumentError
 
 
@@ -173,15 +171,6 @@ def bradley_terry(
     return -torch.nn.functional.logsigmoid(chosen - rejected) + center_coefficient * (chosen + rejected) ** 2
 
 
-class PreferenceLoss(enum.StrEnum):
-    """How the margin of a pair becomes the loss of direct preference optimisation."""
-
-    SIGMOID = "sigmoid"
-    """-log sigmoid(beta h): DPO (Rafailov et al. 2023, arXiv:2305.18290, equation 7)."""
-    IPO = "ipo"
-    """(h - 1 / (2 beta))^2: IPO (Azar et al. 2023, arXiv:2310.12036, equation 17), bounded where preferences are certain."""
-
-
 def preference_loss(
     margins: Float[Tensor, " n"],
     beta: float,
@@ -208,20 +197,6 @@ def _of_margins(margins: Tensor, beta: float, kind: PreferenceLoss) -> Tensor:
     if kind is PreferenceLoss.IPO:
         return (margins - 1 / (2 * beta)) ** 2
     return -torch.nn.functional.logsigmoid(beta * margins)
-
-
-class Aggregation(enum.StrEnum):
-    """How token losses are aggregated to the loss of an optimiser step: B completions, N masked tokens, T_i of completion i."""
-
-    TOKEN_MEAN = "token-mean"
-    """Sum / N (DAPO): every token has the same weight."""
-    SEQUENCE_MEAN_TOKEN_MEAN = "sequence-mean-token-mean"
-    """Mean over completions of the mean over their tokens (GRPO): every completion has the same weight."""
-    SEQUENCE_MEAN_TOKEN_SUM = "sequence-mean-token-sum"
-    """Mean over completions of the sum over their tokens: the policy gradient of the expected return."""
-    SEQUENCE_MEAN_TOKEN_SUM_NORM = "sequence-mean-token-sum-norm"
-    """Mean over completions of the sum over their tokens, divided by a constant length (Dr. GRPO): unbiased, on the scale of
-    a mean."""
 
 
 def token_weights(

@@ -13,7 +13,7 @@ from verifiers import InvalidArgumentError, import_attribute, is_attribute_path,
 
 if TYPE_CHECKING:
     from agents.agent import Agent
-    from agents.config import AgentConfig
+    from agents.settings.agent import AgentConfig
     from agents.tabular import TabularAgent, TabularConfig
 
 ENTRY_POINT_GROUP = "rlvr_envs.agents"
@@ -144,7 +144,7 @@ def check_agent_name(name: str) -> str:
 
 def config_class(cls: type[Agent]) -> type[AgentConfig]:
     """The config class of a custom agent."""
-    default: type[AgentConfig] = importlib.import_module("agents.config").AgentConfig
+    default: type[AgentConfig] = importlib.import_module("agents.settings.agent").AgentConfig
     own: type[AgentConfig] = getattr(sys.modules[cls.__module__], f"{cls.__name__}Config", default)
     return own
 

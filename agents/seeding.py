@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from rlvr_envs import TokenVectorEnv
+import rlvr_envs
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ORDERS = 2**62
@@ -42,7 +42,7 @@ def env_seeds(env: VectorEnv[Any, Any, Any], seed: int, stream: int, count: int)
 
     Seeds have 31 bits, since not every environment accepts more.
     """
-    if isinstance(env.unwrapped, TokenVectorEnv):
+    if isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):
         return [None] * count
     seeds: list[int] = (episode_seeds(seed, ENVIRONMENTS + stream, count) >> np.uint64(33)).tolist()
     return seeds

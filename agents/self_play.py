@@ -11,9 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.types import Policy
-from rlvr_envs import ChatPrompt, Prompt, PromptRenderer, Tokenizer, decode, get_prompt, stop_tokens, turn_end
-from rlvr_envs.dialogue import PlainDialogue, encode_literal, encode_parts, get_dialogue
 from verifiers import InvalidArgumentError, Message, Problem
 
 
@@ -70,14 +69,19 @@ class PolicyOpponent:
     """
 
     def __init__(
-        self, policy: Policy, tokenizer: Tokenizer, *, max_move_tokens: int = 16, prompt: str | Prompt = "plain"
+        self,
+        policy: Policy,
+        tokenizer: rlvr_envs.Tokenizer,
+        *,
+        max_move_tokens: int = 16,
+        prompt: str | rlvr_envs.Prompt = "plain",
     ) -> None:
         if max_move_tokens < 1:
             raise InvalidArgumentError(f"max_move_tokens must be at least 1, got {max_move_tokens}")
         self._policy = policy
         self._tokenizer = tokenizer
-        self._dialogue = get_dialogue("auto", tokenizer, ())
-        self._renderer = PromptRenderer(get_prompt(prompt), tokenizer)
+        self._dialogue = rlvr_envs.dialogue.get_dialogue("auto", tokenizer, ())
+        self._renderer = rlvr_envs.PromptRenderer(rlvr_envs.get_prompt(prompt), tokenizer)
         self._max_move_tokens = max_move_tokens
         self._waiting: deque[_Asked] = deque()
         self._acting = threading.Lock()
@@ -102,22 +106,27 @@ class PolicyOpponent:
 
     def prompt_tokens(self, seat: SeatOfGame) -> NDArray[np.int32]:
         """What the policy is shown, as tokens i32[l]."""
-        is_chat = isinstance(self._renderer.prompt, ChatPrompt)
+        is_chat = isinstance(self._renderer.prompt, rlvr_envs.ChatPrompt)
         asked = getattr(seat, "question", seat.prompt) if is_chat else seat.prompt
         parts = [self._opening(Problem("", asked, None))]
-        end = turn_end(self._tokenizer)
+        end = rlvr_envs.turn_end(self._tokenizer)
         for message in seat.dialogue:
             if message.role == "assistant":
-                parts += [encode_literal(self._tokenizer, message.content), np.array([end], dtype=np.int32)]
+                parts += [
+                    rlvr_envs.dialogue.encode_literal(self._tokenizer, message.content),
+                    np.array([end], dtype=np.int32),
+                ]
             else:
                 parts.append(self._dialogue.bridge([message], end))
         return np.concatenate(parts)
 
     def _opening(self, problem: Problem) -> NDArray[np.int32]:
         """A prompt as environments encode it: what the first message of a chat says becomes no special token."""
-        if isinstance(self._renderer.prompt, ChatPrompt) and not isinstance(self._dialogue, PlainDialogue):
+        if isinstance(self._renderer.prompt, rlvr_envs.ChatPrompt) and not isinstance(
+            self._dialogue, rlvr_envs.dialogue.PlainDialogue
+        ):
             return self._dialogue.open(self._renderer.messages(problem))
-        return encode_parts(self._tokenizer, self._renderer.parts(problem), start=True)
+        return rlvr_envs.dialogue.encode_parts(self._tokenizer, self._renderer.parts(problem), start=True)
 
     def _sample(self, batch: list[_Asked]) -> None:
         prompts = [self.prompt_tokens(asked.seat) for asked in batch]
@@ -128,7 +137,7 @@ class PolicyOpponent:
         length = starts.astype(np.int32)
         going = np.ones(len(batch), dtype=bool)
         self._policy.begin(np.arange(len(batch)), np.array([_seed(asked.seat) for asked in batch], dtype=np.uint64))
-        stops = stop_tokens(self._tokenizer)
+        stops = rlvr_envs.stop_tokens(self._tokenizer)
         while going.any():
             action = self._policy.act({"tokens": tokens, "length": length[:, None]}, rows=going)
             for row in np.flatnonzero(going).tolist():
@@ -139,7 +148,7 @@ class PolicyOpponent:
                     tokens[row, length[row]] = token
                     length[row] += 1
         for asked, row in zip(batch, range(len(batch)), strict=True):
-            asked.text = decode(self._tokenizer, tokens[row, starts[row] : length[row]])
+            asked.text = rlvr_envs.decode(self._tokenizer, tokens[row, starts[row] : length[row]])
 
 
 def _seed(seat: SeatOfGame) -> int:

@@ -28,6 +28,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.distributed.ranks import active_ranks
 from agents.evaluation import (
     Evaluation,
@@ -43,7 +44,6 @@ from agents.interrupts import interrupts_deferred
 from agents.results.evaluation_record import EvaluationRecord, Sample, SampledRow
 from agents.training.run import Run
 from agents.training.steps import Callback, check_numbers, kept_on_interrupt, take_steps
-from rlvr_envs import TokenEnv
 from verifiers import CheckpointError, InvalidArgumentError, check_types
 
 Environment = gymnasium.Env[Any, Any]
@@ -405,7 +405,7 @@ def table_shape(env: Environment, name: str) -> tuple[int, int]:
             f"{name} plays one gymnasium.Env, got {type(env).__name__}: make it by gymnasium.make"
         )
     shape = _size(env.observation_space), _size(env.action_space)
-    tokens = isinstance(env.unwrapped, TokenEnv)
+    tokens = isinstance(env.unwrapped, rlvr_envs.TokenEnv)
     if tokens or None in shape:
         said = "has tokens" if tokens else f"has the spaces {env.observation_space} and {env.action_space}"
         if not tokens and isinstance(env.observation_space, spaces.Box) and shape[1] is not None:

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from agents.agent import Agent
 from agents.batch import Batch
-from agents.config import AgentConfig
 from agents.policies.check import check_policy
 from agents.policies.transformers.loading import tiny_model
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.registry import agent_classes, config_class, require_agent
+from agents.settings.agent import AgentConfig
 from agents.types import Trajectory
 from rlvr_envs.testing import check_dataset, check_token_env, check_verifier
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 
 import torch
 
 from agents.advantages import soft_overlong_penalty
 from agents.batch import Batch
+from agents.settings.choices import Truncation as Truncation
 from verifiers import InvalidArgumentError
-
-
-class Truncation(enum.StrEnum):
-    """How a truncated episode counts. It keeps the environment's reward unless stated otherwise."""
-
-    SCORE = "score"
-    """The episode's own score: the budget is part of the task, and the state after it has value 0."""
-    MASK = "mask"
-    """The episode is not trained on: its tokens are excluded from the loss, but its score stays in baselines and it stays in
-    the number of completions (overlong filtering; Yu et al. 2025, arXiv:2503.14476, section 3.4)."""
-    BOOTSTRAP = "bootstrap"
-    """The episode's score plus the critic's value of its last state, for budgets that are not part of the task
-    (Pardo et al. 2018, arXiv:1712.00378). Needs a critic."""
-    FIXED_REWARD = "fixed-reward"
-    """`truncation_reward` replaces all rewards of the episode."""
-    SOFT_OVERLONG = "soft-overlong"
-    """Every completion, truncated or not, gets a length penalty of up to 1, which grows over the last `overlong_margin`
-    tokens before `max_tokens` (Yu et al. 2025, equation 13)."""
 
 
 def apply_truncation(

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvr_envs import Observation
+import rlvr_envs
 from verifiers import InvalidArgumentError, Outcome, Verdict
 
 
@@ -40,7 +40,7 @@ class Policy(Protocol):
 
     def act(
         self,
-        observation: Observation,
+        observation: rlvr_envs.Observation,
         *,
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,

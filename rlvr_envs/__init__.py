@@ -16,7 +16,7 @@ from rlvr_envs.registration import register_environments  # noqa: E402 - after t
 from verifiers import __version__ as __version__, lazy_face  # noqa: E402
 
 if TYPE_CHECKING:
-    from rlvr_envs import exact as exact, tasks as tasks, worlds as worlds
+    from rlvr_envs import dialogue as dialogue, exact as exact, tasks as tasks, worlds as worlds
     from rlvr_envs.data import Row as Row, read_rows as read_rows
     from rlvr_envs.envs import (
         OWN_VERIFIER as OWN_VERIFIER,

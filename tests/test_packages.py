@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import agents
+from agents.commands import main
 
 ROOT = Path(__file__).parent.parent
 MAY_IMPORT = {
@@ -77,6 +79,49 @@ def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
     code = f"import {package}, sys; print([name for name in {HEAVY!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def loaded(code: str) -> set[str]:
+    """The modules that are loaded once code has run in a new process."""
+    code = f"import json, sys\n{code}\nprint(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("face", "own"),
+    {
+        "rlvr_envs": {"rlvr_envs", "rlvr_envs._names", "rlvr_envs.registration", "rlvr_envs.tasks"},
+        "agents": {"agents", "agents.registry"},
+        "agents.search": {"agents", "agents.registry", "agents.search"},
+        "verifiers.proofs": {"verifiers.proofs"},
+        "verifiers.completion": {"verifiers.completion"},
+    }.items(),
+)
+def test_a_face_loads_what_it_names_when_it_is_used(face: str, own: set[str]) -> None:
+    package, _, room = face.partition(".")
+    within = f"{package}.{room}" if package == "verifiers" else package
+    assert {name for name in loaded(f"import {face}") if f"{name}.".startswith(f"{within}.")} == own
+
+
+@pytest.mark.parametrize(
+    "module", ["agents.settings.agent", "agents.tabular", "agents.algorithms.q_learning", "agents.distributed.ranks"]
+)
+def test_tables_ranks_and_settings_need_no_torch(module: str) -> None:
+    assert loaded(f"import {module}").isdisjoint({"torch", "transformers"})
+
+
+def test_help_of_commands_without_settings_of_a_torch_agent_loads_no_torch() -> None:
+    names = [name for name in main.COMMANDS if name not in ("sft", "train-rm", "gradient-lab")]
+    code = (
+        "import contextlib, io\nfrom agents.commands.main import main\n"
+        f"for name in [*{names!r}, 'train q-learning']:\n"
+        "    sys.argv = ['rlvr', *name.split(), '--help']\n"
+        "    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "        main()\n"
+        "    assert 'torch' not in sys.modules, name\n"
+    )
+    assert "agents.commands.compare" in loaded(code)
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)

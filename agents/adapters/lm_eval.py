@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import rlvr_envs
 import verifiers
 from agents.adapters.problems import as_python, json_row, load_task, number_of_problems
-from rlvr_envs import environment_class, environment_id
 from verifiers import Problem
 
 # `{name}` are filled in with JSON, which is YAML too; `!function` is how the harness names Python of the task's folder.
@@ -77,7 +77,7 @@ def export(
         DataError: If a reference can't be written as JSON.
         InvalidArgumentError: If there are no problems, or the verifier's arguments can't be written as Python.
     """
-    spec = environment_class(env).task
+    spec = rlvr_envs.environment_class(env).task
     if split is None and "test" in spec.splits:
         split = "test"  # an evaluation is made of it
     task = load_task(env, split, chat=False, **arguments)
@@ -98,7 +98,7 @@ def export(
 def _metrics(env: str, name: str, arguments: Mapping[str, object]) -> str:
     """The module of the task that judges: with the verifier of these problems, which need not be the environment's."""
     written = as_python(f"the verifier {name!r}", arguments)
-    return _METRICS.format(env=environment_id(env), name=repr(name), arguments=written)
+    return _METRICS.format(env=rlvr_envs.environment_id(env), name=repr(name), arguments=written)
 
 
 def scorer_of(

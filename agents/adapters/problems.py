@@ -10,10 +10,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
+import rlvr_envs
 import verifiers
 from agents.files.json_files import to_json
 from agents.training.verifier_errors import error_cause
-from rlvr_envs import ChatPrompt, Dataset, Prompt, environment_class, get_tokenizer, question_in
 from verifiers import (
     DataError,
     InvalidArgumentError,
@@ -30,9 +30,9 @@ from verifiers import (
 class LoadedTask:
     """What an environment asks, and who judges it."""
 
-    problems: Dataset
+    problems: rlvr_envs.Dataset
     verifier: Verifier
-    prompt: Prompt
+    prompt: rlvr_envs.Prompt
     verifier_spec: tuple[str, Mapping[str, object]]
     """Name and arguments of that verifier, for those who make it elsewhere."""
     split: str
@@ -43,13 +43,13 @@ class LoadedTask:
 
     def messages(self, index: int) -> list[dict[str, str]]:
         """The messages of a chat that asks a problem."""
-        if not isinstance(self.prompt, ChatPrompt):
+        if not isinstance(self.prompt, rlvr_envs.ChatPrompt):
             return [{"role": "user", "content": self.text(index)}]
         messages = self.prompt.messages(self._asked(index))
         return [{"role": message.role, "content": message.content} for message in messages]
 
     def _asked(self, index: int) -> Problem:
-        question = question_in(self.problems, self.prompt)
+        question = rlvr_envs.question_in(self.problems, self.prompt)
         return self.problems[index] if question is None else question(self.problems[index])
 
 
@@ -65,17 +65,17 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
     Raises:
         InvalidArgumentError: If the environment answers what a model says, which other libraries do not play.
     """
-    task = environment_class(env).task
+    task = rlvr_envs.environment_class(env).task
     split = task.default_split if split is None else split
     problems = task.load(split=split, **arguments)
-    tokenizer = get_tokenizer(task.tokenizer, alphabet=getattr(problems, "alphabet", None))
+    tokenizer = rlvr_envs.get_tokenizer(task.tokenizer, alphabet=getattr(problems, "alphabet", None))
     if task.rules is not None and "interaction" in task.rules(problems, tokenizer):
         raise InvalidArgumentError(
             f"an episode of {env} has several turns, with what the environment says in between, which other libraries do not "
             "play: choose an environment of one turn"
         )
     prompt = task.prompt_for(problems, chat=chat)
-    name, verifier_arguments = task.verifier_of(problems, chat=isinstance(prompt, ChatPrompt))
+    name, verifier_arguments = task.verifier_of(problems, chat=isinstance(prompt, rlvr_envs.ChatPrompt))
     made = verifiers.make(name, **verifier_arguments)
     return LoadedTask(problems, made, prompt, (name, verifier_arguments), split)
 

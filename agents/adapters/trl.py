@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import rlvr_envs
 import verifiers
 from agents.adapters.problems import before_stop, data_as_python, load_task, number_of_problems, prompt_of, text_of
-from rlvr_envs import Dataset, environment_class, environment_id
 from verifiers import Outcome, Problem, UnknownArgumentError, Verifier
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def reward_function(
     verifier: str | Verifier,
     *,
     reference: str = "answer",
-    problems: Dataset | None = None,
+    problems: rlvr_envs.Dataset | None = None,
     stop: Sequence[str] = (),
     name: str | None = None,
     **arguments: object,
@@ -185,11 +185,11 @@ def export(
     task = load_task(env, split, **arguments)
     number_of_problems(task, env, limit)
     written = data_as_python(arguments)
-    settings = {"env": environment_id(env), "split": task.split, "limit": limit, "arguments": written}
+    settings = {"env": rlvr_envs.environment_id(env), "split": task.split, "limit": limit, "arguments": written}
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     script = path / "train.py"
-    spec = environment_class(env).task
+    spec = rlvr_envs.environment_class(env).task
     tokens = max(spec.max_new_tokens, spec.chat_tokens)
     script.write_text(_SCRIPT.format(file=script.name, max_new_tokens=tokens, **settings), encoding="utf-8")
     return script

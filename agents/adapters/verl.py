@@ -20,10 +20,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import rlvr_envs
 import verifiers
 from agents.adapters.problems import data_as_python, judged, load_task, number_of_problems
 from agents.files.json_files import to_json
-from rlvr_envs import environment_id
 from verifiers import DataError, Problem, Verdict, Verifier, missing_dependency
 
 _REWARD = '''\
@@ -98,7 +98,7 @@ def export(
     except ImportError as error:
         raise missing_dependency("pyarrow", "hub", "an export for verl") from error
     task = load_task(env, split, **arguments)
-    name = environment_id(env)
+    name = rlvr_envs.environment_id(env)
     source = _REWARD.format(env=name, split=task.split, arguments=data_as_python(arguments))
     rows = [
         {

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from agents.config import AgentConfig
 from agents.importance import Correction
+from agents.settings.agent import AgentConfig
 from agents.truncation import Truncation
 from verifiers import InvalidArgumentError, unknown_name
 

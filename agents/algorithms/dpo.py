@@ -28,21 +28,21 @@ import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
+import rlvr_envs
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_defaults
 from agents.batch import Batch
-from agents.choices import choice
-from agents.config import AgentConfig
 from agents.importance import Correction
 from agents.losses import Aggregation, PreferenceLoss, policy_gradient, preference_loss
 from agents.policies.trainable import TrainablePolicy
 from agents.preferences.pairs import PreferencePair, read_pairs
 from agents.rollouts.given import given_episode
 from agents.rollouts.problem_order import problems_of_step
+from agents.settings.agent import AgentConfig
+from agents.settings.choices import choice
 from agents.training.batch_passes import token_logprobs
 from agents.training.metrics import merge
 from agents.types import Sampler, Trajectory
-from rlvr_envs import TokenStreams, TokenVectorEnv
 from verifiers import DataError, InvalidArgumentError
 
 Pairing = Literal["best-worst", "all"]
@@ -114,7 +114,7 @@ class DPO(Agent):
         if self.pairs is None:
             return super().collect(env, first_round)
         world = env.unwrapped
-        if not isinstance(world, TokenVectorEnv):
+        if not isinstance(world, rlvr_envs.TokenVectorEnv):
             raise InvalidArgumentError(
                 f"pairs need an environment that renders prompts, a TokenVectorEnv; got {type(world).__name__}"
             )
@@ -201,7 +201,7 @@ class DPO(Agent):
         return metrics
 
 
-def pair_episodes(streams: TokenStreams, pair: PreferencePair, group: int) -> tuple[Trajectory, Trajectory]:
+def pair_episodes(streams: rlvr_envs.TokenStreams, pair: PreferencePair, group: int) -> tuple[Trajectory, Trajectory]:
     """Make the episodes of a pair, with the score 1 for the preferred completion and 0 for the other.
 
     Raises:

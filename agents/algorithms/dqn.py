@@ -40,15 +40,15 @@ from torch import Tensor
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_defaults, require_on_policy, require_one_step, require_share
 from agents.batch import Batch
-from agents.config import AgentConfig
 from agents.evaluation import Evaluation
 from agents.policies.epsilon_greedy import EpsilonGreedyPolicy
 from agents.policies.torch_policy import TorchPolicy
 from agents.policies.trainable import TrainablePolicy
 from agents.results.evaluation_record import EvaluationRecord
 from agents.seeding import episode_seeds
+from agents.settings.agent import AgentConfig
+from agents.settings.learner import LearnerConfig
 from agents.training import contexts
-from agents.training.learner import LearnerConfig
 from agents.training.metrics import merge
 from agents.training.replay import ReplayBuffer
 from agents.truncation import Truncation

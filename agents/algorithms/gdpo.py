@@ -13,6 +13,7 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
+import rlvr_envs
 from agents.advantages import multi_reward
 from agents.algorithms.config_checks import require_plain_scores
 from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig
@@ -20,7 +21,6 @@ from agents.batch import Batch
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.vector_adapter import with_token_info
 from agents.types import Sampler, Trajectory, reward_parts
-from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError, Outcome, verify_batch
 
 
@@ -57,7 +57,7 @@ class GDPO(ClippedGroupAgent):
                 "GDPO needs a score of several parts, which only the verifier of an environment with tokens gives, and this "
                 "environment shows vectors and pays one number: choose an agent for a single score, such as grpo"
             )
-        if isinstance(env.unwrapped, TokenVectorEnv) and not _may_have_parts(env.unwrapped):
+        if isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv) and not _may_have_parts(env.unwrapped):
             raise InvalidArgumentError(_WITHOUT_PARTS)
 
     def check_episode(self, trajectory: Trajectory) -> None:
@@ -89,7 +89,7 @@ class GDPO(ClippedGroupAgent):
         return multi_reward(batch.components, batch.component_weights, batch.groups, batch.valid)
 
 
-def _may_have_parts(env: TokenVectorEnv) -> bool:
+def _may_have_parts(env: rlvr_envs.TokenVectorEnv) -> bool:
     """Whether the verdict of an empty completion has parts, or says nothing because the verifier broke."""
     streams = env.streams
     if streams.rules.verifier is None:

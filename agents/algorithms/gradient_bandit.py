@@ -24,9 +24,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.bandits import BanditAgent
 from agents.tabular import TabularConfig, Transition
-from rlvr_envs import exact
 from verifiers import InvalidArgumentError
 
 
@@ -58,13 +58,13 @@ class GradientBandit(BanditAgent):
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
         """Draw an action from the softmax."""
-        return int(rng.choice(self.num_actions, p=exact.softmax_policy(self.preferences[state])))
+        return int(rng.choice(self.num_actions, p=rlvr_envs.exact.softmax_policy(self.preferences[state])))
 
     def observe(self, transition: Transition) -> None:
         """Step along the estimated gradient (2.12), then count the reward into the baseline."""
         state, action, reward = transition[:3]
         step = self.config.step_size * (reward - self._baseline(state, reward))
-        policy = exact.softmax_policy(self.preferences[state])
+        policy = rlvr_envs.exact.softmax_policy(self.preferences[state])
         super().observe(transition)
         self.preferences[state] -= step * policy
         self.preferences[state, action] += step

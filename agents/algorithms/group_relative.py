@@ -12,8 +12,8 @@ from agents.advantages import group_centered, group_centered_batch_std, group_z_
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_choice, require_clip, require_groups
 from agents.batch import Batch
-from agents.config import AgentConfig
 from agents.losses import clipped_surrogate, clipped_tokens
+from agents.settings.agent import AgentConfig
 
 Scale = Literal["group-std", "batch-std", "none"]
 """Divisor of the difference between a score and its group's mean: the group's standard deviation, that of the batch

@@ -27,9 +27,10 @@ from agents.agent import Agent
 from agents.algorithms.config_checks import require_defaults, require_on_policy, require_one_step, require_share
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
-from agents.config import AgentConfig
-from agents.training.critic import CriticConfig
-from agents.training.learner import LearnerConfig, Loss
+from agents.settings.agent import AgentConfig
+from agents.settings.critic import CriticConfig
+from agents.settings.learner import LearnerConfig
+from agents.training.learner import Loss
 from agents.training.metrics import pass_metrics
 from agents.training.natural_gradient import (
     conjugate_gradient,

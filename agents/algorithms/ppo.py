@@ -41,10 +41,10 @@ from agents.agent import Agent
 from agents.algorithms.config_checks import require_clip, require_share
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
-from agents.config import AgentConfig
 from agents.kl import KLEstimator
 from agents.losses import clipped_surrogate, clipped_tokens
-from agents.training.critic import CriticConfig
+from agents.settings.agent import AgentConfig
+from agents.settings.critic import CriticConfig
 from verifiers import InvalidArgumentError
 
 

@@ -30,10 +30,10 @@ from agents.agent import Agent
 from agents.algorithms.config_checks import NO_RATIO, require_choice, require_defaults, require_one_step, require_share
 from agents.algorithms.value_based import VALUE_CONTROL
 from agents.batch import Batch
-from agents.config import AgentConfig
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TrainablePolicy
-from agents.training.critic import CriticConfig
+from agents.settings.agent import AgentConfig
+from agents.settings.critic import CriticConfig
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
 

@@ -19,10 +19,10 @@ from agents.advantages import group_centered, returns_to_go, whiten
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_clip, require_defaults, require_groups, require_share
 from agents.batch import Batch
-from agents.config import AgentConfig
 from agents.kl import KLEstimator
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.policies.trainable import TrainablePolicy
+from agents.settings.agent import AgentConfig
 from agents.types import Sampler
 
 

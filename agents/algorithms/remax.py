@@ -27,9 +27,9 @@ from agents.advantages import returns_to_go
 from agents.agent import Agent
 from agents.algorithms.config_checks import NO_RATIO, require_one_step
 from agents.batch import Batch, make_batch
-from agents.config import AgentConfig
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
+from agents.settings.agent import AgentConfig
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 

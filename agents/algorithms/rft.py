@@ -31,11 +31,11 @@ from torch import Tensor
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_defaults
 from agents.batch import Batch
-from agents.config import AgentConfig
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TrainablePolicy
 from agents.policies.transformers.lora import has_adapter
-from agents.training.schedules import Schedule
+from agents.settings.agent import AgentConfig
+from agents.settings.schedules import Schedule
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
 

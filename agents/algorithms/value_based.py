@@ -9,7 +9,7 @@ from torch import Tensor
 
 from agents.advantages import gae
 from agents.batch import Batch
-from agents.training.critic import CriticConfig
+from agents.settings.critic import CriticConfig
 
 VALUE_CONTROL: Mapping[str, Any] = {
     "gamma": 0.99,

@@ -40,17 +40,17 @@ import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
+import rlvr_envs
 from agents.advantages import step_advantages, whiten
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_clip
 from agents.batch import Batch, make_batch
-from agents.config import AgentConfig
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.rollouts.loop import Episode
 from agents.rollouts.states import require_states, states_before
 from agents.seeding import mix
+from agents.settings.agent import AgentConfig
 from agents.types import Trajectory
-from rlvr_envs import StreamState, Tokenizer, TokenVectorEnv
 from verifiers import InvalidArgumentError
 
 
@@ -94,7 +94,7 @@ class VinePPO(Agent):
 
     def check_env(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Refuse an environment that can't begin an episode in the middle of another."""
-        if not isinstance(env.unwrapped, TokenVectorEnv):
+        if not isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):
             raise InvalidArgumentError(
                 "vineppo samples several continuations from the middle of an episode, which only the environments of rlvr_envs "
                 "with tokens can begin from: choose one of these, or an agent with a critic, such as ppo"
@@ -122,11 +122,11 @@ class VinePPO(Agent):
         env: VectorEnv[Any, Any, Any],
         trajectories: Sequence[Trajectory],
         starts: Sequence[Sequence[int]],
-        states: Sequence[Sequence[StreamState]],
+        states: Sequence[Sequence[rlvr_envs.StreamState]],
     ) -> dict[_Key, float]:
         """The value of each distinct state; NaN where the verifier broke on all episodes from it."""
         count = self.config.episodes_per_state
-        origins: dict[_Key, tuple[Trajectory, int, StreamState]] = {}
+        origins: dict[_Key, tuple[Trajectory, int, rlvr_envs.StreamState]] = {}
         for one, positions, own in zip(trajectories, starts, states, strict=True):
             for position, state in zip(positions, own, strict=True):
                 origins.setdefault(_key(state), (one, position, state))
@@ -166,7 +166,9 @@ class VinePPO(Agent):
         return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
 
-def step_starts(trajectory: Trajectory, tokenizer: Tokenizer, separator: str, max_tokens: int | None) -> list[int]:
+def step_starts(
+    trajectory: Trajectory, tokenizer: rlvr_envs.Tokenizer, separator: str, max_tokens: int | None
+) -> list[int]:
     """The positions of the tokens that begin a step.
 
     A step begins with each turn of the policy, after a token that completes the separator, and after `max_tokens` tokens.
@@ -211,7 +213,7 @@ def _whole(origin: Trajectory, position: int, continuation: Trajectory) -> Traje
 _Key = tuple[int, bytes, tuple[bytes, ...]]
 
 
-def _key(state: StreamState) -> _Key:
+def _key(state: rlvr_envs.StreamState) -> _Key:
     """What tells states apart: the tokens in view, and the turns before them, some of which may be out of view."""
     return state.problem_index, state.tokens.tobytes(), tuple(turn.tokens.tobytes() for turn in state.turns)
 

@@ -9,12 +9,12 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+import rlvr_envs
 import verifiers
 from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device, verifier_spec
 from agents.console.progress import progress
 from agents.files.json_files import write_json
 from agents.files.outputs import check_new_file
-from rlvr_envs import Dataset, environment_class
 from verifiers import InvalidArgumentError
 
 
@@ -89,10 +89,10 @@ class AuditVerifier:
         console.print(str(report), markup=False, highlight=False, soft_wrap=True)
         return 0 if report.clean else 1
 
-    def _problems(self) -> Dataset | None:
+    def _problems(self) -> rlvr_envs.Dataset | None:
         if self.dataset is None:
             if self.split is not None or self.data_args:
                 raise InvalidArgumentError("--split and --data-args belong to a data set: name it with --dataset")
             return None
-        task = environment_class(self.dataset).task
+        task = rlvr_envs.environment_class(self.dataset).task
         return task.load(split=self.split or task.splits[-1], **env_arguments(self.data_args))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import rlvr_envs
 from agents.commands.common import PROMPT, check_reserved, make_one, with_options
 from agents.policies.transformers.model_files import (
     check_context,
@@ -21,7 +22,6 @@ from agents.policies.transformers.model_files import (
     model_folder,
     saved_tokenizer,
 )
-from rlvr_envs import CheckedTask, TaskEnv, check_task, environment_class, find_environment
 from rlvr_envs.gguf_files import gguf_file
 from verifiers import InvalidArgumentError, missing_dependency
 
@@ -36,7 +36,7 @@ def check_policy(
     task_arguments: Mapping[str, Any],
     *,
     acts: bool = True,
-) -> CheckedTask | None:
+) -> rlvr_envs.CheckedTask | None:
     """Check a language model, its environment, and that the two fit.
 
     Args:
@@ -101,7 +101,9 @@ def check_lora(rank: int | None) -> None:
         raise missing_dependency("peft", "lora", "LoRA")
 
 
-def check_environment(name: str, arguments: Mapping[str, Any], task_arguments: Mapping[str, Any]) -> CheckedTask | None:
+def check_environment(
+    name: str, arguments: Mapping[str, Any], task_arguments: Mapping[str, Any]
+) -> rlvr_envs.CheckedTask | None:
     """Check an environment with its data set and its verifier.
 
     Args:
@@ -115,15 +117,15 @@ def check_environment(name: str, arguments: Mapping[str, Any], task_arguments: M
     Raises:
         RLVRError: As building the environment would.
     """
-    found: Any = find_environment(name)
-    if not (isinstance(found, type) and issubclass(found, TaskEnv)):
+    found: Any = rlvr_envs.find_environment(name)
+    if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):
         make_one(name, found, arguments).close()
         return None
-    cls = environment_class(name)
-    if cls.__init__ is not TaskEnv.__init__:
+    cls = rlvr_envs.environment_class(name)
+    if cls.__init__ is not rlvr_envs.TaskEnv.__init__:
         return None
     check_reserved(arguments)
     options = {**PROMPT, **with_options(task_arguments, arguments)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # building it gives the same
-        return check_task(cls.task, options)
+        return rlvr_envs.check_task(cls.task, options)

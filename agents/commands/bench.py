@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+import rlvr_envs
 from agents.commands.common import DEVICE, check_at_least, check_engine, on_device
 from agents.commands.evaluate import EngineName, Evaluate, short_name
 from agents.commands.main import check_before_loading, parse_command
@@ -20,7 +21,6 @@ from agents.policies.transformers.model_files import check_model, model_folder
 from agents.results.leaderboard import Leaderboard, LeaderboardCell
 from agents.results.reading import RecordedRun
 from agents.suites import Suite, SuiteEnvironment, SuiteTraining, read_suite
-from rlvr_envs import TaskEnv, environment_class, find_environment
 from verifiers import InvalidArgumentError
 
 LEADERBOARD = "leaderboard"
@@ -172,10 +172,10 @@ def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> 
 
 def _num_problems(environment: SuiteEnvironment) -> int:
     """How many problems there are; what an environment lacks is said before any work is done."""
-    found: Any = find_environment(environment.name)
-    if not (isinstance(found, type) and issubclass(found, TaskEnv)):
+    found: Any = rlvr_envs.find_environment(environment.name)
+    if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):
         return _num_plain_problems(environment)
-    task = environment_class(environment.name).task
+    task = rlvr_envs.environment_class(environment.name).task
     options = {name: value for name, value in environment.arguments.items() if name in task.data_options}
     return len(load_problems(environment.name, environment.split, options))
 

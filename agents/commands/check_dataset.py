@@ -10,6 +10,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+import rlvr_envs
 import verifiers
 from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments, make_verifier
@@ -17,7 +18,6 @@ from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.results.clusters import distinct_note, problem_cluster
 from agents.training.verifier_errors import is_unsupported
-from rlvr_envs import Dataset, environment_class
 from verifiers import MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
 from verifiers.unit_tests import DeferredTests
 
@@ -45,7 +45,7 @@ class CheckDataset:
 
         Of problems that have no gold completion, the references are read.
         """
-        task = environment_class(self.name).task
+        task = rlvr_envs.environment_class(self.name).task
         arguments = env_arguments(self.args)
         check_data_arguments(task, arguments)
         results: list[bool] = []
@@ -64,7 +64,7 @@ class CheckDataset:
             raise missing
         return 0 if all(results) else 1
 
-    def _check(self, console: Console, split: str, dataset: Dataset, verifier: Verifier) -> bool:
+    def _check(self, console: Console, split: str, dataset: rlvr_envs.Dataset, verifier: Verifier) -> bool:
         count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
         outcomes: Counter[str] = Counter()
         unsupported: list[str] = []

@@ -16,20 +16,11 @@ import gymnasium
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from rich.console import Console
 
+import rlvr_envs
 from agents.console.terminal import TerminalConsole
 from agents.endpoint.client import EndpointConfig
 from agents.files.json_files import plain
 from agents.policies.vllm.engine import require_vllm
-from rlvr_envs import (
-    ChatPrompt,
-    PromptRenderer,
-    TaskEnv,
-    TokenVectorEnv,
-    environment_class,
-    find_environment,
-    stop_tokens,
-)
-from rlvr_envs.dialogue import spell
 from verifiers import InvalidArgumentError, redacted, secret, unknown_argument
 from verifiers.devices import using_device
 
@@ -83,8 +74,8 @@ def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[A
 def say_stops(console: Console, env: object) -> None:
     """Print what ends a turn in an environment with tokens, where it is more than the tokenizer's end token."""
     tokenizer = getattr(getattr(env, "unwrapped", env), "tokenizer", None)
-    if tokenizer is not None and len(stops := stop_tokens(tokenizer)) > 1:
-        marks = {token: spell(tokenizer, [token]) for token in stops}
+    if tokenizer is not None and len(stops := rlvr_envs.stop_tokens(tokenizer)) > 1:
+        marks = {token: rlvr_envs.dialogue.spell(tokenizer, [token]) for token in stops}
         shown = [f"{mark if mark.isprintable() else repr(mark)} ({stops[token]})" for token, mark in marks.items()]
         console.print(f"turns end with {' or '.join(reversed(shown))}", markup=False, soft_wrap=True)
 
@@ -219,8 +210,8 @@ def make_any_vec(
         arguments: Arguments of the environment.
         task_arguments: Further arguments, passed only if the environment is a `TaskEnv`.
     """
-    environment: Any = find_environment(name)
-    if isinstance(environment, type) and issubclass(environment, TaskEnv):
+    environment: Any = rlvr_envs.find_environment(name)
+    if isinstance(environment, type) and issubclass(environment, rlvr_envs.TaskEnv):
         return make_vec(name, num_envs, with_options(task_arguments, arguments))
     return SyncVectorEnv(
         [functools.partial(make_one, name, environment, arguments)] * num_envs, autoreset_mode=DISABLED
@@ -275,10 +266,10 @@ def check_reserved(arguments: Mapping[str, Any]) -> None:
         raise InvalidArgumentError(f"{sorted(taken)} can't be environment arguments: num_envs is an option of its own")
 
 
-def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> TokenVectorEnv:
+def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> rlvr_envs.TokenVectorEnv:
     """Build the native vector environment of a name, without copies of the observation buffers."""
     check_reserved(arguments)
-    return environment_class(name).make_vec(num_envs, copy=False, **{**PROMPT, **arguments})
+    return rlvr_envs.environment_class(name).make_vec(num_envs, copy=False, **{**PROMPT, **arguments})
 
 
 PROMPT = {"prompt": "auto"}
@@ -293,12 +284,18 @@ def say_prompt(console: Console, env: object, *, as_messages: bool = False) -> N
         env: The environment.
         as_messages: Whether the prompt is sent as messages, to an endpoint that has the template.
     """
-    if not isinstance(env, TokenVectorEnv) or not isinstance(env.streams.rules.render_prompt, PromptRenderer):
+    if not isinstance(env, rlvr_envs.TokenVectorEnv) or not isinstance(
+        env.streams.rules.render_prompt, rlvr_envs.PromptRenderer
+    ):
         return
     render = env.streams.rules.render_prompt
     has_template = render.tokenizer.chat_template is not None
     opens_chat = env.streams.rules.opening is not None  # as where a template lists tools, whatever the prompt
-    is_chat = opens_chat or isinstance(render.prompt, ChatPrompt) or not isinstance(env.streams.dataset[0].prompt, str)
+    is_chat = (
+        opens_chat
+        or isinstance(render.prompt, rlvr_envs.ChatPrompt)
+        or not isinstance(env.streams.dataset[0].prompt, str)
+    )
     if as_messages:
         how = "as the messages of a chat" if is_chat else "as one message; prompt=auto is the prompt of a chat"
     elif is_chat:

@@ -11,14 +11,13 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+import rlvr_envs
 from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.results.clusters import distinct_note
 from agents.results.dataset_statistics import QUANTILES, DatasetStatistics
-from rlvr_envs import Dataset, PromptRenderer, TaskSpec, environment_class, get_prompt, get_tokenizer
-from rlvr_envs.dialogue import encode_parts
 from verifiers import MissingDataError, Problem, unknown_name
 
 _CHUNK = 256
@@ -46,7 +45,7 @@ class DataStats:
 
     def run(self, console: Console) -> int:
         """Print the statistics of each split; return 0, whatever they are."""
-        task = environment_class(self.name).task
+        task = rlvr_envs.environment_class(self.name).task
         arguments = env_arguments(self.args)
         check_data_arguments(task, arguments)
         measure, unit = _measure(task, self.tokenizer)
@@ -72,7 +71,12 @@ class DataStats:
         return 0
 
     def _report(
-        self, task: TaskSpec, split: str, dataset: Dataset, measure: Callable[[Problem], int], unit: str
+        self,
+        task: rlvr_envs.TaskSpec,
+        split: str,
+        dataset: rlvr_envs.Dataset,
+        measure: Callable[[Problem], int],
+        unit: str,
     ) -> dict[str, Any]:
         count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
         statistics = DatasetStatistics(measure, unit, make_verifier(task, None, dataset), task.verifier_of(dataset)[0])
@@ -84,14 +88,14 @@ class DataStats:
         return statistics.report()
 
 
-def _measure(task: TaskSpec, tokenizer: str | None) -> tuple[Callable[[Problem], int], str]:
+def _measure(task: rlvr_envs.TaskSpec, tokenizer: str | None) -> tuple[Callable[[Problem], int], str]:
     """What gives the length of a problem in the environment's prompt, and the unit."""
-    prompt = get_prompt(task.prompt)
+    prompt = rlvr_envs.get_prompt(task.prompt)
     if tokenizer is None:
         return lambda problem: len(prompt.render(problem)), "characters"
-    made = get_tokenizer(tokenizer)
-    render = PromptRenderer(prompt, made)
-    return lambda problem: len(encode_parts(made, render.parts(problem), start=True)), "tokens"
+    made = rlvr_envs.get_tokenizer(tokenizer)
+    render = rlvr_envs.PromptRenderer(prompt, made)
+    return lambda problem: len(rlvr_envs.dialogue.encode_parts(made, render.parts(problem), start=True)), "tokens"
 
 
 def _print_report(console: Console, title: str, report: Mapping[str, Any]) -> None:

@@ -11,15 +11,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from rlvr_envs import (
-    ENVIRONMENTS,
-    STATE_ENVIRONMENTS,
-    StateEnv,
-    TaskEnv,
-    environment_class,
-    environment_id,
-    state_environment,
-)
+import rlvr_envs
 
 
 @dataclass(frozen=True)
@@ -39,11 +31,11 @@ class Envs:
             table.add_column(column, no_wrap=True)
         for column in ("splits", "data"):
             table.add_column(column, overflow="fold")
-        for env_id in ENVIRONMENTS:
-            task = environment_class(env_id).task
+        for env_id in rlvr_envs.ENVIRONMENTS:
+            task = rlvr_envs.environment_class(env_id).task
             splits = "\n".join(f"{split} {size}" for split, size in task.sizes.items())
             table.add_row(env_id, task.verifier[0].rpartition(":")[2], splits, task.source)
-        for env_id in STATE_ENVIRONMENTS:
+        for env_id in rlvr_envs.STATE_ENVIRONMENTS:
             table.add_row(env_id, "-", "the same", "numbered states")
         console.print(table)
         console.print(
@@ -53,15 +45,15 @@ class Envs:
         return 0
 
 
-def _described(name: str) -> type[TaskEnv] | type[StateEnv]:
+def _described(name: str) -> type[rlvr_envs.TaskEnv] | type[rlvr_envs.StateEnv]:
     """The class of a name."""
-    if environment_id(name) in STATE_ENVIRONMENTS:
-        return cast("type[StateEnv]", state_environment(name))
-    return environment_class(name)
+    if rlvr_envs.environment_id(name) in rlvr_envs.STATE_ENVIRONMENTS:
+        return cast("type[rlvr_envs.StateEnv]", rlvr_envs.state_environment(name))
+    return rlvr_envs.environment_class(name)
 
 
-def description(environment: type[TaskEnv] | type[StateEnv]) -> str:
+def description(environment: type[rlvr_envs.TaskEnv] | type[rlvr_envs.StateEnv]) -> str:
     """The docstring of an environment, and what it leaves to that of `TaskEnv` or `StateEnv`."""
-    base = TaskEnv if issubclass(environment, TaskEnv) else StateEnv
+    base = rlvr_envs.TaskEnv if issubclass(environment, rlvr_envs.TaskEnv) else rlvr_envs.StateEnv
     own, common = (inspect.cleandoc(cls.__doc__ or "") for cls in (environment, base))
     return f"{own}\n\n# {base.__name__}\n{common}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 
+import rlvr_envs
 from agents.commands.before_loading import check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
@@ -52,7 +53,6 @@ from agents.results.evaluation_record import MANIFEST, ORACLE_NOTE, SAMPLES, Eva
 from agents.rollouts.vector_adapter import num_problems
 from agents.search.results import Search
 from agents.types import Policy
-from rlvr_envs import environment_class, environment_id
 from verifiers import InvalidArgumentError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Evaluate:
         """
         if "," in self.env:
             return self._run_several(console)
-        name = environment_id(self.env)
+        name = rlvr_envs.environment_id(self.env)
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
         judged_by = {} if spec is None else {"verifier": spec}
         if self.resume and self.out is None:
@@ -195,7 +195,7 @@ class Evaluate:
         """Evaluate on one environment after the other, each in a folder of its own within one; the highest exit code."""
         if self.resume and self.out is None:
             raise InvalidArgumentError(_NO_FOLDER)
-        names = [environment_id(name) for name in self.env.split(",")]
+        names = [rlvr_envs.environment_id(name) for name in self.env.split(",")]
         if len(set(names)) < len(names):
             raise InvalidArgumentError(f"--env names one environment twice: {', '.join(names)}")
         out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{len(names)}-environments")
@@ -277,7 +277,7 @@ class Evaluate:
                 arguments = {"prompt": "auto_chat", "stop": (), **arguments}
             yield make_vec(name, 1, arguments), Endpoint(config, temperature=self.temperature)
             return
-        environment_class(name)
+        rlvr_envs.environment_class(name)
         check_engine(self.engine, self.engine_args)
         check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
         try:

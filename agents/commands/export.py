@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
+import rlvr_envs
 from agents.adapters import lm_eval, primeintellect, trl, verl
-from agents.choices import SaveDtype
 from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments
 from agents.files.outputs import check_folder, check_new_folder, whole_folder
 from agents.files.sizes import describe_model
 from agents.policies.transformers.model_files import check_model, model_folder
-from rlvr_envs import environment_class
+from agents.settings.choices import SaveDtype
 from verifiers import InvalidArgumentError
 
 Target = Literal["verl", "trl", "prime-rl", "lm-eval"]
@@ -82,7 +82,7 @@ class Export:
     def _written(self) -> list[str]:
         assert self.target is not None
         arguments = env_arguments(self.args)
-        check_data_arguments(environment_class(self.environment).task, arguments)
+        check_data_arguments(rlvr_envs.environment_class(self.environment).task, arguments)
         check_folder(self.folder)
         if not self.overwrite and self.folder.is_dir() and any(self.folder.iterdir()):
             raise InvalidArgumentError(

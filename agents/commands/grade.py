@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+import rlvr_envs
 from agents.commands.common import (
     DEVICE,
     check_at_least,
@@ -29,7 +30,6 @@ from agents.results.at_k import answer_verifier, count_votes
 from agents.results.completions import read_completions
 from agents.results.evaluation_record import MANIFEST, EvaluationRecord, Sample
 from agents.results.judging import judge, match_problems
-from rlvr_envs import environment_class, environment_id
 from verifiers import InvalidArgumentError, MissingDataError, convention_of, verifier_record
 
 
@@ -74,8 +74,8 @@ class Grade:
                 f"{said} of completions: name one in a format of docs/results.md (rlvr rescore "
                 "RUN judges a recorded evaluation again)"
             )
-        name = environment_id(self.env)
-        task = environment_class(name).task
+        name = rlvr_envs.environment_id(self.env)
+        task = rlvr_envs.environment_class(name).task
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, self.split, env_arguments(self.env_args))
         verifier = make_verifier(task, spec, dataset)

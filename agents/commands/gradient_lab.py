@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+import rlvr_envs
 from agents.agent import Agent
 from agents.commands.common import check_at_least, env_arguments, make_vec
 from agents.console.progress import progress
@@ -20,7 +21,6 @@ from agents.losses import Aggregation
 from agents.policies.transformers.loading import tiny_model
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.registry import agent_classes
-from rlvr_envs import CharTokenizer, Rules, TokenStreams, TokenVectorEnv
 from verifiers import InvalidArgumentError, Problem, from_function
 
 HORIZON = 3
@@ -94,16 +94,16 @@ def binary(completion: str, problem: Problem) -> float:
     return float("ab" in completion)
 
 
-def small_env(score: Callable[[str, Problem], float] = graded) -> TokenVectorEnv:
+def small_env(score: Callable[[str, Problem], float] = graded) -> rlvr_envs.TokenVectorEnv:
     """An environment with one problem: two letters and an end token, at most three tokens."""
-    rules = Rules(
-        tokenizer=CharTokenizer("ab"),
+    rules = rlvr_envs.Rules(
+        tokenizer=rlvr_envs.CharTokenizer("ab"),
         render_prompt=lambda problem: str(problem.prompt),
         max_prompt_tokens=1,
         max_new_tokens=HORIZON,
         verifier=from_function(score),
     )
-    return TokenVectorEnv(TokenStreams([Problem("lab", "a", None)], rules, 16))
+    return rlvr_envs.TokenVectorEnv(rlvr_envs.TokenStreams([Problem("lab", "a", None)], rules, 16))
 
 
 def small_policy(vocab_size: int, seed: int = 0) -> CausalLMPolicy:
@@ -280,7 +280,7 @@ class GradientLabCommand:
             yield agent, report
 
 
-def lab_of(env: TokenVectorEnv, problem: int) -> GradientLab:
+def lab_of(env: rlvr_envs.TokenVectorEnv, problem: int) -> GradientLab:
     """A lab of all completions of a problem of an environment, under `small_policy`.
 
     Raises:

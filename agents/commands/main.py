@@ -102,7 +102,7 @@ class _CommandEntry:
     read, or is one of several."""
 
 
-_COMMANDS = {
+COMMANDS = {
     "envs": _CommandEntry("agents.commands.envs:Envs", "list the environments, or describe one"),
     "check-dataset": _CommandEntry(
         "agents.commands.check_dataset:CheckDataset", "check that a data set's gold answers pass its verifier"
@@ -216,16 +216,16 @@ def _exit_code(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in _HELP:
         usage = "usage: rlvr COMMAND [options]\n\nReinforcement learning with verifiable rewards."
-        _print_choices(usage, {name: entry.summary for name, entry in _COMMANDS.items()})
+        _print_choices(usage, {name: entry.summary for name, entry in COMMANDS.items()})
         print("\nrlvr COMMAND --help shows the options of a command; rlvr --version the version.")
         return 0
     name, *rest = arguments
     if name == "--version":
         print(f"rlvr-envs {__version__}")
         return 0
-    if name not in _COMMANDS:
-        raise _RefusedError(str(unknown_name("command", name, _COMMANDS)))
-    entry, prog = _COMMANDS[name], f"rlvr {name}"
+    if name not in COMMANDS:
+        raise _RefusedError(str(unknown_name("command", name, COMMANDS)))
+    entry, prog = COMMANDS[name], f"rlvr {name}"
     if entry.distributed and is_launched():
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # ranks report errors of exchanges themselves
         device = value_of("--device", rest)

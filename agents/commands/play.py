@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.spaces.utils import flatten
 from rich.console import Console
 
+import rlvr_envs
 from agents.commands.before_loading import check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
@@ -34,7 +35,6 @@ from agents.playing.numbers import Chooser, person, play_numbers, top_values
 from agents.playing.person import TextPlayer, TokenPlayer
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.results.evaluation_record import Sample, sample_line
-from rlvr_envs import Interaction, PromptRenderer, TaskEnv, environment_class, environment_id, find_environment
 from verifiers import InvalidArgumentError
 
 _ME = "me"
@@ -112,16 +112,16 @@ class Play:
         check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
         with shown_warnings():
             if self.model is not None:
-                environment_class(self.env)
+                rlvr_envs.environment_class(self.env)
                 check_policy(self.model, self.env, given, {"split": self.split})
             policy = None if self.model is None else self._load_policy(arguments)
-            env = environment_class(self.env)(**arguments)
+            env = rlvr_envs.environment_class(self.env)(**arguments)
             if policy is not None:
                 say_stops(console, env)
             if self.opponent is not None:
                 other = self._other_side(env, self.opponent, console)
                 env.close()
-                env = environment_class(self.env)(**arguments, interaction=other)
+                env = rlvr_envs.environment_class(self.env)(**arguments, interaction=other)
             try:
                 self._play(env, policy, console)
             finally:
@@ -135,7 +135,7 @@ class Play:
                 raise InvalidArgumentError(
                     f"--{option.replace('_', '-')} is for environments with tokens: leave it out"
                 )
-        name = environment_id(self.env)
+        name = rlvr_envs.environment_id(self.env)
         env = make_plain(name, self.split, env_arguments(self.env_args))
         try:
             choose = person(env, console) if saved is None else self._chooser(saved, env)
@@ -184,7 +184,7 @@ class Play:
         )
         return policy
 
-    def _other_side(self, env: TaskEnv, opponent: str, console: Console) -> Interaction:
+    def _other_side(self, env: rlvr_envs.TaskEnv, opponent: str, console: Console) -> rlvr_envs.Interaction:
         """What answers in place of the environment."""
         from agents.playing.other_side import require_two_sides, typed_side
 
@@ -203,18 +203,18 @@ class Play:
         policy, tokenizer = load_policy(opponent, config, tokenizer=env.tokenizer)
         if isinstance(interaction, TextGameInteraction):
             render = env.streams.rules.render_prompt
-            assert isinstance(render, PromptRenderer)
+            assert isinstance(render, rlvr_envs.PromptRenderer)
             words = PolicyOpponent(policy, tokenizer, max_move_tokens=_WORDS, prompt=render.prompt)
             return TextGameInteraction(words, forfeits="scored")
         return TwoSidedInteraction(PolicyOpponent(policy, tokenizer))
 
-    def _play(self, env: TaskEnv, policy: Any, console: Console) -> None:
+    def _play(self, env: rlvr_envs.TaskEnv, policy: Any, console: Console) -> None:
         problem_index = -1 if self.problem is None else self.problem
         observation, info = env.reset(seed=self.seed, options={"problem": problem_index})
         problem, rules = env.streams.problem(0), env.streams.rules
         assert problem is not None
         facts = f"problem {info['problem_index']}, seed {self.seed}, at most {rules.max_new_tokens} tokens"
-        print_section(console, f"{environment_id(self.env)}, {problem.id}", facts)
+        print_section(console, f"{rlvr_envs.environment_id(self.env)}, {problem.id}", facts)
         print_section(console, "prompt", env.streams.prompt_text(problem))
         player = self._player(env, policy, limited="action_mask" in info, console=console)
         played = play_episode(env, player, observation, info, lambda text: print_section(console, "environment", text))
@@ -231,7 +231,7 @@ class Play:
         row = _row(played, info["problem_index"], self.seed, problem)
         print_section(console, "verdict", verdict_text(row))
 
-    def _player(self, env: TaskEnv, policy: Any, *, limited: bool, console: Console) -> Player:
+    def _player(self, env: rlvr_envs.TaskEnv, policy: Any, *, limited: bool, console: Console) -> Player:
         if policy is None:
             return TokenPlayer(env, console) if limited or self.tokens else TextPlayer(env, console)
         from agents.playing.model import ModelPlayer
@@ -243,8 +243,8 @@ class Play:
 
 def _has_tokens(name: str) -> bool:
     """Whether an environment's observations are tokens."""
-    environment: Any = find_environment(name)
-    return isinstance(environment, type) and issubclass(environment, TaskEnv)
+    environment: Any = rlvr_envs.find_environment(name)
+    return isinstance(environment, type) and issubclass(environment, rlvr_envs.TaskEnv)
 
 
 def _row(played: PlayedEpisode, index: int, seed: int, problem: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
+import rlvr_envs
 from agents.commands.common import check_engine, make_any_vec, named_arguments
 from agents.policies.devices import policy_device
 from agents.policies.transformers.config import PolicyConfig
@@ -18,7 +19,6 @@ from agents.policies.transformers.loading import load_policy, tiny_model
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.rollouts.vector_adapter import with_token_info
 from agents.types import Sampler
-from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError
 from verifiers.devices import describe_device
 
@@ -79,7 +79,7 @@ def sampler_for(
         return contextlib.nullcontext(policy)
     from agents.policies.vllm.policy import VLLMConfig, VLLMPolicy
 
-    if not isinstance(env, TokenVectorEnv):
+    if not isinstance(env, rlvr_envs.TokenVectorEnv):
         raise InvalidArgumentError(
             f"vLLM needs the stop tokens and the token budget of a TokenVectorEnv, but this is a "
             f"{type(env.unwrapped).__name__}: set engine to 'torch', or make the environment a subclass of rlvr_envs.TaskEnv"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import rlvr_envs
 import verifiers
 from agents.commands.common import VerifierChoice
-from rlvr_envs import Dataset, TaskSpec, environment_class
 from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, preferring, unknown_name
 
 
-def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> Dataset:
+def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> rlvr_envs.Dataset:
     """Load the data set of an environment.
 
     Args:
@@ -23,12 +23,12 @@ def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) ->
         UnknownNameError: If the data set has no such argument or split.
         MissingDataError: If it is neither local nor on the hub.
     """
-    task = environment_class(name).task
+    task = rlvr_envs.environment_class(name).task
     check_data_arguments(task, arguments)
     return task.load(split=task.default_split if split is None else split, **arguments)
 
 
-def check_data_arguments(task: TaskSpec, arguments: Mapping[str, Any]) -> None:
+def check_data_arguments(task: rlvr_envs.TaskSpec, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that a task's data set does not take.
 
     Raises:
@@ -71,7 +71,10 @@ def with_gold(proxy: VerifierChoice | None, gold: str) -> VerifierChoice:
 
 
 def make_verifier(
-    task: TaskSpec, spec: VerifierChoice | None, dataset: Dataset, prompt: Mapping[str, Any] | None = None
+    task: rlvr_envs.TaskSpec,
+    spec: VerifierChoice | None,
+    dataset: rlvr_envs.Dataset,
+    prompt: Mapping[str, Any] | None = None,
 ) -> Verifier:
     """Build the verifier that a command is given, or the default of the data set.
 

@@ -10,13 +10,13 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+import rlvr_envs
 from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device, shown_warnings, verifier_spec
 from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
 from agents.results.judging import Flip, rejudge
 from agents.results.reading import RecordedRun
 from agents.training.verifier_errors import error_cause
-from rlvr_envs import environment_class
 from verifiers import DataError, Outcome
 
 
@@ -57,7 +57,7 @@ class Rescore:
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, split, env_arguments(self.env_args))
         prompt = recorded.settings.get("environment", {}).get("prompt")
-        verifier = make_verifier(environment_class(name).task, spec, dataset, prompt)
+        verifier = make_verifier(rlvr_envs.environment_class(name).task, spec, dataset, prompt)
         with shown_warnings(), progress(recorded.name, len(recorded.rows)) as advance:
             flips, verdicts = rejudge(recorded, dataset, verifier, advance)
         if not verdicts:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
+import rlvr_envs
 from agents.commands.common import env_arguments, on_device, shown_warnings, verifier_spec
 from agents.commands.options import RLHFOptions
 from agents.commands.policies import policy_for
@@ -13,7 +14,6 @@ from agents.experiments.rlhf import RLHFConfig, Task, run_rlhf
 from agents.files.outputs import check_new_folder
 from agents.interrupts import sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
-from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
 
@@ -29,7 +29,7 @@ class RLHF(RLHFOptions):
         """Run the pipeline and print its results."""
         check_new_folder(self.out)
         preferences = verifier_spec(self.verifier, self.verifier_args, None)
-        task = Task(environment_id(self.env), env_arguments(self.env_args), preferences)
+        task = Task(rlvr_envs.environment_id(self.env), env_arguments(self.env_args), preferences)
         policy, env = policy_for(
             self.model,
             self.env,
@@ -38,7 +38,7 @@ class RLHF(RLHFOptions):
             task_arguments={"split": "train"},
             config=PolicyConfig(),
         )
-        if not isinstance(env, TokenVectorEnv):
+        if not isinstance(env, rlvr_envs.TokenVectorEnv):
             raise InvalidArgumentError(
                 f"{self.env} has no data set of problems: expected a subclass of rlvr_envs.TaskEnv"
             )

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
+import rlvr_envs
 from agents.commands.common import DISABLED, make_one, with_options
 from agents.files.integrity import check_checksums
 from agents.registry import VALUE_AGENTS, tabular_classes
 from agents.rollouts.vector_adapter import with_token_info
 from agents.training.run import latest_checkpoint, read_config
-from rlvr_envs import StateEnv, TokenEnv, environment_id, state_environment
 from verifiers import CheckpointError, InvalidArgumentError, RLVRError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def trained_arguments(model: str, environment: str) -> list[str] | None:
     for run in (folder, *folder.parents[:3]):
         try:
             config = read_config(run)
-            if environment_id(config["env"]) == environment:
+            if rlvr_envs.environment_id(config["env"]) == environment:
                 return [str(pair) for pair in config["env_args"]]
         except (RLVRError, KeyError, TypeError, OSError):  # no run, such as a model's folder, whose config is another
             continue
@@ -129,10 +129,10 @@ def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium
     Raises:
         InvalidArgumentError: If it has tokens only.
     """
-    make = state_environment(name)
-    own = {"split": split} if isinstance(make, type) and issubclass(make, StateEnv) else {}
+    make = rlvr_envs.state_environment(name)
+    own = {"split": split} if isinstance(make, type) and issubclass(make, rlvr_envs.StateEnv) else {}
     env = make_one(name, make, with_options(own, arguments))
-    if isinstance(env.unwrapped, TokenEnv):
+    if isinstance(env.unwrapped, rlvr_envs.TokenEnv):
         raise InvalidArgumentError(f"the environment {name!r} has tokens, which only a language model reads")
     return env
 

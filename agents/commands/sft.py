@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+import rlvr_envs
 from agents.commands.common import env_arguments, on_device, say_prompt, say_stops
 from agents.commands.options import SFTOptions
 from agents.commands.policies import policy_for, say_device
@@ -22,11 +23,10 @@ from agents.interrupts import interrupts_deferred, sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.loading import save_model
 from agents.policies.transformers.policy import CausalLMPolicy
+from agents.settings.learning_rate import describe_choice
 from agents.training.checkpoint import load_checkpoint, save_checkpoint
 from agents.training.disk import checkpoint_size
 from agents.training.learner import Learner
-from agents.training.learning_rate import describe_choice
-from rlvr_envs import Tokenizer, TokenVectorEnv
 from verifiers import CheckpointError, InvalidArgumentError
 
 _NAME = "sft"
@@ -53,7 +53,7 @@ class SFT(SFTOptions):
             task_arguments={"split": self.split},
             config=PolicyConfig(save_dtype=self.save_dtype),
         )
-        if not isinstance(env, TokenVectorEnv):
+        if not isinstance(env, rlvr_envs.TokenVectorEnv):
             raise InvalidArgumentError(
                 f"{self.env} has no data set of gold completions: expected a subclass of rlvr_envs.TaskEnv"
             )
@@ -97,7 +97,7 @@ class SFT(SFTOptions):
                 console.print(said, markup=False, soft_wrap=True)
         return 0
 
-    def _finish(self, policy: CausalLMPolicy, tokenizer: Tokenizer) -> None:
+    def _finish(self, policy: CausalLMPolicy, tokenizer: rlvr_envs.Tokenizer) -> None:
         """Save the model alone, in place of what an interrupted training left."""
         with interrupts_deferred(), whole_folder(self.out) as folder:
             save_model(folder, policy.model, tokenizer, dtype=policy.saved_dtype)

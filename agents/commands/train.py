@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
-from agents.choices import Checkpointing, Gathering, Precision, SaveDtype
+import rlvr_envs
 from agents.commands.before_loading import check_lora, check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
@@ -37,9 +37,9 @@ from agents.files.outputs import check_folder, check_unlocked
 from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, check_agent_name
 from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
+from agents.settings.choices import Checkpointing, Gathering, Precision, SaveDtype
 from agents.training.loggers import check_loggers
 from agents.training.run import check_free, read_config
-from rlvr_envs import OWN_VERIFIER, TaskEnv, environment_id, find_environment
 from verifiers import CheckpointError, InvalidArgumentError, RLVRError, check_spec
 from verifiers.devices import check_device_name, using_device
 
@@ -288,8 +288,8 @@ def _shows_vectors(name: str, pairs: Iterable[str]) -> bool:
 
 def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any, Any, Any] | None:
     """Build an environment whose observations are vectors; None if they are something else, such as tokens."""
-    environment: Any = find_environment(name)
-    if isinstance(environment, type) and issubclass(environment, TaskEnv):
+    environment: Any = rlvr_envs.find_environment(name)
+    if isinstance(environment, type) and issubclass(environment, rlvr_envs.TaskEnv):
         return None
     env = make_any_vec(name, rows, arguments, {})
     return with_token_info(env) if shows_vectors(env) else None
@@ -310,11 +310,11 @@ def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent:
         RLVRError: If something is.
     """
     check_device_name(options.device)
-    name = environment_id(options.env)
+    name = rlvr_envs.environment_id(options.env)
     check_run_folder(options, settings, agent, name)
     check_for_perceptron(options, name)
     arguments = run_arguments(options)
-    if options.gold_verifier not in (None, OWN_VERIFIER):
+    if options.gold_verifier not in (None, rlvr_envs.OWN_VERIFIER):
         check_spec(options.gold_verifier, {})
     check_reward_model(options.reward_model, verifier_arguments(options.verifier_args))
     if vector_env(name, 1, arguments) is not None:

@@ -26,7 +26,7 @@ from agents.preferences.reward_model import (
     num_steps,
     train_reward_model,
 )
-from agents.training.learning_rate import describe_choice
+from agents.settings.learning_rate import describe_choice
 
 REPORT = "preferences.json"
 """The file with the settings and the report, in the folder of the model."""

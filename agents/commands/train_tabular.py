@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+import rlvr_envs
 from agents.commands.common import check_at_least, env_arguments, make_one
 from agents.commands.train import check_run_folder, check_same, plain_options, run_folder
 from agents.files.json_files import plain
 from agents.files.outputs import check_folder
 from agents.registry import TABULAR_AGENTS, tabular_classes
 from agents.training.loggers import check_loggers
-from rlvr_envs import environment_id, state_environment
 
 if TYPE_CHECKING:
     from agents.tabular import TabularAgent, TabularConfig
@@ -78,19 +78,19 @@ def check_tabular(options: TabularOptions, settings: Mapping[str, str], *, agent
     Raises:
         RLVRError: If something is.
     """
-    name = environment_id(options.env)
+    name = rlvr_envs.environment_id(options.env)
     check_run_folder(options, settings, agent, name)
-    make_one(name, state_environment(name), env_arguments(options.env_args)).close()
+    make_one(name, rlvr_envs.state_environment(name), env_arguments(options.env_args)).close()
 
 
 def _train_table(cls: type[TabularAgent], options: TabularOptions, config: TabularConfig, console: Console) -> int:
     from agents.commands.training import train_in
 
     config.check_effects()
-    name = environment_id(options.env)
+    name = rlvr_envs.environment_id(options.env)
     folder = run_folder(options, cls.name, name)
     check_folder(folder)
-    env = make_one(name, state_environment(name), env_arguments(options.env_args))
+    env = make_one(name, rlvr_envs.state_environment(name), env_arguments(options.env_args))
     agent = cls(env, config)
     record = {
         "agent": cls.name,

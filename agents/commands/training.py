@@ -15,6 +15,7 @@ import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
+import rlvr_envs
 from agents.agent import Agent
 from agents.commands.common import say_prompt, say_stops, shown_warnings
 from agents.commands.policies import policy_for, sampler_for, say_device
@@ -28,7 +29,6 @@ from agents.commands.train import (
     run_folder,
     vector_env,
 )
-from agents.config import AgentConfig, no_effect
 from agents.console.counting import counted
 from agents.console.pace import Pace
 from agents.console.progress import progress
@@ -44,11 +44,11 @@ from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import add_lora
 from agents.results.plots import TrainingCurve, bands, plot
+from agents.settings.agent import AgentConfig, no_effect
+from agents.settings.learning_rate import describe_choice
 from agents.tabular import TabularAgent
 from agents.training.disk import agent_size
-from agents.training.learning_rate import describe_choice
 from agents.training.run import BEST_OVER, CONFIG, Run, latest_checkpoint
-from rlvr_envs import TokenVectorEnv, environment_id
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
         raise no_effect(name, getattr(options, name), otherwise)
     if ranks.size > 1:
         console = _start_rank(ranks, cls, options, console)
-    name = environment_id(options.env)
+    name = rlvr_envs.environment_id(options.env)
     folder = run_folder(options, cls.name, name)
     ranks.on_main(lambda: check_folder(folder))
     if is_restart() and ranks.from_main((folder / CONFIG).is_file()):
@@ -83,7 +83,7 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
     resolved = config.for_model(policy.model)
     rate = resolved.learner.learning_rate
     choice = None if rate is None or resolved == config else describe_choice(rate, policy.model)
-    manifest = env.manifest if isinstance(env, TokenVectorEnv) else {"class": type(env).__name__}
+    manifest = env.manifest if isinstance(env, rlvr_envs.TokenVectorEnv) else {"class": type(env).__name__}
     record = {
         "agent": cls.name,
         **plain_options(options),

@@ -11,7 +11,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from agents.distributed.ranks import active_ranks, is_sharded
+from agents.distributed.ranks import active_ranks
+from agents.distributed.weights import is_sharded
 
 
 @torch.no_grad()

@@ -13,25 +13,22 @@ from __future__ import annotations
 import abc
 import contextlib
 import contextvars
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
-from torch import Tensor
-
-from agents.choices import Gathering
 from agents.files.json_files import differences
 from agents.interrupts import interrupts_deferred
+from agents.settings.choices import Gathering
 from verifiers import RankError, RLVRError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 T = TypeVar("T")
 MOST_GATHERING = 32
 """Largest number of ranks that gather trajectories unless they are told to."""
-_BUCKET_BYTES = 2**26
-"""Largest size of the copies of gradients that are summed at once, unless a single one is larger."""
 
 
 @dataclass(frozen=True)
@@ -139,26 +136,6 @@ class Ranks(abc.ABC):
         passes = max(1, math.ceil(rows / (largest * self.size)))
         return max(1, math.ceil(rows / (passes * self.size)))
 
-    def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Sum the gradients of all ranks. A parameter has none afterwards only if it has none on any rank.
-
-        Those of divided weights are left out: they were summed as they were computed.
-        """
-        if self.size == 1:
-            return
-        parameters = [parameter for parameter in parameters if not is_sharded(parameter)]
-        present = self.gather([parameter.grad is not None for parameter in parameters])
-        wanted = [parameter for parameter, *has in zip(parameters, *present, strict=True) if any(has)]
-        for parameter in wanted:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        gradients = [parameter.grad for parameter in wanted if parameter.grad is not None]
-        for bucket in _buckets(gradients):
-            flat = torch.cat([gradient.reshape(-1) for gradient in bucket])
-            self.sum_tensors([flat])
-            for gradient, summed in zip(bucket, flat.split([g.numel() for g in bucket]), strict=True):
-                gradient.copy_(summed.view_as(gradient))
-
     def require_same(self, what: str, value: Any) -> None:
         """Check that all ranks have the same plain data.
 
@@ -176,17 +153,6 @@ class Ranks(abc.ABC):
                     f"rank {rank} differs from rank 0: {'; '.join(changed[:3])}. Start all ranks with the same command, "
                     "packages and files"
                 )
-
-    def require_same_weights(self, model: torch.nn.Module) -> None:
-        """Check that a model has bit-equal weights on all ranks; divided ones were checked before they were divided.
-
-        Raises:
-            RankError: If not; the message names a weight and the rank on which it differs.
-        """
-        if self.size > 1:
-            whole = {name: weight for name, weight in model.named_parameters() if not is_sharded(weight)}
-            hashes = {name: _hash(weight) for name, weight in whole.items()}
-            self.require_same("the weights' hash", hashes)
 
 
 class SingleProcess(Ranks):
@@ -233,16 +199,6 @@ def using(ranks: Ranks) -> Iterator[None]:
         _active.reset(token)
 
 
-def is_sharded(tensor: Tensor) -> bool:
-    """Whether each rank holds a part of a tensor."""
-    return hasattr(tensor, "full_tensor")
-
-
-def _hash(weight: Tensor) -> str:
-    """The exclusive or of a weight's bits, a pass over them that takes as long as copying it."""
-    return f"{int(torch.hash_tensor(weight.detach()).view(torch.int64)):x}"
-
-
 def _portable(failure: BaseException) -> BaseException:
     """An exception that pickles: those of this project and interrupts do, and of others type and text are sent."""
     if isinstance(failure, RLVRError | KeyboardInterrupt):
@@ -253,17 +209,3 @@ def _portable(failure: BaseException) -> BaseException:
 def _named(rank: int, failure: BaseException) -> BaseException:
     """An exception of another rank, with the rank in its message."""
     return type(failure)(f"rank {rank}: {failure}")
-
-
-def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Consecutive gradients of one dtype and device, up to `_BUCKET_BYTES` together."""
-    for _, same in itertools.groupby(gradients, key=lambda gradient: (gradient.dtype, gradient.device)):
-        bucket: list[Tensor] = []
-        size = 0
-        for gradient in same:
-            if bucket and size + gradient.nbytes > _BUCKET_BYTES:
-                yield bucket
-                bucket, size = [], 0
-            bucket.append(gradient)
-            size += gradient.nbytes
-        yield bucket

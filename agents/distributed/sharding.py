@@ -30,6 +30,7 @@ from torch.distributed.fsdp import (
 
 from agents.distributed.parts import take_part, whole
 from agents.distributed.ranks import Sharding, active_ranks
+from agents.distributed.weights import require_same_weights
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ class ShardedModule:
 
     def __init__(self, module: torch.nn.Module, division: Division, sharding: Sharding) -> None:
         ranks = active_ranks()
-        ranks.require_same_weights(module)
+        require_same_weights(ranks, module)
         self.module, self.device = module, division.device
         self._structure = _without_weights(module) if division.saved else None
         mesh = init_device_mesh(division.device.type, (ranks.size,))

@@ -8,24 +8,24 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
+import rlvr_envs
 import verifiers
 from agents.endpoint.client import Endpoint, EndpointResult, RequestFailure, TextCompletion, TextRequest
 from agents.results.evaluation_record import Sample, SampledRow
-from rlvr_envs import PromptRenderer, Rules, TokenVectorEnv
 from verifiers import InvalidArgumentError, Message, Problem, Verdict
 
 _TOKEN_RULES = ("legal_actions", "process_scorer", "end_condition", "interaction")
 """Rules that ask for the tokens of an episode, or for several turns."""
 
 
-def endpoint_env(env: VectorEnv[Any, Any, Any]) -> TokenVectorEnv:
+def endpoint_env(env: VectorEnv[Any, Any, Any]) -> rlvr_envs.TokenVectorEnv:
     """Check that an environment's problems can be put to an endpoint.
 
     Raises:
         InvalidArgumentError: If it exposes no problems, has no verifier, or has rules about tokens or several turns.
     """
     world = env.unwrapped
-    if not isinstance(world, TokenVectorEnv):
+    if not isinstance(world, rlvr_envs.TokenVectorEnv):
         raise InvalidArgumentError(
             f"an endpoint answers the problems of a TokenVectorEnv, but this is a {type(world).__name__}: make the environment "
             "a subclass of rlvr_envs.TaskEnv"
@@ -44,17 +44,21 @@ def endpoint_env(env: VectorEnv[Any, Any, Any]) -> TokenVectorEnv:
     return world
 
 
-def endpoint_prompt(env: TokenVectorEnv, endpoint: Endpoint, problem: Problem) -> str | tuple[Message, ...]:
+def endpoint_prompt(env: rlvr_envs.TokenVectorEnv, endpoint: Endpoint, problem: Problem) -> str | tuple[Message, ...]:
     """What is sent for a problem: messages, or for the route `"completions"` the text that a policy would continue."""
     rules = env.streams.rules
     if endpoint.config.route == "completions":
         return rules.render_prompt(problem)
     render = rules.render_prompt
-    return render.messages(problem) if isinstance(render, PromptRenderer) else (Message("user", render(problem)),)
+    return (
+        render.messages(problem)
+        if isinstance(render, rlvr_envs.PromptRenderer)
+        else (Message("user", render(problem)),)
+    )
 
 
 def sample_endpoint(
-    env: TokenVectorEnv, endpoint: Endpoint, keys: Sequence[tuple[int, int]], seeds: Sequence[int]
+    env: rlvr_envs.TokenVectorEnv, endpoint: Endpoint, keys: Sequence[tuple[int, int]], seeds: Sequence[int]
 ) -> Generator[SampledRow]:
     """Ask for the samples given by problem and number, and judge each as it comes.
 
@@ -84,7 +88,7 @@ def _sampled(answer: EndpointResult, verdict: Verdict | None, named: dict[str, A
     return SampledRow(sample, answer.text, verdict)
 
 
-def _judge(rules: Rules, answers: Sequence[tuple[EndpointResult, Problem]]) -> list[Verdict | None]:
+def _judge(rules: rlvr_envs.Rules, answers: Sequence[tuple[EndpointResult, Problem]]) -> list[Verdict | None]:
     """The verdicts of those answers that are completions; None for the others."""
     assert rules.verifier is not None
     asked = [(answer.text, problem) for answer, problem in answers if isinstance(answer, TextCompletion)]

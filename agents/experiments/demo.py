@@ -26,7 +26,7 @@ from agents.files.outputs import check_folder, free_folder, whole_folder
 from agents.policies.devices import policy_device
 from agents.policies.transformers.loading import load_policy, save_model, tiny_model
 from agents.policies.transformers.policy import CausalLMPolicy
-from agents.training.learner import LearnerConfig
+from agents.settings.learner import LearnerConfig
 from agents.training.run import Run
 from verifiers import InvalidArgumentError
 

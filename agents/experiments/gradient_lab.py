@@ -25,6 +25,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+import rlvr_envs
 from agents.agent import Agent
 from agents.batch import Batch, make_batch
 from agents.losses import token_weights
@@ -32,7 +33,6 @@ from agents.policies.trainable import TokenOutputs
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.rollouts.loop import Episode, rollout
 from agents.types import Action, Trajectory
-from rlvr_envs import Observation
 from verifiers import InvalidArgumentError
 
 MAX_SEQUENCES = 4096
@@ -62,7 +62,7 @@ class _Scripted:
 
     def act(
         self,
-        observation: Observation,
+        observation: rlvr_envs.Observation,
         *,
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,

@@ -20,6 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+import rlvr_envs
 from agents.algorithms.ppo import PPO, PPOConfig
 from agents.console.progress import progress
 from agents.evaluation import Evaluation, evaluate
@@ -38,9 +39,8 @@ from agents.preferences.reward_model import (
 )
 from agents.rollouts.loop import rollout
 from agents.rollouts.problem_order import episodes_of_step
-from agents.training.learner import LearnerConfig
+from agents.settings.learner import LearnerConfig
 from agents.training.run import Run
-from rlvr_envs import OWN_VERIFIER, TokenStreams, TokenVectorEnv, environment_class
 from verifiers import DataError, InvalidArgumentError
 
 VerifierChoice = tuple[str, Mapping[str, Any]]
@@ -113,15 +113,17 @@ class Task:
     preferences: VerifierChoice | None = None
     """The verifier whose scores decide which completion is preferred; None for the environment's own."""
 
-    def vec(self, split: str, tokenizer: Any, num_envs: int, verifier: VerifierChoice | None = None) -> TokenVectorEnv:
+    def vec(
+        self, split: str, tokenizer: Any, num_envs: int, verifier: VerifierChoice | None = None
+    ) -> rlvr_envs.TokenVectorEnv:
         """Build an environment of these problems with a verifier, by default its own."""
         judged_by = {} if verifier is None else {"verifier": verifier}
         options = {"prompt": "auto", **self.arguments, "split": split, "tokenizer": tokenizer, **judged_by}
-        return environment_class(self.env).make_vec(num_envs, copy=False, **options)
+        return rlvr_envs.environment_class(self.env).make_vec(num_envs, copy=False, **options)
 
     def proxy(self, verifier: VerifierChoice) -> VerifierChoice:
         """A verifier to train on, with the environment's own beside it."""
-        return "with_gold", {"proxy": verifier, "gold": OWN_VERIFIER}
+        return "with_gold", {"proxy": verifier, "gold": rlvr_envs.OWN_VERIFIER}
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,12 @@ class PipelineResult:
 
 
 def run_rlhf(
-    task: Task, config: RLHFConfig, folder: Path, console: Console, policy: CausalLMPolicy, streams: TokenStreams
+    task: Task,
+    config: RLHFConfig,
+    folder: Path,
+    console: Console,
+    policy: CausalLMPolicy,
+    streams: rlvr_envs.TokenStreams,
 ) -> PipelineResult:
     """Run the pipeline and its control, print a table and return the results.
 
@@ -178,7 +185,7 @@ def run_rlhf(
     return result
 
 
-def warm_start(config: RLHFConfig, folder: Path, policy: CausalLMPolicy, streams: TokenStreams) -> None:
+def warm_start(config: RLHFConfig, folder: Path, policy: CausalLMPolicy, streams: rlvr_envs.TokenStreams) -> None:
     """Fit a policy to gold completions, and save it with its tokenizer."""
     if config.warm_start_steps:
         settings = SupervisedConfig(steps=config.warm_start_steps, seed=config.seed)

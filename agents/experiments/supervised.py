@@ -15,17 +15,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import rlvr_envs
 from agents.batch import Batch, make_batch
-from agents.config import MAX_COMPLETIONS
 from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TokenOutputs
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.rollouts.given import given_episode, given_turns
 from agents.rollouts.problem_order import problems_of_step
-from agents.training.learner import Learner, LearnerConfig, Loss
+from agents.settings.agent import MAX_COMPLETIONS
+from agents.settings.learner import LearnerConfig
+from agents.training.learner import Learner, Loss
 from agents.types import Trajectory
-from rlvr_envs import PromptRenderer, TokenStreams
 from verifiers import DataError, InvalidArgumentError, Problem, check_types
 
 _RANDOM_STEPS = 900
@@ -70,7 +71,7 @@ class SupervisedConfig:
             raise InvalidArgumentError(f"batch_size must be at most {MAX_COMPLETIONS}, got {self.batch_size}")
 
 
-def demonstration(streams: TokenStreams, index: int) -> Trajectory:
+def demonstration(streams: rlvr_envs.TokenStreams, index: int) -> Trajectory:
     """Make the episode of a problem's gold completion, with a stop token if the environment has not ended it by then.
 
     If the data set has a method `gold_turns`, the episode is made of the turns that it gives for the problem, each a text that
@@ -84,11 +85,11 @@ def demonstration(streams: TokenStreams, index: int) -> Trajectory:
     if gold_turns is not None:
         return given_turns(streams, index, gold_turns(problem))
     gold, render = _gold_completion(streams, problem), streams.rules.render_prompt
-    gold = render.answered(problem, gold) if isinstance(render, PromptRenderer) else gold
+    gold = render.answered(problem, gold) if isinstance(render, rlvr_envs.PromptRenderer) else gold
     return given_episode(streams, problem, streams.prompt_tokens(index), gold, group=index)
 
 
-def _gold_completion(streams: TokenStreams, problem: Problem) -> str:
+def _gold_completion(streams: rlvr_envs.TokenStreams, problem: Problem) -> str:
     gold = problem.metadata.get("gold_completion")
     if not isinstance(gold, str):
         raise DataError(f"problem {problem.id!r} has no gold completion in its metadata: it can't be trained on")
@@ -108,13 +109,13 @@ def supervised_learner(policy: CausalLMPolicy, config: SupervisedConfig) -> Lear
 
 def train_supervised(
     policy: CausalLMPolicy,
-    streams: TokenStreams,
+    streams: rlvr_envs.TokenStreams,
     config: SupervisedConfig,
     *,
     seconds: float | None = None,
     on_step: Callable[[int, float], None] | None = None,
     learner: Learner | None = None,
-    demonstrate: Callable[[TokenStreams, int], Trajectory] = demonstration,
+    demonstrate: Callable[[rlvr_envs.TokenStreams, int], Trajectory] = demonstration,
 ) -> int:
     """Fit a policy to gold completions, or to other demonstrations.
 

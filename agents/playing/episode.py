@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvr_envs import Observation, TokenEnv, decode
+import rlvr_envs
 from verifiers import Verdict
 
 
@@ -19,7 +19,7 @@ class Player(Protocol):
         """Called when the environment has appended text, so that a new turn begins."""
         ...
 
-    def choose(self, observation: Observation, action_mask: NDArray[np.int8] | None) -> int | None:
+    def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
         """Choose the next token; None to leave the episode.
 
         Args:
@@ -56,7 +56,11 @@ class PlayedEpisode:
 
 
 def play_episode(
-    env: TokenEnv, player: Player, observation: Observation, info: dict[str, Any], on_inserted: OnInserted
+    env: rlvr_envs.TokenEnv,
+    player: Player,
+    observation: rlvr_envs.Observation,
+    info: dict[str, Any],
+    on_inserted: OnInserted,
 ) -> PlayedEpisode:
     """Play an episode to its end, or until the player leaves.
 
@@ -83,6 +87,6 @@ def play_episode(
             end = int(observation["length"][0])
             if info.get("new_context"):
                 on_inserted("\n[a new context: from here on only what follows is in view]\n")
-            on_inserted(decode(env.tokenizer, observation["tokens"][end - info["inserted"] : end]))
+            on_inserted(rlvr_envs.decode(env.tokenizer, observation["tokens"][end - info["inserted"] : end]))
             turns += 1
             player.begin_turn()

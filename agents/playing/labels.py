@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvr_envs import Tokenizer
+import rlvr_envs
 
 _MOST_LEGAL = 20
 """Number of legal tokens up to which they are listed."""
 
 
-def token_label(tokenizer: Tokenizer, token: int) -> str:
+def token_label(tokenizer: rlvr_envs.Tokenizer, token: int) -> str:
     r"""A token as a Python literal: its text, or its bytes if these are no whole characters; a special one by its number.
 
     The token that ends a completion is `<end>`.
@@ -25,7 +25,7 @@ def token_label(tokenizer: Tokenizer, token: int) -> str:
         return repr(piece)
 
 
-def legal_tokens(tokenizer: Tokenizer, action_mask: NDArray[np.int8]) -> str:
+def legal_tokens(tokenizer: rlvr_envs.Tokenizer, action_mask: NDArray[np.int8]) -> str:
     """The legal tokens of a mask i8[v], or their number if they are many."""
     tokens = np.flatnonzero(action_mask).tolist()
     if len(tokens) > _MOST_LEGAL:

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from rich.console import Console
 
+import rlvr_envs
 from agents.playing.labels import token_label
 from agents.policies.transformers.policy import CausalLMPolicy
-from rlvr_envs import Observation, Tokenizer
 
 
 class ModelPlayer:
@@ -26,7 +26,9 @@ class ModelPlayer:
         seed: Seed u64 of sampling.
     """
 
-    def __init__(self, policy: CausalLMPolicy, tokenizer: Tokenizer, console: Console, *, top: int, seed: int) -> None:
+    def __init__(
+        self, policy: CausalLMPolicy, tokenizer: rlvr_envs.Tokenizer, console: Console, *, top: int, seed: int
+    ) -> None:
         self._policy = policy
         self._shown = policy if policy.temperature > 0 else policy.at_temperature(1.0)
         self._tokenizer = tokenizer
@@ -38,7 +40,7 @@ class ModelPlayer:
     def begin_turn(self) -> None:
         """Nothing to do: the text that the environment appended is in the observation."""
 
-    def choose(self, observation: Observation, action_mask: NDArray[np.int8] | None) -> int:
+    def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int:
         """Sample the next token, and show it."""
         rows = {name: values[None] for name, values in observation.items()}
         action = self._policy.act(rows, action_mask=None if action_mask is None else action_mask[None])
@@ -47,7 +49,9 @@ class ModelPlayer:
             self._show(token, self._log_probabilities(observation, action_mask))
         return token
 
-    def _log_probabilities(self, observation: Observation, action_mask: NDArray[np.int8] | None) -> NDArray[np.float32]:
+    def _log_probabilities(
+        self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None
+    ) -> NDArray[np.float32]:
         """Log-probabilities f32[v] of the next token."""
         length = int(observation["length"][0])
         tokens = torch.zeros(1, length + 1, dtype=torch.int64)  # the distribution does not depend on the last token

@@ -11,11 +11,11 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from rich.console import Console
 
+import rlvr_envs
 from agents.console.counting import counted
 from agents.console.printable import printable
 from agents.console.sections import print_section
 from agents.playing.person import read_line
-from rlvr_envs import StateEnv
 from verifiers import InvalidArgumentError
 
 Chooser = Callable[[Any], tuple[int, str] | None]
@@ -81,14 +81,14 @@ def first_action(env: gymnasium.Env[Any, Any]) -> int:
 def label(env: gymnasium.Env[Any, Any], action: int) -> str:
     """An action's number, and its character where the environment has one."""
     world = env.unwrapped
-    name = f" ({world.process.actions[action]})" if isinstance(world, StateEnv) else ""
+    name = f" ({world.process.actions[action]})" if isinstance(world, rlvr_envs.StateEnv) else ""
     return f"{action + first_action(env)}{name}"
 
 
 def described(env: gymnasium.Env[Any, Any], observation: Any) -> str:
     """An observation: a state's number and how it is written, or numbers."""
     world = env.unwrapped
-    if isinstance(world, StateEnv):
+    if isinstance(world, rlvr_envs.StateEnv):
         name = world.process.states[int(observation)]
         return printable(f"state {int(observation)}" + (f" ({name})" if name else ""))
     if isinstance(observation, np.ndarray):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+import rlvr_envs
 from agents.playing.person import read_line
-from rlvr_envs import Interaction, Reply, Turn
 from rlvr_envs.games import Seat, TwoSidedInteraction
 from rlvr_envs.text_games import TextGameInteraction, TextSeat
 from verifiers import InvalidArgumentError, Message, Problem
@@ -52,15 +52,15 @@ class TypedReply:
 
     console: Console
 
-    def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
+    def __call__(self, turns: Sequence[rlvr_envs.Turn], problem: Problem) -> rlvr_envs.Reply | None:
         """Show the turn and read its answer."""
         self.console.print(f"the policy says: {turns[-1].text}", highlight=False, markup=False, soft_wrap=True)
         self.console.print("your answer, in the environment's place:", highlight=False)
         line = read_line()
-        return None if line is None else Reply((Message("user", f"\n{line}\n"),))
+        return None if line is None else rlvr_envs.Reply((Message("user", f"\n{line}\n"),))
 
 
-def typed_side(interaction: Interaction | None, console: Console) -> Interaction:
+def typed_side(interaction: rlvr_envs.Interaction | None, console: Console) -> rlvr_envs.Interaction:
     """Let a person take the place of an interaction.
 
     Raises:
@@ -77,7 +77,7 @@ def typed_side(interaction: Interaction | None, console: Console) -> Interaction
     )
 
 
-def require_two_sides(interaction: Interaction | None) -> None:
+def require_two_sides(interaction: rlvr_envs.Interaction | None) -> None:
     """Check that an environment is a game of two sides, before a model is loaded for one of them.
 
     Raises:

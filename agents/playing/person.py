@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+import rlvr_envs
 from agents.playing.labels import legal_tokens, token_label
-from rlvr_envs import Observation, TokenEnv, decode, worlds
 from verifiers import DataError, InvalidArgumentError
 
 _BY_NUMBER = re.compile(r"#(\d+)")
@@ -40,7 +40,7 @@ class TextPlayer:
         console: Where to say how to play.
     """
 
-    def __init__(self, env: TokenEnv, console: Console) -> None:
+    def __init__(self, env: rlvr_envs.TokenEnv, console: Console) -> None:
         self._env = env
         self._console = console
         self._waiting: deque[int] = deque()
@@ -49,7 +49,7 @@ class TextPlayer:
         """Drop what was typed beyond the end of the turn before."""
         self._waiting.clear()
 
-    def choose(self, observation: Observation, action_mask: NDArray[np.int8] | None) -> int | None:
+    def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
         """The next token of the text, and after it the token that ends a turn.
 
         Raises:
@@ -82,7 +82,7 @@ class TokenPlayer:
         console: Where to show the state and the legal tokens.
     """
 
-    def __init__(self, env: TokenEnv, console: Console) -> None:
+    def __init__(self, env: rlvr_envs.TokenEnv, console: Console) -> None:
         self._env = env
         self._console = console
         self._waiting: deque[int] = deque()
@@ -97,7 +97,7 @@ class TokenPlayer:
             self._say(f"not played, since they were typed before the environment's answer: {dropped}")
         self._waiting.clear()
 
-    def choose(self, observation: Observation, action_mask: NDArray[np.int8] | None) -> int | None:
+    def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
         """The next token of the line, or of a new one."""
         while True:
             while not self._waiting:
@@ -130,9 +130,9 @@ class TokenPlayer:
         self._say(" ".join(token_label(tokenizer, token) for token in tokens))
         return tokens
 
-    def _show_state(self, observation: Observation, action_mask: NDArray[np.int8] | None) -> None:
+    def _show_state(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> None:
         problem = self._env.streams.problem(0)
-        if problem is not None and isinstance(problem.reference, worlds.World):
+        if problem is not None and isinstance(problem.reference, rlvr_envs.worlds.World):
             self._say(_drawing(self._env, observation, problem.reference))
         if action_mask is not None:
             self._say(f"legal: {legal_tokens(self._env.tokenizer, action_mask)}")
@@ -141,9 +141,11 @@ class TokenPlayer:
         self._console.print(text, highlight=False, soft_wrap=True)
 
 
-def _drawing(env: TokenEnv, observation: Observation, world: worlds.World) -> str:
+def _drawing(env: rlvr_envs.TokenEnv, observation: rlvr_envs.Observation, world: rlvr_envs.worlds.World) -> str:
     """A world with `S` at the cell that the walk has reached, which is neither a goal nor a trap while it goes on."""
     tokens = observation["tokens"][int(env.streams.prompt_length[0]) : int(observation["length"][0])]
-    text = decode(env.tokenizer, tokens)
-    cell = world.walk(worlds.MOVES.index(character) for character in text if character in worlds.MOVES)[-1]
-    return worlds.draw(dataclasses.replace(world, start=cell))
+    text = rlvr_envs.decode(env.tokenizer, tokens)
+    cell = world.walk(
+        rlvr_envs.worlds.MOVES.index(character) for character in text if character in rlvr_envs.worlds.MOVES
+    )[-1]
+    return rlvr_envs.worlds.draw(dataclasses.replace(world, start=cell))

@@ -8,9 +8,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.seeding import mix, uniforms
 from agents.types import Action, Policy
-from rlvr_envs import Observation
 
 
 class EpsilonGreedyPolicy:
@@ -44,7 +44,7 @@ class EpsilonGreedyPolicy:
 
     def act(
         self,
-        observation: Observation,
+        observation: rlvr_envs.Observation,
         *,
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,

@@ -13,12 +13,12 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 from torch import Tensor
 
+import rlvr_envs
 from agents.batch import Batch
 from agents.files.integrity import check_checksums
 from agents.policies.torch_policy import TorchPolicy
 from agents.policies.transformers.loading import ARCHITECTURE, saved_weights
 from agents.rollouts.vector_adapter import with_token_info
-from rlvr_envs import Observation
 from verifiers import CheckpointError, InvalidArgumentError, unknown_name
 
 Activation = Literal["tanh", "relu"]
@@ -136,12 +136,12 @@ class MLPPolicy(TorchPolicy):
     def _example(self) -> Tensor:
         return torch.zeros(1, 1, self.observation_size)
 
-    def _last_states(self, observation: Observation, rows: NDArray[np.int64]) -> Tensor:
+    def _last_states(self, observation: rlvr_envs.Observation, rows: NDArray[np.int64]) -> Tensor:
         vectors: Any = np.atleast_2d(observation["observation"])[rows]
         states: Tensor = self.model["body"](torch.from_numpy(vectors).to(self.device))
         return states
 
-    def preferences(self, observation: Observation) -> NDArray[np.float32]:
+    def preferences(self, observation: rlvr_envs.Observation) -> NDArray[np.float32]:
         """The probabilities f32[v] of the first row's actions; at temperature 0 the numbers of which the highest is chosen."""
         with torch.no_grad():
             logits = self.model["head"](self._last_states(observation, np.array([0])))[0]

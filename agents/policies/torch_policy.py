@@ -17,13 +17,13 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+import rlvr_envs
 from agents.batch import Batch
 from agents.policies.trainable import TokenOutputs, require_temperature
 from agents.policies.transformers.logprobs import token_logprobs_and_entropy
 from agents.policies.transformers.sampling import sample, scaled_logprobs
 from agents.seeding import mix, uniforms
 from agents.types import Action
-from rlvr_envs import Observation
 from verifiers import DivergedError, InvalidArgumentError
 from verifiers.devices import float64_device
 
@@ -136,7 +136,7 @@ class TorchPolicy:
     @torch.no_grad()
     def act(
         self,
-        observation: Observation,
+        observation: rlvr_envs.Observation,
         *,
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
@@ -169,7 +169,7 @@ class TorchPolicy:
             return Action(action.tokens[0], action.counts[0], action.logprobs[0])
         return action
 
-    def _last_states(self, observation: Observation, rows: NDArray[np.int64]) -> Tensor:
+    def _last_states(self, observation: rlvr_envs.Observation, rows: NDArray[np.int64]) -> Tensor:
         """The states f[r d] from which some rows choose their next token."""
         length = observation["length"].reshape(-1)[rows].astype(np.int64)
         tokens = np.atleast_2d(observation["tokens"])[rows, : length.max()].astype(np.int64)

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+import rlvr_envs
 from agents.files.json_files import JsonLines
 from agents.results.reading import RecordLine, read_run
 from agents.types import Trajectory
-from rlvr_envs import Dataset, Row, read_rows
 from verifiers import DataError, InvalidArgumentError, Message, Problem
 
 Prompt = str | tuple[Message, ...]
@@ -89,13 +89,13 @@ def read_pairs(path: str | Path, *, per_problem: int = 4, seed: int = 0) -> list
         raise InvalidArgumentError(
             f"{path} does not exist: expected a .jsonl or .parquet file of pairs, or a folder that rlvr eval has written"
         )
-    return [_read(row) for row in read_rows(path)]
+    return [_read(row) for row in rlvr_envs.read_rows(path)]
 
 
 _COLUMNS = ("prompt", "chosen", "rejected")
 
 
-def _read(row: Row) -> PreferencePair:
+def _read(row: rlvr_envs.Row) -> PreferencePair:
     if missing := [column for column in _COLUMNS if column not in row.values]:
         raise row.error(
             f"no column {' or '.join(map(repr, missing))}. Columns found: {', '.join(map(repr, row.values)) or 'none'}; a pair "
@@ -112,14 +112,14 @@ def _read(row: Row) -> PreferencePair:
     )
 
 
-def _ended(column: str, row: Row) -> bool:
+def _ended(column: str, row: rlvr_envs.Row) -> bool:
     value = row.values.get(column)
     if value is not None and not isinstance(value, bool):
         raise row.wrong_type("true or false", value, column)
     return value is not False
 
 
-def _prompt(value: Any, row: Row) -> Prompt:
+def _prompt(value: Any, row: rlvr_envs.Row) -> Prompt:
     if not isinstance(value, str) and not _are_messages(value):
         raise row.wrong_type("text, or messages with role and content", value, "prompt")
     prompt = value if isinstance(value, str) else messages_of(value)
@@ -127,7 +127,7 @@ def _prompt(value: Any, row: Row) -> Prompt:
     return prompt
 
 
-def _completion(column: str, row: Row) -> str:
+def _completion(column: str, row: rlvr_envs.Row) -> str:
     value: Any = row.value(column)
     row.check_characters(value, column)
     if isinstance(value, str):
@@ -193,7 +193,7 @@ def _recorded(row: RecordLine) -> ScoredCompletion:
     )
 
 
-def scored_completions(trajectories: Iterable[Trajectory], dataset: Dataset) -> Iterator[ScoredCompletion]:
+def scored_completions(trajectories: Iterable[Trajectory], dataset: rlvr_envs.Dataset) -> Iterator[ScoredCompletion]:
     """The completions of episodes whose verifier did not break, for `pairs_of`."""
     for trajectory in trajectories:
         if not trajectory.errored:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from agents.config import MAX_COMPLETIONS
+import rlvr_envs
 from agents.files.json_files import read_json
 from agents.files.modes import follow_umask
 from agents.interrupts import interrupts_deferred
@@ -38,8 +38,8 @@ from agents.policies.transformers.model_files import check_model, model_folder
 from agents.preferences.pairs import PreferencePair
 from agents.preferences.report import PreferenceReport, preference_report
 from agents.rollouts.problem_order import problems_of_step
-from agents.training.learner import LearnerConfig
-from rlvr_envs import HuggingFaceTokenizer, Tokenizer
+from agents.settings.agent import MAX_COMPLETIONS
+from agents.settings.learner import LearnerConfig
 from verifiers import DataError, InvalidArgumentError, Outcome, check_types
 from verifiers.devices import float64_device
 from verifiers.hub import without_loading_bars
@@ -141,7 +141,11 @@ def _from_bytes(folder: str | Path, seed: int) -> RewardModel | None:
     if not Path(folder).is_dir() or _has_one_logit(Path(folder)):
         return None
     own = load_tokenizer(folder)
-    return None if isinstance(own, HuggingFaceTokenizer) else _with_head(load_model(folder, dtype="float32"), own)
+    return (
+        None
+        if isinstance(own, rlvr_envs.HuggingFaceTokenizer)
+        else _with_head(load_model(folder, dtype="float32"), own)
+    )
 
 
 def _has_one_logit(folder: Path) -> bool:
@@ -151,7 +155,7 @@ def _has_one_logit(folder: Path) -> bool:
     return any("ForSequenceClassification" in str(name) for name in config.get("architectures") or ())
 
 
-def _with_head(policy: Any, own: Tokenizer | None) -> RewardModel:
+def _with_head(policy: Any, own: rlvr_envs.Tokenizer | None) -> RewardModel:
     """A classifier on the body of a causal model of bytes or characters."""
     from transformers import AutoModelForSequenceClassification
 

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import rlvr_envs
 from agents.console.counting import counted
 from agents.results.clusters import sample_clusters
 from agents.results.evaluation_record import Sample
-from rlvr_envs import Dataset
 from verifiers import AnswerVerifier, InvalidArgumentError, Outcome, Problem, Verifier
 from verifiers.statistics import Interval, majority_at_k, pass_at_k, share_interval
 
@@ -171,7 +171,9 @@ def answer_verifier(verifier: Verifier | None) -> AnswerVerifier:
     )
 
 
-def count_votes(rows: Sequence[Sample], problems: Dataset, verifier: AnswerVerifier) -> list[list[int | None]]:
+def count_votes(
+    rows: Sequence[Sample], problems: rlvr_envs.Dataset, verifier: AnswerVerifier
+) -> list[list[int | None]]:
     """What each sample that is right or wrong votes for, by problem: equal numbers where answers are the same.
 
     Correct answers are one vote, which no wrong answer shares. Wrong ones are compared with each other by the verifier, each

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import rlvr_envs
 import verifiers
 from agents.results.at_k import count_votes
 from agents.results.completions import ExternalCompletion
 from agents.results.evaluation_record import Sample, recorded_completion, sample_line
 from agents.results.reading import RecordedRun, RecordLine
-from rlvr_envs import Dataset
 from verifiers import AnswerVerifier, DataError, Outcome, Problem, Verdict, Verifier
 
 CHUNK = 64
@@ -18,7 +18,7 @@ CHUNK = 64
 
 
 def match_problems(
-    completions: Sequence[ExternalCompletion], dataset: Dataset
+    completions: Sequence[ExternalCompletion], dataset: rlvr_envs.Dataset
 ) -> list[tuple[int, int, ExternalCompletion]]:
     """Say of each completion which problem it answers, and which of that problem's samples it is: they count in order.
 
@@ -51,13 +51,13 @@ def match_problems(
     return placed
 
 
-def _indices(dataset: Dataset) -> dict[str, int]:
+def _indices(dataset: rlvr_envs.Dataset) -> dict[str, int]:
     return {dataset[index].id: index for index in range(len(dataset))}
 
 
 def judge(
     placed: Sequence[tuple[int, int, ExternalCompletion]],
-    dataset: Dataset,
+    dataset: rlvr_envs.Dataset,
     verifier: Verifier,
 ) -> Iterator[tuple[Sample, RecordLine]]:
     """Judge completions, and give each as a sample and as the line of a record."""
@@ -82,7 +82,7 @@ class Flip:
 
 
 def rejudge(
-    run: RecordedRun, dataset: Dataset, verifier: Verifier, advance: Callable[[int], None] = lambda done: None
+    run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: Verifier, advance: Callable[[int], None] = lambda done: None
 ) -> tuple[list[Flip], list[Verdict]]:
     """Judge a run's completions by another verifier.
 
@@ -114,7 +114,7 @@ def rejudge(
     return flips, verdicts
 
 
-def recorded_votes(run: RecordedRun, dataset: Dataset, verifier: AnswerVerifier) -> list[list[int | None]]:
+def recorded_votes(run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: AnswerVerifier) -> list[list[int | None]]:
     """What each of a run's samples votes for, by problem: see `agents.results.at_k.count_votes`.
 
     Raises:
@@ -132,7 +132,7 @@ def _recorded_dataset(run: RecordedRun) -> str:
     return f"; its data set was {recorded}" if isinstance(recorded, str) else ""
 
 
-def _problem_of(row: RecordLine, dataset: Dataset, run: RecordedRun) -> Problem:
+def _problem_of(row: RecordLine, dataset: rlvr_envs.Dataset, run: RecordedRun) -> Problem:
     problem = dataset[row["problem"]] if row["problem"] < len(dataset) else None
     if problem is None or str(problem.id) != row["problem_id"]:
         now = "missing" if problem is None else repr(problem.id)

@@ -19,7 +19,7 @@ from gymnasium.vector.utils import iterate
 from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
-from rlvr_envs import StateEnv
+import rlvr_envs
 from verifiers import InvalidArgumentError
 
 
@@ -90,7 +90,7 @@ def _time_limit(env: VectorEnv[Any, Any, Any]) -> int:
     limits = [spec.max_episode_steps for spec in specs if spec is not None and spec.max_episode_steps is not None]
     for row in getattr(env.unwrapped, "envs", ()):
         limits += [layer._max_episode_steps for layer in _layers(row) if isinstance(layer, TimeLimit)]
-        limits += [row.unwrapped.max_steps] if isinstance(row.unwrapped, StateEnv) else []
+        limits += [row.unwrapped.max_steps] if isinstance(row.unwrapped, rlvr_envs.StateEnv) else []
     if not limits:
         raise InvalidArgumentError(
             "whole episodes are played, so that they must end, and this environment has no time limit: register it with "

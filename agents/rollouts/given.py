@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.types import Trajectory
-from rlvr_envs import TokenStreams
 from verifiers import InvalidArgumentError, Problem
 
 
 def given_episode(
-    streams: TokenStreams,
+    streams: rlvr_envs.TokenStreams,
     problem: Problem,
     prompt: NDArray[np.int32],
     completion: str,
@@ -42,14 +42,14 @@ def given_episode(
     return _episode(streams, problem, group, completion, tokens, own, {0: len(prompt)}, ended=ended, score=score)
 
 
-def given_turns(streams: TokenStreams, index: int, turns: Sequence[str]) -> Trajectory:
+def given_turns(streams: rlvr_envs.TokenStreams, index: int, turns: Sequence[str]) -> Trajectory:
     """Make the episode of a problem in which the policy says these turns, each with a stop token if it does not stop by itself.
 
     Raises:
         InvalidArgumentError: If the environment ends the episode before the last turn, or goes on after it.
     """
     rules = dataclasses.replace(streams.rules, verification="sync", verifier=None)
-    alone = TokenStreams(streams.dataset, rules, 1)
+    alone = rlvr_envs.TokenStreams(streams.dataset, rules, 1)
     alone.reset([0], [None], [index])
     prompt_length = int(alone.length[0])
     past: list[NDArray[np.int32]] = []  # the tokens of contexts before the one in view
@@ -77,7 +77,7 @@ def given_turns(streams: TokenStreams, index: int, turns: Sequence[str]) -> Traj
 
 
 def _episode(
-    streams: TokenStreams,
+    streams: rlvr_envs.TokenStreams,
     problem: Problem,
     group: int,
     completion: str,
@@ -113,7 +113,7 @@ def _episode(
 
 
 def _legal_masks(
-    streams: TokenStreams, tokens: NDArray[np.int32], openings: Mapping[int, int]
+    streams: rlvr_envs.TokenStreams, tokens: NDArray[np.int32], openings: Mapping[int, int]
 ) -> NDArray[np.uint8] | None:
     """The legal tokens at each position, packed; None if every token is legal."""
     legal = streams.rules.legal_actions

@@ -21,11 +21,11 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.rollouts.states import require_states, states_before
 from agents.rollouts.vector_adapter import with_token_info
 from agents.seeding import mix
 from agents.types import Action, Policy, Trajectory
-from rlvr_envs import StreamState
 from verifiers import InvalidArgumentError
 
 
@@ -42,7 +42,7 @@ class Episode:
     env_seed: int | None = None
     """Seed with which the row is reset, so that an environment that draws the problem itself draws the same one again; None
     continues the environment's random state. Episodes with the same problem and `env_seed` start alike."""
-    state: StreamState | None = field(default=None, compare=False)
+    state: rlvr_envs.StreamState | None = field(default=None, compare=False)
     """State of the same problem, captured by `get_state`, from which the episode starts; None for the prompt. All tokens of the
     state are the trajectory's prompt, which this episode has not sampled, and its rewards are those that follow."""
 
@@ -64,7 +64,7 @@ class PartialEpisode:
     episode: Episode
     played: Trajectory
     """What was played so far: neither terminated nor truncated, and without a verdict."""
-    state: StreamState | None = field(default=None, compare=False)
+    state: rlvr_envs.StreamState | None = field(default=None, compare=False)
     """The environment's state; None if the tokens have to be played again to get there."""
     row: int = field(default=-1, compare=False)
     """The row that played it, in which a policy may still have its keys and values; -1 for none."""
@@ -252,7 +252,7 @@ class _Recorder:
         problems[rows] = [episode.problem for episode in starting]
         options: dict[str, Any] = {"problems": problems}
         if any(episode.state is not None for episode in starting):
-            states: list[StreamState | None] = [None] * self.env.num_envs
+            states: list[rlvr_envs.StreamState | None] = [None] * self.env.num_envs
             for row, episode in zip(rows.tolist(), starting, strict=True):
                 states[row] = episode.state
             options["states"] = states

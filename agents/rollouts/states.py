@@ -11,14 +11,14 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.types import Trajectory
-from rlvr_envs import StreamState, TokenStreams, TokenVectorEnv
 from verifiers import InvalidArgumentError
 
 
 def states_before(
     env: VectorEnv[Any, Any, Any], played: Sequence[tuple[Trajectory, Sequence[int]]]
-) -> list[list[StreamState]]:
+) -> list[list[rlvr_envs.StreamState]]:
     """Capture the states before some tokens of episodes, without disturbing those that the environment is playing.
 
     No verifier is called. Tools and other interactions answer again, and have to answer as they did.
@@ -34,14 +34,14 @@ def states_before(
         return [list(_states(streams, trajectory, positions)) for trajectory, positions in played]
 
 
-def require_states(env: VectorEnv[Any, Any, Any]) -> TokenVectorEnv:
+def require_states(env: VectorEnv[Any, Any, Any]) -> rlvr_envs.TokenVectorEnv:
     """The environment below its wrappers, which has to have states that episodes can start from.
 
     Raises:
         InvalidArgumentError: If it is no `TokenVectorEnv`, which alone has them.
     """
     world = env.unwrapped
-    if isinstance(world, TokenVectorEnv):
+    if isinstance(world, rlvr_envs.TokenVectorEnv):
         return world
     raise InvalidArgumentError(
         f"episodes start from captured states in a TokenVectorEnv alone, which {type(world).__name__} is not"
@@ -50,7 +50,7 @@ def require_states(env: VectorEnv[Any, Any, Any]) -> TokenVectorEnv:
 
 def own_streams(
     env: VectorEnv[Any, Any, Any], num_streams: int, *, judged: bool = True
-) -> contextlib.closing[TokenStreams]:
+) -> contextlib.closing[rlvr_envs.TokenStreams]:
     """Further streams over the problems of an environment, under its rules, to be closed by `with`.
 
     Args:
@@ -60,10 +60,12 @@ def own_streams(
     """
     streams = require_states(env).streams
     rules = dataclasses.replace(streams.rules, verification="sync", verifier=streams.rules.verifier if judged else None)
-    return contextlib.closing(TokenStreams(streams.dataset, rules, num_streams))
+    return contextlib.closing(rlvr_envs.TokenStreams(streams.dataset, rules, num_streams))
 
 
-def _states(streams: TokenStreams, trajectory: Trajectory, positions: Sequence[int]) -> Iterator[StreamState]:
+def _states(
+    streams: rlvr_envs.TokenStreams, trajectory: Trajectory, positions: Sequence[int]
+) -> Iterator[rlvr_envs.StreamState]:
     streams.reset([0], [None], [trajectory.problem])
     context = 0  # where the one in view begins
     _check_same(streams, trajectory)
@@ -79,7 +81,7 @@ def _states(streams: TokenStreams, trajectory: Trajectory, positions: Sequence[i
         yield streams.get_state(0)
 
 
-def _check_same(streams: TokenStreams, trajectory: Trajectory, context: int = 0, least: int = 1) -> None:
+def _check_same(streams: rlvr_envs.TokenStreams, trajectory: Trajectory, context: int = 0, least: int = 1) -> None:
     """Check that the tokens in view, with those of earlier contexts at least some, are those of the episode."""
     tokens: NDArray[np.int32] = streams.tokens[0, : streams.length[0]]
     end = context + len(tokens)

@@ -14,8 +14,8 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.rollouts.action_tokens import ActionTokens, shows_vectors
-from rlvr_envs import TokenVectorEnv
 from verifiers import InvalidArgumentError
 
 
@@ -36,7 +36,7 @@ def with_token_info(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
             f"rollout resets rows itself and needs an environment whose metadata has AutoresetMode.DISABLED, got {mode}; "
             "build it with gym.make_vec(id, num_envs=...), without vectorization_mode"
         )
-    if isinstance(env.unwrapped, TokenVectorEnv):
+    if isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):
         return env
     if isinstance(env, TokenInfo):
         return env

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+import rlvr_envs
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.loop import Episode
 from agents.rollouts.states import own_streams
 from agents.search.prefixes import next_logprobs, played, rating_policy
 from agents.search.results import SearchResult, manifest_of, require_counts
 from agents.types import Policy
-from rlvr_envs import StreamState, TokenStreams
 from verifiers import InvalidArgumentError
 
 
@@ -23,7 +23,7 @@ from verifiers import InvalidArgumentError
 class _Prefix:
     """Tokens of the policy, and the state that they lead to."""
 
-    state: StreamState
+    state: rlvr_envs.StreamState
     tokens: tuple[int, ...] = ()
     logprob: float = 0.0
 
@@ -88,7 +88,7 @@ class Beam:
     def _worth(self, prefix: _Prefix) -> float:
         return prefix.logprob / float(len(prefix.tokens) ** self.length_exponent)
 
-    def _grow(self, beams: _Beams, streams: TokenStreams, policy: TrainablePolicy) -> None:
+    def _grow(self, beams: _Beams, streams: rlvr_envs.TokenStreams, policy: TrainablePolicy) -> None:
         """Append a token to the live prefixes, and keep the likeliest."""
         live = beams.live
         _place(streams, [prefix.state for prefix in live])
@@ -115,6 +115,6 @@ class Beam:
             beams.live = [prefix for prefix in beams.live if prefix.logprob > bound]
 
 
-def _place(streams: TokenStreams, states: Sequence[StreamState]) -> None:
+def _place(streams: rlvr_envs.TokenStreams, states: Sequence[rlvr_envs.StreamState]) -> None:
     for row, state in enumerate(states):
         streams.set_state(row, state)

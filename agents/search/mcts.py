@@ -27,6 +27,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.loop import Episode, rollout
 from agents.rollouts.states import own_streams
@@ -35,7 +36,6 @@ from agents.search.prefixes import Scripted, next_logprobs, played, rating_polic
 from agents.search.results import SearchResult, manifest_of, require_counts
 from agents.seeding import mix
 from agents.types import Policy, Trajectory
-from rlvr_envs import StreamState, TokenStreams
 from verifiers import InvalidArgumentError
 
 
@@ -112,7 +112,7 @@ class _Edge:
 class _Node:
     """A state that was reached."""
 
-    state: StreamState
+    state: rlvr_envs.StreamState
     tokens: tuple[int, ...]
     """The policy's own, since the start of the search."""
     earned: float
@@ -130,7 +130,7 @@ class _Tree:
         env: VectorEnv[Any, Any, Any],
         policy: Policy,
         rating: TrainablePolicy,
-        streams: TokenStreams,
+        streams: rlvr_envs.TokenStreams,
         episode: Episode,
     ) -> None:
         self._settings, self._env, self._policy, self._rating = settings, env, policy, rating

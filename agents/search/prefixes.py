@@ -11,10 +11,10 @@ import torch
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.loop import Episode, rollout
 from agents.types import Action, Policy, Trajectory
-from rlvr_envs import Observation
 from verifiers import InvalidArgumentError
 
 _TOKENS_AT_ONCE = 2**15
@@ -95,7 +95,7 @@ class Scripted:
 
     def act(
         self,
-        observation: Observation,
+        observation: rlvr_envs.Observation,
         *,
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,

@@ -9,7 +9,7 @@ from agents.training.random_state import random_state, set_random_state
 
 if TYPE_CHECKING:
     from agents.agent import Agent
-    from agents.config import AgentConfig
+    from agents.settings.agent import AgentConfig
 
 
 def agent_state(agent: Agent) -> dict[str, Any]:

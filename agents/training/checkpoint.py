@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
+import rlvr_envs
 from agents.files.checkpoint_folder import recover, replacing
 from agents.files.integrity import check_checksums
 from agents.policies.transformers.loading import is_pretrained, save_model, saved_weights, writing_to
@@ -22,7 +23,6 @@ from agents.policies.transformers.lora import (
     set_adapter_weights,
 )
 from agents.policies.transformers.rounding import restored
-from rlvr_envs import Tokenizer
 from verifiers import CheckpointError
 
 _STATE = "state.pt"
@@ -33,7 +33,7 @@ def save_checkpoint(
     folder: Path,
     model: Any,
     state: dict[str, Any],
-    tokenizer: Tokenizer | None = None,
+    tokenizer: rlvr_envs.Tokenizer | None = None,
     *,
     dtype: torch.dtype | None = None,
 ) -> None:

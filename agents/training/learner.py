@@ -15,17 +15,18 @@ from torch import Tensor
 
 from agents.batch import Batch
 from agents.distributed.parts import divided_like, load_weights
-from agents.distributed.ranks import active_ranks, is_sharded
+from agents.distributed.ranks import active_ranks
+from agents.distributed.weights import is_sharded, sum_gradients
 from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, squared_value_error, token_weights
 from agents.policies.trainable import TokenOutputs, TrainablePolicy
+from agents.settings.critic import CriticConfig
+from agents.settings.learner import LearnerConfig
 from agents.training import contexts
 from agents.training.batch_passes import own_micro_batches, own_passes
-from agents.training.critic import Critic, CriticConfig
-from agents.training.learning_rate import learning_rate_for
+from agents.training.critic import Critic
 from agents.training.metrics import pass_metrics, pass_sums
-from agents.training.schedules import Schedule, Shape
-from verifiers import InvalidArgumentError, check_types
+from verifiers import InvalidArgumentError
 from verifiers.devices import float64_device
 
 TokenLoss = Callable[[Batch, TokenOutputs, Tensor], Mapping[str, Tensor]]
@@ -52,88 +53,6 @@ class Loss:
     ratios_are_one: bool = False
     """Whether probability ratios are relative to the very pass that computes them, if a batch has no `old_logprobs`; otherwise
     they are relative to the sampler's log-probabilities."""
-
-
-@dataclass(frozen=True)
-class LearnerConfig:
-    """Settings of the optimiser.
-
-    Raises:
-        InvalidArgumentError: If a value is out of range.
-    """
-
-    learning_rate: float | None = None
-    """Learning rate of AdamW. None chooses one from the number of parameters: about 1e-4 for a million, 1.5e-5 for 135 million
-    and 1e-6 for a billion or more; ten times as much for supervised learning, and ten times as much for LoRA."""
-    weight_decay: float = 0.0
-    """Weight decay of AdamW."""
-    beta1: float = 0.9
-    """Decay rate of AdamW's running mean of the gradient."""
-    beta2: float = 0.999
-    """Decay rate of AdamW's running mean of the squared gradient."""
-    max_grad_norm: float = 1.0
-    """Global norm to which gradients are scaled down; those of a critic's own weights are scaled separately."""
-    schedule: Shape = "constant"
-    """Shape of the learning rate's decay, from its full value to 0 at `schedule_steps`."""
-    warmup_steps: int = 0
-    """Number of optimiser steps over which the learning rate rises linearly from 0."""
-    schedule_steps: int | None = None
-    """Number of optimiser steps of a whole run, at which schedules end. None takes the length of the run (`--steps`, or
-    `steps` of `learn`); a run resumed with more steps continues at the rate that the longer run has at that step."""
-    micro_batch_size: int = 64
-    """Number of completions in one forward and backward pass; it does not change the result beyond rounding."""
-    skip_zero_advantages: bool = True
-    """Skip completions whose loss has gradient 0 because their advantages are 0, as in groups of equal scores. They still
-    count in every mean of the loss, so gradients do not change; the metrics `entropy` and `ratio` leave them out. It has no
-    effect on supervised learning or on agents with a critic."""
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        for name in ("learning_rate", "weight_decay"):
-            if getattr(self, name) in (math.inf, -math.inf):
-                raise InvalidArgumentError(f"{name} must be a finite number, got {getattr(self, name)}")
-        for name in ("learning_rate", "max_grad_norm", "micro_batch_size"):
-            value = getattr(self, name)
-            if not (value is None and name == "learning_rate") and not value > 0:
-                raise InvalidArgumentError(f"{name} must be greater than 0, got {value}")
-        if not self.weight_decay >= 0:
-            raise InvalidArgumentError(f"weight_decay must be at least 0, got {self.weight_decay}")
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} must be in [0, 1), got {getattr(self, name)}")
-        self._schedule(1.0, None)  # raises if the settings are inconsistent
-
-    def for_model(self, model: Any, *, supervised: bool = False) -> LearnerConfig:
-        """Return these settings with a learning rate: the one that is set, or the one chosen for a torch model."""
-        if self.learning_rate is not None:
-            return self
-        return dataclasses.replace(self, learning_rate=learning_rate_for(model, supervised=supervised))
-
-    def learning_rate_at(self, step: int, run_steps: int | None = None) -> float:
-        """The learning rate of optimiser step `step`, the first being 0: a pure function, so resuming needs no state.
-
-        Args:
-            step: Number of the optimiser step.
-            run_steps: Number of optimiser steps of the whole run, used if `schedule_steps` is None.
-
-        Raises:
-            InvalidArgumentError: If no learning rate is set, or the length of the schedule is unknown.
-        """
-        if self.learning_rate is None:
-            raise InvalidArgumentError("no learning rate is set: `for_model` chooses one")
-        return self._schedule(self.learning_rate, run_steps)(step)
-
-    def check_schedule(self, run_steps: int) -> None:
-        """Check that the schedule fits into a run of so many optimiser steps.
-
-        Raises:
-            InvalidArgumentError: If the warm-up is as long as the schedule.
-        """
-        self._schedule(1.0, run_steps)
-
-    def _schedule(self, rate: float, run_steps: int | None) -> Schedule:
-        steps = run_steps if self.schedule_steps is None else self.schedule_steps
-        return Schedule(rate, 0.0, self.schedule, steps, self.warmup_steps)
 
 
 class Learner:
@@ -239,7 +158,7 @@ class Learner:
     def _over_all_ranks(self, sums: list[dict[str, float]]) -> list[dict[str, float]]:
         """Sum the gradients of all ranks, and return the sums of all ranks' micro-batches."""
         ranks = active_ranks()
-        ranks.sum_gradients(self._parameters())
+        sum_gradients(ranks, self._parameters())
         return list(itertools.chain.from_iterable(ranks.gather(sums)))
 
     def _parameters(self) -> list[torch.nn.Parameter]:

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import rlvr_envs
 from agents.files.json_files import JsonLines
 from agents.results.evaluation_record import COLUMNS, Sample, sample_line
 from agents.results.parquet import can_write, write_parquet
 from agents.types import Trajectory, TrajectoryElsewhere
-from rlvr_envs import Dataset, Tokenizer, decode
 from verifiers import InvalidArgumentError, Problem
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class RolloutLog:
         step: int,
         trajectories: Sequence[Trajectory],
         advantages: Tensor,
-        tokenizer: Tokenizer | None,
-        dataset: Dataset | None,
+        tokenizer: rlvr_envs.Tokenizer | None,
+        dataset: rlvr_envs.Dataset | None,
         question: Callable[[Problem], Problem] | None = None,
     ) -> None:
         """Write some completions of a step.
@@ -123,15 +123,15 @@ def _line(
     index: int,
     trajectory: Trajectory,
     advantages: np.ndarray,
-    tokenizer: Tokenizer | None,
-    dataset: Dataset | None,
+    tokenizer: rlvr_envs.Tokenizer | None,
+    dataset: rlvr_envs.Dataset | None,
     question: Callable[[Problem], Problem] | None,
 ) -> dict[str, Any]:
     known = dataset is not None and 0 <= trajectory.problem < len(dataset)
     problem = dataset[trajectory.problem] if known and dataset is not None else None
     sample = Sample.of(trajectory, problem=trajectory.problem, sample=index)
     own = trajectory.policy_mask
-    texts = None if tokenizer is None else [decode(tokenizer, [token]) for token in trajectory.tokens[own]]
+    texts = None if tokenizer is None else [rlvr_envs.decode(tokenizer, [token]) for token in trajectory.tokens[own]]
     asked = None if problem is None or question is None else question(problem)
     return sample_line(sample, trajectory.completion, trajectory.verdict, problem, asked) | {
         "step": step,

@@ -33,7 +33,8 @@ ARGUMENTS = {
     "several_turns": "--digits 2 --warm-up 1 --steps 1 --game-steps 1 --note-steps 1 --problems 2 --problems-per-step 1 "
     "--seeds 1",
     "sandbox": "--programs 1 --workers 1 --repeats 1",
-    "sandbox_ablation": "--programs 1 --rounds 1 --only mirroring cpu_affinity",
+    "sandbox_ablation": "--programs 1 --rounds 1 --only kept_containers cpu_affinity",
+    "startup": "--rounds 1 --only compare",
     "streaming": "--completions 4 --slots 2 --median 2 --longest 4 --token-ms 0.1 --verify-ms 0.1 --rounds 1",
     "training_step": f"--work 2x4 {TINY_MODEL} --rounds 1 --steps 1 --threads 1",
 }

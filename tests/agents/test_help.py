@@ -13,7 +13,7 @@ import pytest
 
 from agents import AGENTS, PolicyConfig, VLLMConfig
 from agents.commands.main import _COMMANDS, _load
-from agents.config import AgentConfig
+from agents.settings.agent import AgentConfig
 from tests.agents.test_command_errors import command_class, options_of
 
 COMMANDS = [name for name, entry in _COMMANDS.items() if entry.subcommands is None]

@@ -21,7 +21,7 @@ from agents import (
     tiny_model,
     train_supervised,
 )
-from agents.training.learning_rate import count_parameters, default_learning_rate
+from agents.settings.learning_rate import count_parameters, default_learning_rate
 from tests.agents.agent_cases import NATURAL, NEEDED, make_agent, some_batch, tiny_policy
 from verifiers import InvalidArgumentError
 

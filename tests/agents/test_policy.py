@@ -28,7 +28,8 @@ from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, rollout, t
 from agents.batch import make_batch
 from agents.losses import Aggregation
 from agents.policies.transformers.kv_cache import CacheKind
-from agents.training.learner import Learner, LearnerConfig, Loss
+from agents.settings.learner import LearnerConfig
+from agents.training.learner import Learner, Loss
 from tests.agents.rounding import FLOAT64, assert_equal_stored, tolerance
 from tests.envs.helpers import PROBLEMS, streams, vector_env
 from verifiers import InvalidArgumentError, Problem

@@ -20,6 +20,7 @@ from agents.distributed.heartbeat import EXIT_CODE, Heartbeat
 from agents.distributed.launch import exit_code_of
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.distributed.rollouts import owners_of, play_divided
+from agents.distributed.weights import require_same_weights, sum_gradients
 from agents.policies.vllm.policy import VLLMPolicy
 from agents.training.batch_passes import micro_batches, own_micro_batches
 from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
@@ -107,7 +108,7 @@ def test_gradients_are_summed_and_absent_only_where_no_rank_has_one() -> None:
         first.grad = torch.tensor([1.0, ranks.rank])
         second.grad = None if ranks.rank else torch.ones(2)
         half.grad = torch.ones(2).half()
-        ranks.sum_gradients([first, second, third, half])
+        sum_gradients(ranks, [first, second, third, half])
         return [None if one.grad is None else one.grad.tolist() for one in (first, second, third, half)]
 
     results = on_ranks(3, summed)
@@ -129,10 +130,10 @@ def test_weights_that_differ_in_one_bit_are_found() -> None:
         with torch.no_grad():
             layer.weight.fill_(0.5)
             layer.bias.zero_()
-        ranks.require_same_weights(layer)
+        require_same_weights(ranks, layer)
         with torch.no_grad():
             layer.bias[1] = -0.0 if ranks.rank else 0.0
-        ranks.require_same_weights(layer)
+        require_same_weights(ranks, layer)
 
     for error in on_ranks(2, check):
         assert isinstance(error, RankError)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from agents import CriticConfig, Episode, Trajectory, make_batch
-from agents.choices import Gathering
 from agents.distributed.ranks import Ranks
 from agents.distributed.rollouts import play_divided
 from agents.distributed.rows import row_of, trajectory_of
+from agents.settings.choices import Gathering
 from tests.agents.agent_cases import make_agent, some_batch, some_trajectory
 from tests.agents.trajectories import tiny_policy
 from tests.distributed.threads import on_ranks

@@ -4,34 +4,28 @@
 block.
 """
 
-from verifiers.completion.answers import FORMS, Found, Kind, find
-from verifiers.completion.blocks import Block, fenced_blocks, last_block
-from verifiers.completion.cut import Response, cut, thought_names, without_end_tokens, without_thoughts
-from verifiers.completion.explicit import boxed_answer, form_of
-from verifiers.completion.mark import EXPLICIT, Form, Mark
-from verifiers.completion.moves import move_in
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verifiers.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from verifiers.completion.answers import FORMS as FORMS, Found as Found, Kind as Kind, find as find
+    from verifiers.completion.blocks import Block as Block, fenced_blocks as fenced_blocks, last_block as last_block
+    from verifiers.completion.cut import (
+        Response as Response,
+        cut as cut,
+        thought_names as thought_names,
+        without_end_tokens as without_end_tokens,
+        without_thoughts as without_thoughts,
+    )
+    from verifiers.completion.explicit import boxed_answer as boxed_answer, form_of as form_of
+    from verifiers.completion.mark import EXPLICIT as EXPLICIT, Form as Form, Mark as Mark
+    from verifiers.completion.moves import move_in as move_in
 
 READER = 3
 """The version of the reader, which records of evaluations hold: it changes with what is found in a completion."""
 
-__all__ = [
-    "EXPLICIT",
-    "FORMS",
-    "READER",
-    "Block",
-    "Form",
-    "Found",
-    "Kind",
-    "Mark",
-    "Response",
-    "boxed_answer",
-    "cut",
-    "fenced_blocks",
-    "find",
-    "form_of",
-    "last_block",
-    "move_in",
-    "thought_names",
-    "without_end_tokens",
-    "without_thoughts",
-]
+__getattr__, _NAMES = lazy_face(__name__)
+__all__ = ["READER", *_NAMES]

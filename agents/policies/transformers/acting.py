@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+import rlvr_envs
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.kv_cache import CacheKind, Grouping, RowCache, read_without_cache
 from agents.policies.transformers.language_model import LOGITS_AT_ONCE, LanguageModel
@@ -23,7 +24,6 @@ from agents.policies.transformers.rows import Rows
 from agents.policies.transformers.sampling import kept_tokens, sample, scaled_logprobs
 from agents.seeding import uniforms
 from agents.types import Action
-from rlvr_envs import Observation
 from verifiers import DivergedError, InvalidArgumentError
 from verifiers.devices import float64_device
 
@@ -77,7 +77,7 @@ class Actor:
 
     @torch.no_grad()
     def act(
-        self, observation: Observation, action_mask: NDArray[np.int8] | None, asked: NDArray[np.bool_] | None
+        self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None, asked: NDArray[np.bool_] | None
     ) -> Action:
         """Choose the next token of each requested row; see `CausalLMPolicy.act`."""
         tokens = np.atleast_2d(observation["tokens"])

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlvr_envs import Tokenizer
+import rlvr_envs
 
 _EOS, _PAD = "<|end|>", "<|pad|>"
 
@@ -28,7 +28,7 @@ def hugging_face_bytes() -> Any:
 
 
 @torch.no_grad()
-def copy_embeddings(model: Any, embeddings: Tensor, own: Tokenizer) -> None:
+def copy_embeddings(model: Any, embeddings: Tensor, own: rlvr_envs.Tokenizer) -> None:
     """Give each byte of a resized model the embedding f32[v d] of the token that stands for this byte alone, if one does."""
     rows = model.get_input_embeddings().weight
     rows.normal_(std=float(embeddings.std()))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.choices import Checkpointing, Precision, SaveDtype
 from agents.policies.trainable import require_temperature
+from agents.settings.choices import Checkpointing, Precision, SaveDtype
 from verifiers import InvalidArgumentError, check_types
 
 

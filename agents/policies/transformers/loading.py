@@ -18,6 +18,7 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig, Qwen2Config, Qwen2ForCausalLM
 
+import rlvr_envs
 from agents.files.integrity import check_checksums
 from agents.files.json_files import write_json
 from agents.files.modes import follow_umask
@@ -38,7 +39,6 @@ from agents.policies.transformers.model_files import (
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.policies.transformers.rounding import rounded
 from agents.policies.transformers.source import Source, checksum, set_source, source_of
-from rlvr_envs import ByteTokenizer, CharTokenizer, HuggingFaceTokenizer, Tokenizer, get_tokenizer
 from rlvr_envs.gguf_files import gguf_file, gguf_header
 from verifiers import CheckpointError, InvalidArgumentError
 from verifiers.hub import without_loading_bars
@@ -184,7 +184,7 @@ def _cause(error: Exception) -> str:
 
 
 def save_model(
-    folder: Path, model: Any, tokenizer: Tokenizer | None, *, dtype: torch.dtype | None = None
+    folder: Path, model: Any, tokenizer: rlvr_envs.Tokenizer | None, *, dtype: torch.dtype | None = None
 ) -> Mapping[str, torch.Tensor]:
     """Save a model, and its tokenizer if it is a built-in or a Hugging Face one, so that `load_policy` finds both.
 
@@ -214,11 +214,11 @@ def save_model(
     if hasattr(model, "architecture"):
         write_json(folder / ARCHITECTURE, model.architecture)
     path = folder / TOKENIZER_FILE
-    if isinstance(tokenizer, CharTokenizer):
+    if isinstance(tokenizer, rlvr_envs.CharTokenizer):
         write_json(path, {"type": "char", "alphabet": tokenizer.alphabet})
-    elif isinstance(tokenizer, ByteTokenizer):
+    elif isinstance(tokenizer, rlvr_envs.ByteTokenizer):
         write_json(path, {"type": "byte"})
-    elif isinstance(tokenizer, HuggingFaceTokenizer):
+    elif isinstance(tokenizer, rlvr_envs.HuggingFaceTokenizer):
         tokenizer.inner.save_pretrained(folder)
     follow_umask(folder)
     return dropped
@@ -294,7 +294,7 @@ def whole_model_folder(name: str | Path) -> Iterator[str | Path]:
         yield temporary
 
 
-def load_tokenizer(name: str | Path) -> Tokenizer:
+def load_tokenizer(name: str | Path) -> rlvr_envs.Tokenizer:
     """Load a model's tokenizer: saved by `save_model`, or found by `transformers`.
 
     Raises:
@@ -304,10 +304,10 @@ def load_tokenizer(name: str | Path) -> Tokenizer:
     if saved is not None:
         return saved
     check_tokenizer(name)
-    return get_tokenizer(str(name))
+    return rlvr_envs.get_tokenizer(str(name))
 
 
-def _tokenizer_of(folder: str | Path, wanted: object) -> Tokenizer:
+def _tokenizer_of(folder: str | Path, wanted: object) -> rlvr_envs.Tokenizer:
     """A model's tokenizer, or the requested one for a model without a tokenizer; the two must not differ.
 
     Raises:
@@ -317,9 +317,13 @@ def _tokenizer_of(folder: str | Path, wanted: object) -> Tokenizer:
         return load_tokenizer(folder)
     own = load_tokenizer(folder) if has_tokenizer(folder) else None
     if own is None:
-        return get_tokenizer(wanted)
+        return rlvr_envs.get_tokenizer(wanted)
     # "char" means a character tokenizer with the model's alphabet, if the model has one.
-    same = isinstance(own, CharTokenizer) if wanted == "char" else get_tokenizer(wanted).fingerprint == own.fingerprint
+    same = (
+        isinstance(own, rlvr_envs.CharTokenizer)
+        if wanted == "char"
+        else rlvr_envs.get_tokenizer(wanted).fingerprint == own.fingerprint
+    )
     if not same:
         raise InvalidArgumentError(
             f"the tokenizer {wanted!r} is not that of the model {str(folder)!r} ({own.fingerprint}), for which its tokens have "
@@ -336,7 +340,7 @@ def load_policy(
     dtype: str = "auto",
     device: str = "auto",
     base_model: str | Path | None = None,
-) -> tuple[CausalLMPolicy, Tokenizer]:
+) -> tuple[CausalLMPolicy, rlvr_envs.Tokenizer]:
     """Load a model and its tokenizer as a policy.
 
     Args:
@@ -376,7 +380,7 @@ def _is_name(name: object) -> bool:
     return isinstance(name, str | Path) and name not in ("", Path())
 
 
-def _check_sizes(name: str, model: Any, tokenizer: Tokenizer) -> None:
+def _check_sizes(name: str, model: Any, tokenizer: rlvr_envs.Tokenizer) -> None:
     """Reject a tokenizer that can't be the model's, judging by their sizes.
 
     A model may have more rows than its tokenizer has tokens, padded to sizes that are efficient: up to 905 of 51 200 (Phi-2)

@@ -18,6 +18,7 @@ import torch
 from agents.files.json_files import read_json, write_json
 from agents.policies.transformers.model_files import ADAPTER_CONFIG
 from agents.policies.transformers.source import checksum, source_of
+from agents.settings.learning_rate import has_adapter as has_adapter
 from verifiers import InvalidArgumentError, missing_dependency
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
@@ -72,11 +73,6 @@ def _seeded(seed: int) -> Iterator[None]:
         # Not `torch.manual_seed`, which also seeds GPUs, whose generators are not restored.
         torch.default_generator.manual_seed(seed % 2**63)
         yield
-
-
-def has_adapter(model: Any) -> bool:
-    """Whether a model has an adapter."""
-    return hasattr(model, "disable_adapter")
 
 
 def merged(model: Any, *, device: torch.device | str | None = None) -> Any:

@@ -12,7 +12,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from agents.choices import Checkpointing
+from agents.settings.choices import Checkpointing
 from verifiers import InvalidArgumentError
 from verifiers.devices import ACCELERATORS, device_module
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import rlvr_envs
 from agents.files.integrity import CHECKSUMS
 from agents.files.json_files import read_json
 from agents.training.run import latest_checkpoint
-from rlvr_envs import ByteTokenizer, CharTokenizer, Tokenizer
 from rlvr_envs.gguf_files import check_gguf, gguf_file, gguf_header
 from verifiers import InvalidArgumentError
 from verifiers.hub import HubError, ask_once
@@ -121,7 +121,7 @@ def model_context(folder: str | Path) -> int | None:
     return most if isinstance(most, int) else None
 
 
-def saved_tokenizer(folder: str | Path) -> Tokenizer | None:
+def saved_tokenizer(folder: str | Path) -> rlvr_envs.Tokenizer | None:
     """The built-in tokenizer of a model that `save_model` wrote; None for a model with another one.
 
     Raises:
@@ -133,9 +133,9 @@ def saved_tokenizer(folder: str | Path) -> Tokenizer | None:
     try:
         match json.loads(path.read_bytes()):
             case {"type": "char", "alphabet": str(alphabet)}:
-                return CharTokenizer(alphabet)
+                return rlvr_envs.CharTokenizer(alphabet)
             case {"type": "byte"}:
-                return ByteTokenizer()
+                return rlvr_envs.ByteTokenizer()
     except ValueError as error:
         raise InvalidArgumentError(f"{path} is damaged: {error}; save the model again") from error
     raise InvalidArgumentError(f'{path} is damaged: expected {{"type": "byte"}} or {{"type": "char", "alphabet": ...}}')

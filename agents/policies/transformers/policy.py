@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+import rlvr_envs
 from agents.policies.transformers.acting import Actor
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.language_model import LanguageModel
 from agents.policies.transformers.scoring import Scorer
 from agents.policies.transformers.source import source_of
 from agents.types import Action
-from rlvr_envs import Observation
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class CausalLMPolicy(Scorer):
 
     def act(
         self,
-        observation: Observation,
+        observation: rlvr_envs.Observation,
         *,
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,

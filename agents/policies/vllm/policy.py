@@ -29,6 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+import rlvr_envs
 from agents.distributed.ranks import active_ranks
 from agents.policies.transformers.loading import save_model
 from agents.policies.transformers.lora import merged
@@ -48,7 +49,6 @@ from agents.policies.vllm.server_engine import ServerEngine
 from agents.policies.vllm.weight_transfer import SharedMemoryTransfer, checkpoint_weights, fitted
 from agents.seeding import mix
 from agents.types import Action
-from rlvr_envs import FixedActions, Observation, TokenVectorEnv
 from verifiers import (
     EngineDiedError,
     EngineError,
@@ -221,7 +221,7 @@ class VLLMPolicy:
     def for_env(
         cls,
         policy: CausalLMPolicy,
-        env: TokenVectorEnv,
+        env: rlvr_envs.TokenVectorEnv,
         config: VLLMConfig | None = None,
         *,
         engine: Engine | EngineGroup | None = None,
@@ -233,7 +233,7 @@ class VLLMPolicy:
         """
         rules = env.streams.rules
         legal = rules.legal_actions
-        if legal is not None and not isinstance(legal, FixedActions):
+        if legal is not None and not isinstance(legal, rlvr_envs.FixedActions):
             raise InvalidArgumentError(
                 "the set of legal tokens of this environment changes within a completion, which vLLM samples in a single act: "
                 "let the policy sample by itself, one token at a time"
@@ -302,7 +302,7 @@ class VLLMPolicy:
 
     def act(
         self,
-        observation: Observation,
+        observation: rlvr_envs.Observation,
         *,
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,

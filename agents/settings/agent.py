@@ -9,14 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
-from agents.choices import choice
-from agents.importance import Correction
-from agents.kl import KLEstimator
-from agents.losses import Aggregation
-from agents.training.critic import CriticConfig
-from agents.training.learner import LearnerConfig
-from agents.training.schedules import Schedule
-from agents.truncation import Truncation
+from agents.settings.choices import Aggregation, Correction, KLEstimator, Truncation, choice
+from agents.settings.critic import CriticConfig
+from agents.settings.learner import LearnerConfig
+from agents.settings.schedules import Schedule
 from verifiers import InvalidArgumentError, check_types, unknown_name
 
 MAX_COMPLETIONS = 1_000_000

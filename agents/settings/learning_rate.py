@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from agents.policies.transformers.lora import has_adapter
-
 _PARAMETERS = (3.5e5, 1.08e6, 1.345e8, 1e9)
 _RATES = (2e-4, 9.5e-5, 1.5e-5, 1e-6)
 _SUPERVISED = 10
@@ -53,3 +51,8 @@ def describe_choice(rate: float, model: Any) -> str:
     """Text for the console with the chosen learning rate and the number of parameters."""
     adapter = " and its adapter" if has_adapter(model) else ""
     return f"learning rate {rate:.1e}, chosen for {count_parameters(model) / 1e6:.3g} M parameters{adapter}"
+
+
+def has_adapter(model: Any) -> bool:
+    """Whether a model has an adapter."""
+    return hasattr(model, "disable_adapter")

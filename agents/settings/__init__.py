@@ -1,0 +1,1 @@
+"""The settings of agents: data and checks, without torch."""

@@ -1,0 +1,116 @@
+"""Settings that are choices, apart from what they decide, which needs torch; and enum settings that may be given as text."""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal, TypeVar
+
+from verifiers import unknown_name
+
+ChoiceT = TypeVar("ChoiceT", bound=enum.StrEnum)
+
+Precision = Literal["auto", "float32", "bfloat16"]
+SaveDtype = Literal["source", "float32", "bfloat16", "float16"]
+Checkpointing = Literal["auto", "on", "off"]
+Gathering = Literal["auto", "trajectories", "rows"]
+"""What of each episode goes to all ranks: the whole trajectory, after which passes are divided evenly, or only the numbers of
+its row (rewards, lengths, verdict), after which each rank passes the episodes that it played. `auto` gathers rows if there are
+more than `agents.distributed.ranks.MOST_GATHERING` ranks and the agent allows it."""
+
+
+class Aggregation(enum.StrEnum):
+    """How token losses are aggregated to the loss of an optimiser step: B completions, N masked tokens, T_i of completion i."""
+
+    TOKEN_MEAN = "token-mean"
+    """Sum / N (DAPO): every token has the same weight."""
+    SEQUENCE_MEAN_TOKEN_MEAN = "sequence-mean-token-mean"
+    """Mean over completions of the mean over their tokens (GRPO): every completion has the same weight."""
+    SEQUENCE_MEAN_TOKEN_SUM = "sequence-mean-token-sum"
+    """Mean over completions of the sum over their tokens: the policy gradient of the expected return."""
+    SEQUENCE_MEAN_TOKEN_SUM_NORM = "sequence-mean-token-sum-norm"
+    """Mean over completions of the sum over their tokens, divided by a constant length (Dr. GRPO): unbiased, on the scale of
+    a mean."""
+
+
+class Truncation(enum.StrEnum):
+    """How a truncated episode counts. It keeps the environment's reward unless stated otherwise."""
+
+    SCORE = "score"
+    """The episode's own score: the budget is part of the task, and the state after it has value 0."""
+    MASK = "mask"
+    """The episode is not trained on: its tokens are excluded from the loss, but its score stays in baselines and it stays in
+    the number of completions (overlong filtering; Yu et al. 2025, arXiv:2503.14476, section 3.4)."""
+    BOOTSTRAP = "bootstrap"
+    """The episode's score plus the critic's value of its last state, for budgets that are not part of the task
+    (Pardo et al. 2018, arXiv:1712.00378). Needs a critic."""
+    FIXED_REWARD = "fixed-reward"
+    """`truncation_reward` replaces all rewards of the episode."""
+    SOFT_OVERLONG = "soft-overlong"
+    """Every completion, truncated or not, gets a length penalty of up to 1, which grows over the last `overlong_margin`
+    tokens before `max_tokens` (Yu et al. 2025, equation 13)."""
+
+
+class KLEstimator(enum.StrEnum):
+    """How a token's divergence is estimated. d = log pi - log ref; the token was sampled from pi, for `K3_RATIO` from pi_old.
+
+    Schulman, "Approximating KL divergence", 2020. The *values* of k1 and k3 are unbiased; their gradients are another
+    matter. Each statement is exact for the expectation over a token, given what precedes it:
+
+    | estimator | as a constant in the reward | as a term of the loss: its mean gradient |
+    |---|---|---|
+    | k1 | grad KL(pi, ref) | 0: it has no effect |
+    | k2 | biased | grad KL(pi, ref) |
+    | k3 | biased | grad KL(ref, pi): the other direction, which covers the reference's modes |
+    | k3-ratio | biased | grad KL(pi, ref), also off-policy |
+
+    A term of the loss ignores that a token also changes which states follow; a reward summed to go does not. So only k1 in
+    the reward minimises the divergence of whole completions without bias.
+    """
+
+    K1 = "k1"
+    """d. Negative for some tokens."""
+    K2 = "k2"
+    """d^2 / 2. Its value is biased, little where the policies are close."""
+    K3 = "k3"
+    """exp(-d) + d - 1. Never negative; GRPO's term of the loss (Shao et al. 2024, arXiv:2402.03300, equation 4)."""
+    K3_RATIO = "k3-ratio"
+    """k3 times pi / pi_old, with gradient through the ratio (DeepSeek-V3.2, arXiv:2512.02556)."""
+
+
+class Correction(enum.StrEnum):
+    """How weights are computed from ratios and bounded to [floor, cap]. d_t = log pi_old - log behaviour, w_t = exp(d_t)."""
+
+    NONE = "none"
+    """1: samples are treated as on-policy."""
+    TOKEN_TRUNCATE = "token-truncate"
+    """w_t, clamped to the bounds: truncated importance sampling (Ionides 2008; for language models Yao et al. 2025)."""
+    TOKEN_MASK = "token-mask"
+    """w_t within the bounds, else 0: masked importance sampling (IcePop, arXiv:2510.18855)."""
+    SEQUENCE_TRUNCATE = "sequence-truncate"
+    """exp(sum_t d_t) for all tokens of the completion, clamped to the bounds."""
+    SEQUENCE_MASK = "sequence-mask"
+    """exp(sum_t d_t) for all tokens of the completion if within the bounds, else 0. The sum grows with the length, so
+    rounding noise alone takes long completions out of the bounds."""
+    GEOMETRIC_MASK = "geometric-mask"
+    """w_t clamped to the bounds if exp(mean_t d_t) of the completion is within them, else 0: a filter independent of the
+    length."""
+
+
+class PreferenceLoss(enum.StrEnum):
+    """How the margin of a pair becomes the loss of direct preference optimisation."""
+
+    SIGMOID = "sigmoid"
+    """-log sigmoid(beta h): DPO (Rafailov et al. 2023, arXiv:2305.18290, equation 7)."""
+    IPO = "ipo"
+    """(h - 1 / (2 beta))^2: IPO (Azar et al. 2023, arXiv:2310.12036, equation 17), bounded where preferences are certain."""
+
+
+def choice(name: str, value: str, choices: type[ChoiceT]) -> ChoiceT:
+    """Convert text to a member of an enum.
+
+    Raises:
+        UnknownNameError: If there is no such choice; the message suggests the nearest.
+    """
+    if value not in list(choices):
+        raise unknown_name(name, str(value), [str(member) for member in choices])
+    return choices(value)
