@@ -17,12 +17,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
+from agents.deferred import torch
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 # Baselines without groups
 

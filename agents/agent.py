@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast, get_type_hints
 
 import numpy as np
-import torch
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
-from torch import Tensor
 
 import rlvr_envs
+from agents import distributed, policies, training
 from agents.batch import Batch, make_batch, require_equal_groups
-from agents.distributed.parts import whole_state
+from agents.deferred import torch
 from agents.distributed.ranks import MOST_GATHERING, Ranks, Sharding, active_ranks
 from agents.distributed.requirements import check_sharding, objection_to_rows
 from agents.distributed.rollouts import play_divided
@@ -32,23 +31,17 @@ from agents.importance import Correction, importance_weights
 from agents.interrupts import interrupts_deferred
 from agents.kl import AdaptiveKLController, kl_estimate
 from agents.policies.trainable import TokenOutputs, TrainablePolicy, check_members
-from agents.policies.transformers.lora import has_adapter
-from agents.policies.transformers.policy import CausalLMPolicy
 from agents.results.evaluation_record import EvaluationRecord
 from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout
 from agents.rollouts.problem_order import episodes_of_step
 from agents.seeding import mix
 from agents.settings.agent import AgentConfig, no_effect
+from agents.settings.learning_rate import has_adapter
 from agents.training.agent_state import agent_state, components_of, restore
-from agents.training.batch_passes import state_values, token_logprobs
 from agents.training.carried import CarriedGroup, Unfinished, collect_carried, num_policy_tokens
-from agents.training.checkpoint import load_checkpoint, save_checkpoint
-from agents.training.critic import make_critic
 from agents.training.health import Health
-from agents.training.lag import Arrived, LaggedSampling, StoppablePolicy
-from agents.training.learner import Learner, Loss
+from agents.training.loss import Loss
 from agents.training.metrics import advantage_metrics, explained_variance, merge, sampling_metrics, summarize
-from agents.training.reference import ReferencePolicy
 from agents.training.run import Run
 from agents.training.sampled import Sampled
 from agents.training.steps import Callback, check_numbers, kept_on_interrupt, take_steps
@@ -58,6 +51,8 @@ from agents.types import Action, Policy, Sampler, Trajectory
 from verifiers import InvalidArgumentError, RankError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from agents.distributed.sharding import ShardedModule
 
 _LOGGER = logging.getLogger(__name__)
@@ -94,13 +89,13 @@ class Agent(abc.ABC):
         self.config = config
         self._check_use(policy, config)
         self.config = config = config.for_model(policy.model)
-        self.lagged = LaggedSampling(self, config.lag) if config.lag else None
+        self.lagged = training.LaggedSampling(self, config.lag) if config.lag else None
         """The batches that are sampled ahead; None without a lag."""
-        self.critic = None if config.critic is None else make_critic(policy, config.critic)
-        self.reference = ReferencePolicy(policy) if config.needs_reference else None
+        self.critic = None if config.critic is None else training.make_critic(policy, config.critic)
+        self.reference = training.ReferencePolicy(policy) if config.needs_reference else None
         if self.ranks.sharding is not None:
             self._shard(self.ranks.sharding)
-        self.learner = Learner(policy, config.learner, self.critic, config.critic)
+        self.learner = training.Learner(policy, config.learner, self.critic, config.critic)
         self.kl_controller = (
             None
             if config.kl_target is None
@@ -169,11 +164,11 @@ class Agent(abc.ABC):
 
     def _shard(self, sharding: Sharding) -> None:
         """Divide all weights among the ranks: after they were copied, and before the optimiser is made for them."""
-        cast(CausalLMPolicy, self.policy).shard(sharding)
+        cast(policies.CausalLMPolicy, self.policy).shard(sharding)
         if self.critic is not None:
             self.critic.shard(sharding)
         if self.reference is not None and self.reference.policy.model is not self.policy.model:
-            cast(CausalLMPolicy, self.reference.policy).shard(sharding)
+            cast(policies.CausalLMPolicy, self.reference.policy).shard(sharding)
 
     @property
     def _gathers_rows(self) -> bool:
@@ -352,7 +347,7 @@ class Agent(abc.ABC):
             self.steps + 1, trajectories, advantages, self.tokenizer, dataset, question
         )
 
-    def _next_batch(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> Arrived:
+    def _next_batch(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> training.Arrived:
         """The episodes of this step, sampled now or ahead; on failure, save the steps done so far."""
         self._verifier_watch.forget_step()
         try:
@@ -360,7 +355,7 @@ class Agent(abc.ABC):
             arrived = (
                 self.ranks.together(lagged.next)
                 if lagged
-                else Arrived(self.sample(env, self.rounds, self.carried), age=0, waited_s=0.0)
+                else training.Arrived(self.sample(env, self.rounds, self.carried), age=0, waited_s=0.0)
             )
             if arrived.sampled.seen is not None:
                 self._verifier_watch.see_all(arrived.sampled.seen)
@@ -448,7 +443,7 @@ class Agent(abc.ABC):
         return played
 
     def _stoppable(self, policy: Policy) -> Policy:
-        return policy if self._stopped is None else StoppablePolicy(policy, self._stopped)
+        return policy if self._stopped is None else training.StoppablePolicy(policy, self._stopped)
 
     def _ended(self, trajectory: Trajectory) -> None:
         """Count and check an episode that this rank has played."""
@@ -511,7 +506,7 @@ class Agent(abc.ABC):
         correction = self._correction()
         if correction is not Correction.NONE or (self.policy.is_half and not self._ratios_are_one):
             # In half precision, sampling and training passes round differently; ratios are relative to the latter.
-            old = token_logprobs(self.policy, batch, size)
+            old = training.token_logprobs(self.policy, batch, size)
             batch = dataclasses.replace(batch, old_logprobs=old)
         if correction is not Correction.NONE:
             weights = importance_weights(
@@ -525,12 +520,12 @@ class Agent(abc.ABC):
             batch = dataclasses.replace(batch, importance=weights)
         if self.reference is not None:
             with self.reference.switched_on():
-                reference_logprobs = token_logprobs(self.reference.policy, batch, size)
+                reference_logprobs = training.token_logprobs(self.reference.policy, batch, size)
             batch = dataclasses.replace(batch, reference_logprobs=reference_logprobs)
             if config.has_kl_term and config.kl_placement == "reward":
                 batch = batch.with_rewards(batch.rewards - self.kl_coefficient() * self._kl(batch, batch.old))
         if self.critic is not None:
-            values, last = state_values(self.policy, self.critic, batch, size)
+            values, last = training.state_values(self.policy, self.critic, batch, size)
             bootstraps = config.truncation is Truncation.BOOTSTRAP
             kept = torch.where(batch.truncated & batch.valid & bootstraps, last, 0.0)
             batch = dataclasses.replace(batch, values=values, bootstrap=kept)
@@ -617,8 +612,8 @@ class Agent(abc.ABC):
 
     def _check_tensor(self, name: str, given: object, tokens: Tensor) -> None:
         """Check that an agent's own method returned a number for each token."""
-        if not isinstance(given, Tensor) or given.shape != tokens.shape:
-            came = f"one of shape {tuple(given.shape)}" if isinstance(given, Tensor) else repr(given)
+        if not isinstance(given, torch.Tensor) or given.shape != tokens.shape:
+            came = f"one of shape {tuple(given.shape)}" if isinstance(given, torch.Tensor) else repr(given)
             raise InvalidArgumentError(
                 f"{type(self).__name__}.{name} must return a number for each token, a tensor of shape "
                 f"{tuple(tokens.shape)}; got {came}"
@@ -691,19 +686,19 @@ class Agent(abc.ABC):
             self.ranks.on_main(lambda: self._save(Path(folder), model, state))
 
     def _save(self, folder: Path, model: Any, state: dict[str, Any]) -> None:
-        dtype = self.policy.saved_dtype if isinstance(self.policy, CausalLMPolicy) else None
-        save_checkpoint(folder, model, state, self.tokenizer, dtype=dtype)
+        dtype = self.policy.saved_dtype if isinstance(self.policy, policies.CausalLMPolicy) else None
+        training.save_checkpoint(folder, model, state, self.tokenizer, dtype=dtype)
 
     def _whole(self) -> tuple[Any, dict[str, Any]]:
         """The model and the agent's state, put together on rank 0 if weights are divided; all ranks then call this."""
         sharded = self._sharded
         if sharded is None:
             return self.policy.model, agent_state(self)
-        return sharded.whole_module(), whole_state(agent_state(self))
+        return sharded.whole_module(), distributed.whole_state(agent_state(self))
 
     @property
     def _sharded(self) -> ShardedModule | None:
-        return self.policy.sharded if isinstance(self.policy, CausalLMPolicy) else None
+        return self.policy.sharded if isinstance(self.policy, policies.CausalLMPolicy) else None
 
     def _keep(self, run: Run | None) -> None:
         """Write a run's checkpoint of this step, unless it exists or there is no run."""
@@ -727,7 +722,7 @@ class Agent(abc.ABC):
         """
         sharded = self._sharded
         model = self.policy.model if sharded is None else sharded.whole_module(everywhere=True)
-        state = load_checkpoint(Path(folder), model, agent=self.name, components=components_of(self))
+        state = training.load_checkpoint(Path(folder), model, agent=self.name, components=components_of(self))
         if sharded is not None:
             sharded.take(model)
         restore(self, state)

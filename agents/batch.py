@@ -7,15 +7,18 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from agents.deferred import torch
 from agents.types import Trajectory, TrajectoryElsewhere
 from verifiers import InvalidArgumentError
 from verifiers.devices import float64_device
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 _PER_TOKEN: dict[str, Any] = {"per": "token"}
 _PER_BATCH: dict[str, Any] = {"per": "batch"}
@@ -111,7 +114,7 @@ class Batch:
         values: dict[str, Any] = {}
         for attribute in dataclasses.fields(self):
             value = getattr(self, attribute.name)
-            if isinstance(value, Tensor) and attribute.metadata.get("per") != "batch":
+            if isinstance(value, torch.Tensor) and attribute.metadata.get("per") != "batch":
                 value = per_token(value) if attribute.metadata.get("per") == "token" else per_row(value)
             values[attribute.name] = value
         return Batch(**values)

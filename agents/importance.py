@@ -9,12 +9,17 @@ Axes: b completions, t tokens.
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
+from typing import TYPE_CHECKING
 
+from jaxtyping import Bool, Float
+
+from agents.deferred import torch
 from agents.settings.choices import Correction as Correction, choice
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 _SEQUENCE_RATIOS = {Correction.SEQUENCE_TRUNCATE, Correction.SEQUENCE_MASK}
 _MASKS = {Correction.TOKEN_MASK, Correction.SEQUENCE_MASK, Correction.GEOMETRIC_MASK}

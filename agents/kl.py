@@ -6,11 +6,15 @@ it estimates the divergence between the distributions of whole completions, in n
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jaxtyping import Float
-from torch import Tensor
 
 from agents.settings.choices import KLEstimator as KLEstimator, choice
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def kl_estimate(

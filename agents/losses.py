@@ -11,12 +11,16 @@ constants. sg means "stop gradient".
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
+from typing import TYPE_CHECKING
 
+from jaxtyping import Bool, Float
+
+from agents.deferred import torch
 from agents.settings.choices import Aggregation as Aggregation, PreferenceLoss as PreferenceLoss, choice
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def policy_gradient(logprobs: Float[Tensor, "b t"], advantages: Float[Tensor, "b t"]) -> Float[Tensor, "b t"]:

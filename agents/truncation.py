@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-import torch
-
 from agents.advantages import soft_overlong_penalty
 from agents.batch import Batch
+from agents.deferred import torch
 from agents.settings.choices import Truncation as Truncation
 from verifiers import InvalidArgumentError
 

@@ -8,12 +8,15 @@ factor or a GAE decay counts turns, not tokens.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
 from agents.advantages import gae, group_z_score, returns_to_go
+from agents.deferred import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def turn_numbers(mask: Bool[Tensor, "b t"]) -> Int[Tensor, "b t"]:
@@ -86,7 +89,7 @@ def turn_gae(
     )
 
 
-Relative = Callable[[Tensor, Tensor, Tensor], Tensor]
+Relative = Callable[["Tensor", "Tensor", "Tensor"], "Tensor"]
 """Advantages of scores f[b] relative to groups i[b], where valid bool[b], such as those of `agents.advantages`."""
 
 

@@ -105,17 +105,24 @@ def test_a_face_loads_what_it_names_when_it_is_used(face: str, own: set[str]) ->
 
 
 @pytest.mark.parametrize(
-    "module", ["agents.settings.agent", "agents.tabular", "agents.algorithms.q_learning", "agents.distributed.ranks"]
+    "module",
+    [
+        "agents.settings.agent",
+        "agents.tabular",
+        "agents.algorithms.q_learning",
+        "agents.distributed.ranks",
+        "agents.losses",
+    ],
 )
 def test_tables_ranks_and_settings_need_no_torch(module: str) -> None:
     assert loaded(f"import {module}").isdisjoint({"torch", "transformers"})
 
 
-def test_help_of_commands_without_settings_of_a_torch_agent_loads_no_torch() -> None:
+def test_help_loads_no_torch() -> None:
     names = [name for name in main.COMMANDS if name not in ("sft", "train-rm", "gradient-lab")]
     code = (
         "import contextlib, io\nfrom agents.commands.main import main\n"
-        f"for name in [*{names!r}, 'train q-learning']:\n"
+        f"for name in [*{names!r}, 'train q-learning', 'train grpo', 'train dqn']:\n"
         "    sys.argv = ['rlvr', *name.split(), '--help']\n"
         "    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
         "        main()\n"
@@ -159,10 +166,10 @@ def test_what_is_missing_is_named_by_the_error_that_needs_it() -> None:
         "import verifiers, rlvr_envs, gymnasium, agents\n"
         "env = gymnasium.make('rlvr/Addition-v0'); env.reset(seed=0); env.step(3)\n"
         "assert verifiers.verify('numeric', '4', '4').score == 1\n"
-        "agents.GRPO\n"
+        "agents.GRPO; agents.load_policy\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "MissingDependencyError: agents.GRPO needs the package 'torch'" in done.stderr
+    assert "MissingDependencyError: agents.load_policy needs the package 'torch'" in done.stderr
     assert "pip install 'rlvr-envs[train]'" in done.stderr
 
 

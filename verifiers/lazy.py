@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from importlib.abc import InspectLoader
+from types import ModuleType
 
 from verifiers.errors import missing_dependency
 
@@ -42,6 +43,36 @@ def lazy_face(package: str, extras: Mapping[str, str] | None = None) -> tuple[Ca
         return value
 
     return load, sorted(homes)
+
+
+class _Deferred(ModuleType):
+    """A module that is imported at the first use of an attribute."""
+
+    def __init__(self, name: str, extra: str, user: str) -> None:
+        super().__init__(name)
+        self._needed_by = (name, extra, user)
+
+    def __getattr__(self, name: str) -> object:
+        try:
+            module = importlib.import_module(self.__name__)
+        except ModuleNotFoundError as error:
+            if error.name == self.__name__:
+                raise missing_dependency(*self._needed_by) from error
+            raise
+        value: object = getattr(module, name)
+        setattr(self, name, value)
+        return value
+
+
+def lazy_module(name: str, *, extra: str, user: str) -> ModuleType:
+    """A stand-in for a module, which imports it when an attribute of it is first used.
+
+    Args:
+        name: The module.
+        extra: The extra of this distribution that installs it.
+        user: What needs it, for the `MissingDependencyError` that is raised if it is not there.
+    """
+    return sys.modules.get(name) or _Deferred(name, extra, user)
 
 
 def _homes(package: str) -> dict[str, str]:

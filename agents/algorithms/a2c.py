@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents.advantages import n_step
 from agents.agent import Agent
@@ -27,6 +25,9 @@ from agents.losses import Aggregation, policy_gradient
 from agents.settings.agent import AgentConfig
 from agents.settings.critic import CriticConfig
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

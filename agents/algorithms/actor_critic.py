@@ -19,9 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents.agent import Agent
 from agents.algorithms.config_checks import NO_RATIO, require_one_step, require_share
@@ -31,6 +29,9 @@ from agents.losses import policy_gradient
 from agents.settings.agent import AgentConfig
 from agents.settings.critic import CriticConfig
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

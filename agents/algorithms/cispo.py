@@ -10,14 +10,16 @@ available as `truncation="soft-overlong"`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from agents.algorithms.group_relative import GroupAgent, GroupConfig, Scale, require_scale, scaled_scores
 from agents.batch import Batch
+from agents.deferred import torch
 from agents.losses import cispo
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

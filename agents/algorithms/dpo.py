@@ -22,16 +22,16 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from gymnasium.vector import VectorEnv
-from torch import Tensor
 
 import rlvr_envs
+from agents import training
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_defaults
 from agents.batch import Batch
+from agents.deferred import torch
 from agents.importance import Correction
 from agents.losses import Aggregation, PreferenceLoss, policy_gradient, preference_loss
 from agents.policies.trainable import TrainablePolicy
@@ -40,10 +40,13 @@ from agents.rollouts.given import given_episode
 from agents.rollouts.problem_order import problems_of_step
 from agents.settings.agent import AgentConfig
 from agents.settings.choices import choice
-from agents.training.batch_passes import token_logprobs
 from agents.training.metrics import merge
 from agents.types import Sampler, Trajectory
 from verifiers import DataError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 Pairing = Literal["best-worst", "all"]
 
@@ -146,7 +149,7 @@ class DPO(Agent):
     def prepare(self, batch: Batch) -> Batch:
         """Add the log-probabilities of reference and policy; those of a file's completions are the policy's own."""
         batch = super().prepare(batch)
-        current = token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
+        current = training.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
         if self.pairs is not None:
             return dataclasses.replace(batch, logprobs=current, old_logprobs=None)
         return dataclasses.replace(batch, old_logprobs=current)
@@ -190,7 +193,7 @@ class DPO(Agent):
         _, metrics = self._slopes(batch, batch.old)
         for epoch in range(self.config.epochs):
             if epoch > 0:
-                current = token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
+                current = training.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
                 advantages, _ = self._slopes(batch, current)
             steps.append(self.learner.step(batch, advantages, self.batch_loss()))
         metrics = merge(steps) | metrics

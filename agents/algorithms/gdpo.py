@@ -8,10 +8,9 @@ weighted sum over the batch. Departures from the paper are those of GRPO.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import VectorEnv
-from torch import Tensor
 
 import rlvr_envs
 from agents.advantages import multi_reward
@@ -22,6 +21,9 @@ from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.vector_adapter import with_token_info
 from agents.types import Sampler, Trajectory, reward_parts
 from verifiers import InvalidArgumentError, Outcome, verify_batch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Literal, get_args
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal, get_args
 
 from agents.advantages import group_centered, group_centered_batch_std, group_z_score
 from agents.agent import Agent
@@ -14,6 +12,10 @@ from agents.algorithms.config_checks import require_choice, require_clip, requir
 from agents.batch import Batch
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.settings.agent import AgentConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 Scale = Literal["group-std", "batch-std", "none"]
 """Divisor of the difference between a score and its group's mean: the group's standard deviation, that of the batch

@@ -13,11 +13,13 @@ direction of the divergence, KL(reference || policy); `kl_estimator="k3-ratio"` 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig, Scale, require_scale, scaled_scores
 from agents.batch import Batch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

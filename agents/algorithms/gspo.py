@@ -8,13 +8,15 @@ paper's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from agents.algorithms.grpo import GRPO, GRPOConfig
 from agents.batch import Batch
+from agents.deferred import torch
 from agents.losses import Aggregation, clipped_tokens, sequence_clipped_surrogate, sequence_log_ratio
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ surrogate, which has the same gradient on-policy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from agents.advantages import maximum_likelihood
 from agents.algorithms.config_checks import require_plain_scores
@@ -22,6 +21,9 @@ from agents.batch import Batch
 from agents.losses import Aggregation
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -17,30 +17,24 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import torch
-from torch import Tensor
-
+from agents import training
 from agents.advantages import whiten
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_defaults, require_on_policy, require_one_step, require_share
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
+from agents.deferred import torch
 from agents.settings.agent import AgentConfig
 from agents.settings.critic import CriticConfig
 from agents.settings.learner import LearnerConfig
-from agents.training.learner import Loss
+from agents.training.loss import Loss
 from agents.training.metrics import pass_metrics
-from agents.training.natural_gradient import (
-    conjugate_gradient,
-    fisher_vector_product,
-    flat_gradient,
-    flat_parameters,
-    mean_kl,
-    set_flat_parameters,
-)
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -117,7 +111,7 @@ class NPG(Agent):
         if not batch.loss_mask.any():
             return {"skipped": 1.0, "nonfinite_gradients": 0.0}
         metrics = self._surrogate(batch, advantages)
-        gradient = flat_gradient(self.policy)
+        gradient = training.flat_gradient(self.policy)
         metrics["grad_norm"] = float(gradient.norm())
         finite = math.isfinite(metrics["grad_norm"])
         metrics["nonfinite_gradients"] = float(not finite)
@@ -135,27 +129,27 @@ class NPG(Agent):
 
     def _natural_step(self, batch: Batch, advantages: Tensor, gradient: Tensor, before: float) -> dict[str, float]:
         product = self._fisher(batch)
-        direction = conjugate_gradient(product, gradient, self.config.cg_iterations)
+        direction = training.conjugate_gradient(product, gradient, self.config.cg_iterations)
         curvature = float(direction.dot(product(direction)))
         full = (2 * self.config.max_kl / (curvature + 1e-8)) ** 0.5 * direction
         if not bool(torch.isfinite(full).all()):
             return {"skipped": 1.0, "nonfinite_gradients": 1.0}
-        old = flat_parameters(self.policy)
+        old = training.flat_parameters(self.policy)
         try:
             return self._move(batch, advantages, old, full, before)
         except BaseException:
-            set_flat_parameters(self.policy, old)
+            training.set_flat_parameters(self.policy, old)
             self.learner.optimizer.zero_grad(set_to_none=True)
             raise
 
     def _fisher(self, batch: Batch) -> Callable[[Tensor], Tensor]:
         size, damping = self.config.learner.micro_batch_size, self.config.damping
-        return lambda vector: fisher_vector_product(self.policy, batch, vector, size) + damping * vector
+        return lambda vector: training.fisher_vector_product(self.policy, batch, vector, size) + damping * vector
 
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
         """Take the full step from the weights `old`, where the surrogate is `before`."""
-        set_flat_parameters(self.policy, old - full)
-        divergence = mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
+        training.set_flat_parameters(self.policy, old - full)
+        divergence = training.mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
         return {"kl_step": divergence, "skipped": 0.0}
 
     def _surrogate(self, batch: Batch, advantages: Tensor) -> dict[str, float]:

@@ -13,14 +13,16 @@ so no weight in the mean.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from agents.advantages import length_weighted
 from agents.algorithms.config_checks import require_on_policy, require_one_step
 from agents.algorithms.group_relative import GroupAgent, GroupConfig
 from agents.batch import Batch
 from agents.losses import Aggregation, policy_gradient
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,16 @@ the same gradient on-policy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from agents.advantages import pass_at_k
 from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig
 from agents.batch import Batch
 from agents.losses import Aggregation
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents.advantages import whiten
 from agents.agent import Agent
@@ -46,6 +44,9 @@ from agents.losses import clipped_surrogate, clipped_tokens
 from agents.settings.agent import AgentConfig
 from agents.settings.critic import CriticConfig
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

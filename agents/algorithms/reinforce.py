@@ -21,9 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from agents.advantages import batch_mean_baseline, moving_average, returns_to_go, whole_returns
 from agents.agent import Agent
@@ -36,6 +34,10 @@ from agents.settings.agent import AgentConfig
 from agents.settings.critic import CriticConfig
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 Baseline = Literal["none", "constant", "batch-mean", "moving-average", "value"]
 

@@ -11,9 +11,7 @@ Departure from the paper: no KL term unless `kl_coefficient` is set.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from agents.advantages import group_centered, returns_to_go, whiten
 from agents.agent import Agent
@@ -24,6 +22,9 @@ from agents.losses import clipped_surrogate, clipped_tokens
 from agents.policies.trainable import TrainablePolicy
 from agents.settings.agent import AgentConfig
 from agents.types import Sampler
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

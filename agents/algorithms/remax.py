@@ -17,21 +17,23 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from gymnasium.vector import VectorEnv
-from torch import Tensor
 
 from agents.advantages import returns_to_go
 from agents.agent import Agent
 from agents.algorithms.config_checks import NO_RATIO, require_one_step
 from agents.batch import Batch, make_batch
+from agents.deferred import torch
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
 from agents.settings.agent import AgentConfig
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

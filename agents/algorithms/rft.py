@@ -23,21 +23,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_defaults
 from agents.batch import Batch
+from agents.deferred import torch
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TrainablePolicy
-from agents.policies.transformers.lora import has_adapter
 from agents.settings.agent import AgentConfig
+from agents.settings.learning_rate import has_adapter
 from agents.settings.schedules import Schedule
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 Selection = Literal["right", "best"]
 MeanOver = Literal["sampled", "kept"]

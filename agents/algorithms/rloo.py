@@ -10,9 +10,7 @@ Departure from the paper: no KL term unless `kl_coefficient` is set; it is then 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal
 
 from agents.advantages import leave_one_out
 from agents.algorithms.config_checks import NO_RATIO, require_one_step
@@ -20,6 +18,9 @@ from agents.algorithms.group_relative import GroupAgent, GroupConfig
 from agents.batch import Batch
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,16 @@ Monte Carlo returns); and `damping` is added to the Fisher matrix's diagonal.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from agents import training
 from agents.algorithms.npg import NPG, NPGConfig
 from agents.batch import Batch
-from agents.training.natural_gradient import mean_kl, set_flat_parameters
+from agents.deferred import torch
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,10 @@ class TRPO(NPG):
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
         """Backtrack from the full step, and restore the old weights if no length is acceptable."""
         for tries in range(self.config.backtracks):
-            set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
+            training.set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
             with torch.no_grad():
                 after = self._surrogate(batch, advantages)["loss"]
-            divergence = mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
+            divergence = training.mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
             if divergence <= self.config.max_kl and after <= before:
                 return {
                     "kl_step": divergence,
@@ -61,5 +63,5 @@ class TRPO(NPG):
                     "improvement": before - after,
                     "skipped": 0.0,
                 }
-        set_flat_parameters(self.policy, old)
+        training.set_flat_parameters(self.policy, old)
         return {"kl_step": 0.0, "backtracks": float(self.config.backtracks), "improvement": 0.0, "skipped": 1.0}

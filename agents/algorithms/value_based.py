@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from agents.advantages import gae
 from agents.batch import Batch
 from agents.settings.critic import CriticConfig
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 VALUE_CONTROL: Mapping[str, Any] = {
     "gamma": 0.99,

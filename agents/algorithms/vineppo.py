@@ -33,18 +33,17 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from gymnasium.vector import VectorEnv
-from torch import Tensor
 
 import rlvr_envs
 from agents.advantages import step_advantages, whiten
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_clip
 from agents.batch import Batch, make_batch
+from agents.deferred import torch
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.rollouts.loop import Episode
 from agents.rollouts.states import require_states, states_before
@@ -52,6 +51,9 @@ from agents.seeding import mix
 from agents.settings.agent import AgentConfig
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)

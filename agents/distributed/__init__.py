@@ -1,1 +1,15 @@
-"""One program for one process and for many: what ranks exchange, how they are started, and how they fail together."""
+"""One program for one process and for many: what ranks exchange, how they are started, and how they fail together.
+
+Names load when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verifiers import lazy_face
+
+if TYPE_CHECKING:
+    from agents.distributed.parts import whole_state as whole_state
+
+__getattr__, __all__ = lazy_face(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agents.policies.transformers.policy import CausalLMPolicy
+from agents import policies
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def check_sharding(agent: Agent) -> None:
         raise InvalidArgumentError(
             "weights can't be divided among a single process: start several, or leave `shard` out"
         )
-    if not isinstance(policy, CausalLMPolicy):
+    if not isinstance(policy, policies.CausalLMPolicy):
         raise InvalidArgumentError(
             f"weights of a {type(policy).__name__} can't be divided among ranks, only those of a transformers model: "
             "leave `shard` out"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from agents.deferred import torch
 from agents.distributed.ranks import Ranks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 _BUCKET_BYTES = 2**26
 """Largest size of the copies of gradients that are summed at once, unless a single one is larger."""

@@ -10,15 +10,18 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
 from agents.batch import Batch
+from agents.deferred import torch
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 _LOWEST_TEMPERATURE = 1e-6
 """Smallest positive temperature; dividing logits by less may overflow."""

@@ -52,13 +52,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from agents.batch import Batch
+from agents.deferred import torch
 from agents.distributed.ranks import active_ranks
 from agents.importance import effective_share
 from agents.policies.trainable import TokenOutputs
@@ -66,6 +66,10 @@ from agents.training.applied import applied_part
 from agents.training.verifier_errors import is_unsupported
 from agents.types import Trajectory
 from verifiers import Outcome
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 _LOSSES = ("loss", "loss/")
 _COUNTS = ("skipped", "nonfinite_gradients")

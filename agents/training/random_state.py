@@ -9,8 +9,8 @@ import random
 from typing import Any
 
 import numpy as np
-import torch
 
+from agents.deferred import torch
 from verifiers.devices import ACCELERATORS, device_module
 
 

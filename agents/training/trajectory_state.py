@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from agents.deferred import torch
 from agents.files.json_files import plain
 from agents.types import Trajectory
 from verifiers import Outcome, Verdict
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def trajectory_state(trajectory: Trajectory) -> dict[str, Any]:
