@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor
 
 import rlvr_envs
+from agents import policies
 from agents.agent import Agent
 from agents.commands.common import check_at_least, env_arguments, make_vec
 from agents.console.progress import progress
+from agents.deferred import torch
 from agents.experiments.gradient_lab import BiasReport, GradientLab, examine
 from agents.losses import Aggregation
-from agents.policies.transformers.loading import tiny_model
-from agents.policies.transformers.policy import CausalLMPolicy
 from agents.registry import agent_classes
 from verifiers import InvalidArgumentError, Problem, from_function
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 HORIZON = 3
 _NOTES = """\
@@ -106,13 +108,13 @@ def small_env(score: Callable[[str, Problem], float] = graded) -> rlvr_envs.Toke
     return rlvr_envs.TokenVectorEnv(rlvr_envs.TokenStreams([Problem("lab", "a", None)], rules, 16))
 
 
-def small_policy(vocab_size: int, seed: int = 0) -> CausalLMPolicy:
+def small_policy(vocab_size: int, seed: int = 0) -> policies.CausalLMPolicy:
     """A transformer with about a thousand weights, whose distributions are far from uniform."""
-    model = tiny_model(vocab_size, layers=1, hidden_size=8, heads=2, intermediate_size=16, seed=seed)
+    model = policies.tiny_model(vocab_size, layers=1, hidden_size=8, heads=2, intermediate_size=16, seed=seed)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(3.0)
-    return CausalLMPolicy(model)
+    return policies.CausalLMPolicy(model)
 
 
 def small_lab(score: Callable[[str, Problem], float] = graded) -> GradientLab:
@@ -122,7 +124,7 @@ def small_lab(score: Callable[[str, Problem], float] = graded) -> GradientLab:
 
 
 def build(
-    policy: CausalLMPolicy,
+    policy: policies.CausalLMPolicy,
     estimator: Estimator,
     groups: int,
     group_size: int,

@@ -7,16 +7,14 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import torch
 from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 import rlvr_envs
+from agents import policies
 from agents.commands.common import check_engine, make_any_vec, named_arguments
-from agents.policies.devices import policy_device
+from agents.deferred import torch
 from agents.policies.transformers.config import PolicyConfig
-from agents.policies.transformers.loading import load_policy, tiny_model
-from agents.policies.transformers.policy import CausalLMPolicy
 from agents.rollouts.vector_adapter import with_token_info
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
@@ -31,7 +29,7 @@ def policy_for(
     arguments: dict[str, Any],
     task_arguments: Mapping[str, Any],
     config: PolicyConfig,
-) -> tuple[CausalLMPolicy, VectorEnv[Any, Any, Any]]:
+) -> tuple[policies.CausalLMPolicy, VectorEnv[Any, Any, Any]]:
     """Build a policy to train, and an environment with the same tokenizer.
 
     Args:
@@ -43,13 +41,13 @@ def policy_for(
         config: Settings of the policy.
     """
     if model != "tiny":
-        policy, tokenizer = load_policy(model, config, tokenizer=arguments.get("tokenizer"), dtype="float32")
+        policy, tokenizer = policies.load_policy(model, config, tokenizer=arguments.get("tokenizer"), dtype="float32")
         others = {key: value for key, value in arguments.items() if key != "tokenizer"}
         return policy, make_any_vec(name, num_envs, others, {**task_arguments, "tokenizer": tokenizer})
     env = with_token_info(make_any_vec(name, num_envs, arguments, task_arguments))
     (buffer_tokens,) = env.single_observation_space["tokens"].shape  # type: ignore[index] # a Dict space
-    made = tiny_model(env.single_action_space.n, max_tokens=buffer_tokens)  # type: ignore[attr-defined] # Discrete
-    return CausalLMPolicy(made.to(policy_device()), config), env
+    made = policies.tiny_model(env.single_action_space.n, max_tokens=buffer_tokens)  # type: ignore[attr-defined] # Discrete
+    return policies.CausalLMPolicy(made.to(policies.policy_device()), config), env
 
 
 def say_device(console: Console, device: torch.device) -> None:
@@ -61,7 +59,10 @@ def say_device(console: Console, device: torch.device) -> None:
 
 
 def sampler_for(
-    policy: CausalLMPolicy, env: VectorEnv[Any, Any, Any], engine: Literal["torch", "vllm"], pairs: Sequence[str]
+    policy: policies.CausalLMPolicy,
+    env: VectorEnv[Any, Any, Any],
+    engine: Literal["torch", "vllm"],
+    pairs: Sequence[str],
 ) -> contextlib.AbstractContextManager[Sampler]:
     """The sampler used for rollouts, as a context manager that closes it.
 

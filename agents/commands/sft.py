@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 import rlvr_envs
+from agents import policies, training
 from agents.commands.common import env_arguments, on_device, say_prompt, say_stops
 from agents.commands.options import SFTOptions
 from agents.commands.policies import policy_for, say_device
@@ -21,12 +22,7 @@ from agents.experiments.supervised import SupervisedConfig, supervised_learner, 
 from agents.files.outputs import check_new_folder, whole_folder
 from agents.interrupts import interrupts_deferred, sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
-from agents.policies.transformers.loading import save_model
-from agents.policies.transformers.policy import CausalLMPolicy
 from agents.settings.learning_rate import describe_choice
-from agents.training.checkpoint import load_checkpoint, save_checkpoint
-from agents.training.disk import checkpoint_size
-from agents.training.learner import Learner
 from verifiers import CheckpointError, InvalidArgumentError
 
 _NAME = "sft"
@@ -64,7 +60,7 @@ class SFT(SFTOptions):
         say_stops(console, env)
         console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
         learner = supervised_learner(policy, config)
-        say_disk(console, checkpoint_size(policy, learner), 0, self.out.parent)
+        say_disk(console, training.checkpoint_size(policy, learner), 0, self.out.parent)
         settings = self._settings(config)
         if self.resume:
             self._restore(learner, settings)
@@ -89,7 +85,7 @@ class SFT(SFTOptions):
                 with interrupts_deferred():
                     state = {"agent": _NAME, "parts": {}, "settings": settings, "learner": learner.state_dict()}
                     tokenizer, dtype = env.streams.rules.tokenizer, policy.saved_dtype
-                    save_checkpoint(self.out, policy.model, state, tokenizer, dtype=dtype)
+                    training.save_checkpoint(self.out, policy.model, state, tokenizer, dtype=dtype)
                 said = (
                     f"stopped after {done} of {config.steps} steps, last loss {last:.3f} nats per token; the model so far is "
                     f"in {self.out}; continue with the same command and --resume"
@@ -97,10 +93,10 @@ class SFT(SFTOptions):
                 console.print(said, markup=False, soft_wrap=True)
         return 0
 
-    def _finish(self, policy: CausalLMPolicy, tokenizer: rlvr_envs.Tokenizer) -> None:
+    def _finish(self, policy: policies.CausalLMPolicy, tokenizer: rlvr_envs.Tokenizer) -> None:
         """Save the model alone, in place of what an interrupted training left."""
         with interrupts_deferred(), whole_folder(self.out) as folder:
-            save_model(folder, policy.model, tokenizer, dtype=policy.saved_dtype)
+            policies.save_model(folder, policy.model, tokenizer, dtype=policy.saved_dtype)
             if self.resume:
                 shutil.rmtree(self.out)
 
@@ -109,13 +105,13 @@ class SFT(SFTOptions):
         own = {"env": self.env, "model": self.model, "split": self.split, "env_args": " ".join(self.env_args)}
         return own | {name: repr(value) for name, value in dataclasses.asdict(config).items()}
 
-    def _restore(self, learner: Learner, settings: Mapping[str, str]) -> None:
+    def _restore(self, learner: training.Learner, settings: Mapping[str, str]) -> None:
         """Load the weights and the state of an interrupted training.
 
         Raises:
             CheckpointError: If there is none in the folder, or it had other settings.
         """
-        state = load_checkpoint(self.out, learner.policy.model, agent=_NAME, components={})
+        state = training.load_checkpoint(self.out, learner.policy.model, agent=_NAME, components={})
         for name, value in settings.items():
             if state["settings"].get(name) != value:
                 raise CheckpointError(

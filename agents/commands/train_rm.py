@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.table import Table
 
+from agents import preferences
 from agents.commands.common import on_device
 from agents.commands.options import TrainRMOptions
 from agents.commands.policies import say_device
@@ -19,13 +20,7 @@ from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.preferences.pairs import held_out, read_pairs
 from agents.preferences.report import PreferenceReport
-from agents.preferences.reward_model import (
-    RewardModelConfig,
-    evaluate_reward_model,
-    new_reward_model,
-    num_steps,
-    train_reward_model,
-)
+from agents.preferences.reward_model import RewardModelConfig
 from agents.settings.learning_rate import describe_choice
 
 REPORT = "preferences.json"
@@ -45,11 +40,11 @@ class TrainRM(TrainRMOptions):
         check_new_folder(self.out)
         pairs = read_pairs(self.pairs, per_problem=self.per_problem, seed=self.config.seed)
         train, test = held_out(pairs, self.held_out, self.config.seed)
-        reward_model = new_reward_model(self.model, seed=self.config.seed)
+        reward_model = preferences.new_reward_model(self.model, seed=self.config.seed)
         config = self.config.for_model(reward_model.model, trained=self.model != "tiny")
         assert config.learner.learning_rate is not None
         say_device(console, reward_model.model.device)
-        total = num_steps(len(train), config)
+        total = preferences.num_steps(len(train), config)
         rate = describe_choice(config.learner.learning_rate, reward_model.model)
         console.print(
             f"{len(train)} pairs to learn from, {len(test)} held out; {config.epochs} epochs, {total} steps, {rate}",
@@ -57,10 +52,10 @@ class TrainRM(TrainRMOptions):
             soft_wrap=True,
         )
         with sigterm_interrupts(), progress("reward model", total) as advance:
-            train_reward_model(
+            preferences.train_reward_model(
                 reward_model, train, config, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}")
             )
-        report = evaluate_reward_model(reward_model.verifier(), test)
+        report = preferences.evaluate_reward_model(reward_model.verifier(), test)
         with whole_folder(self.out) as folder:
             reward_model.save(folder)
             write_json(

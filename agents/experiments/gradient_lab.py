@@ -16,24 +16,27 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from gymnasium.vector import VectorEnv
 from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
 
 import rlvr_envs
+from agents import policies
 from agents.agent import Agent
 from agents.batch import Batch, make_batch
+from agents.deferred import torch
 from agents.losses import token_weights
 from agents.policies.trainable import TokenOutputs
-from agents.policies.transformers.policy import CausalLMPolicy
 from agents.rollouts.loop import Episode, rollout
 from agents.types import Action, Trajectory
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 MAX_SEQUENCES = 4096
 """Largest number of sequences tried to enumerate the completions."""
@@ -116,7 +119,7 @@ class GradientLab:
 
     def __init__(
         self,
-        policy: CausalLMPolicy,
+        policy: policies.CausalLMPolicy,
         env: VectorEnv[Any, Any, Any],
         *,
         problem: int = 0,
@@ -254,7 +257,7 @@ class GradientLab:
         return total
 
 
-def _jacobians(policy: CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+def _jacobians(policy: policies.CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """Derivatives f64[c l p] of log-probabilities and entropies by the weights, and the log-probabilities f64[c l].
 
     Raises:

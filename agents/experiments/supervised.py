@@ -10,24 +10,26 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 import rlvr_envs
+from agents import policies, training
 from agents.batch import Batch, make_batch
+from agents.deferred import torch
 from agents.interrupts import interrupts_deferred
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TokenOutputs
-from agents.policies.transformers.policy import CausalLMPolicy
 from agents.rollouts.given import given_episode, given_turns
 from agents.rollouts.problem_order import problems_of_step
 from agents.settings.agent import MAX_COMPLETIONS
 from agents.settings.learner import LearnerConfig
-from agents.training.learner import Learner, Loss
+from agents.training.loss import Loss
 from agents.types import Trajectory
 from verifiers import DataError, InvalidArgumentError, Problem, check_types
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 _RANDOM_STEPS = 900
 _TRAINED_STEPS = 100
@@ -102,19 +104,19 @@ def _gold_completion(streams: rlvr_envs.TokenStreams, problem: Problem) -> str:
     return gold
 
 
-def supervised_learner(policy: CausalLMPolicy, config: SupervisedConfig) -> Learner:
+def supervised_learner(policy: policies.CausalLMPolicy, config: SupervisedConfig) -> training.Learner:
     """The learner of a supervised training, before its first step."""
-    return Learner(policy, config.learner.for_model(policy.model, supervised=True))
+    return training.Learner(policy, config.learner.for_model(policy.model, supervised=True))
 
 
 def train_supervised(
-    policy: CausalLMPolicy,
+    policy: policies.CausalLMPolicy,
     streams: rlvr_envs.TokenStreams,
     config: SupervisedConfig,
     *,
     seconds: float | None = None,
     on_step: Callable[[int, float], None] | None = None,
-    learner: Learner | None = None,
+    learner: training.Learner | None = None,
     demonstrate: Callable[[rlvr_envs.TokenStreams, int], Trajectory] = demonstration,
 ) -> int:
     """Fit a policy to gold completions, or to other demonstrations.
@@ -153,7 +155,7 @@ def train_supervised(
     return step
 
 
-def _fit(learner: Learner, demonstrations: Sequence[Trajectory]) -> dict[str, float]:
+def _fit(learner: training.Learner, demonstrations: Sequence[Trajectory]) -> dict[str, float]:
     batch = make_batch(demonstrations)
     ones = torch.ones(batch.tokens.shape, dtype=torch.float64)
     return learner.step(batch, ones, Loss(_likelihood, aggregation=Aggregation.TOKEN_MEAN))

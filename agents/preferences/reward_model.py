@@ -15,25 +15,15 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 import rlvr_envs
+from agents import policies
+from agents.deferred import torch
 from agents.files.json_files import read_json
 from agents.files.modes import follow_umask
 from agents.interrupts import interrupts_deferred
 from agents.losses import bradley_terry
-from agents.policies.devices import policy_device
-from agents.policies.transformers.byte_level import copy_embeddings, hugging_face_bytes
-from agents.policies.transformers.loading import (
-    load_model,
-    load_tokenizer,
-    tiny_model,
-    whole_model_folder,
-    writing_to,
-)
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.preferences.pairs import PreferencePair
 from agents.preferences.report import PreferenceReport, preference_report
@@ -44,6 +34,9 @@ from verifiers import DataError, InvalidArgumentError, Outcome, check_types
 from verifiers.devices import float64_device
 from verifiers.hub import without_loading_bars
 from verifiers.reward_model import RewardModelVerifier, text_logits
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -100,7 +93,7 @@ class RewardModel:
 
     def save(self, folder: Path) -> None:
         """Write the folder that `verifiers.make("reward_model", model=folder)` reads."""
-        with without_loading_bars(), writing_to(folder):
+        with without_loading_bars(), policies.writing_to(folder):
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
         follow_umask(folder)
@@ -120,7 +113,7 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
         InvalidArgumentError: If no model or tokenizer can be loaded, or the device is not available.
         UnknownNameError: If there is no such device.
     """
-    place = policy_device(device)
+    place = policies.policy_device(device)
     folder = name if name == "tiny" else model_folder(name)
     if folder != "tiny":
         check_model(folder)
@@ -128,7 +121,7 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
         torch.manual_seed(seed)
         made = _from_bytes(folder, seed)
         if made is None:
-            with whole_model_folder(folder) as whole:
+            with policies.whole_model_folder(folder) as whole:
                 made = _from_pretrained(whole)
     made.model.to(place).float().eval()
     return made
@@ -137,14 +130,14 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
 def _from_bytes(folder: str | Path, seed: int) -> RewardModel | None:
     """A model of the built-in tokenizers, which `transformers` does not have; None for another."""
     if folder == "tiny":
-        return _with_head(tiny_model(257, seed=seed), None)
+        return _with_head(policies.tiny_model(257, seed=seed), None)
     if not Path(folder).is_dir() or _has_one_logit(Path(folder)):
         return None
-    own = load_tokenizer(folder)
+    own = policies.load_tokenizer(folder)
     return (
         None
         if isinstance(own, rlvr_envs.HuggingFaceTokenizer)
-        else _with_head(load_model(folder, dtype="float32"), own)
+        else _with_head(policies.load_model(folder, dtype="float32"), own)
     )
 
 
@@ -159,7 +152,7 @@ def _with_head(policy: Any, own: rlvr_envs.Tokenizer | None) -> RewardModel:
     """A classifier on the body of a causal model of bytes or characters."""
     from transformers import AutoModelForSequenceClassification
 
-    tokenizer = hugging_face_bytes()
+    tokenizer = policies.hugging_face_bytes()
     with tempfile.TemporaryDirectory() as folder, without_loading_bars():
         policy.save_pretrained(folder)
         # As `AutoTokenizer` reads it beside this kind of model, which may normalise text.
@@ -169,7 +162,7 @@ def _with_head(policy: Any, own: rlvr_envs.Tokenizer | None) -> RewardModel:
     embeddings = model.get_input_embeddings().weight.detach().clone()
     model.resize_token_embeddings(len(settled), mean_resizing=False)
     if own is not None:
-        copy_embeddings(model, embeddings, own)
+        policies.copy_embeddings(model, embeddings, own)
     model.config.pad_token_id = settled.pad_token_id
     return RewardModel(model, settled)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agents.training.batch_passes import state_values as state_values, token_logprobs as token_logprobs
     from agents.training.checkpoint import load_checkpoint as load_checkpoint, save_checkpoint as save_checkpoint
     from agents.training.critic import make_critic as make_critic
+    from agents.training.disk import CheckpointSize as CheckpointSize, checkpoint_size as checkpoint_size
     from agents.training.lag import (
         Arrived as Arrived,
         LaggedSampling as LaggedSampling,
