@@ -25,6 +25,17 @@ class TestIt(unittest.TestCase):
 """)
 DECORATED = FunctionTests("from solution import f, mark\n@mark\ndef test_it(): assert f(1) == 2\n")
 LEFT = FunctionTests("from solution import LIMIT, f\nTOP = LIMIT + 1\ndef test_it(): assert f(1) == TOP\n")
+IMPORTED = AssertTests(("assert gcd([4, 6]) == 2",), prefix="from math import *\nfrom operator import *\n")
+JUDGED = AssertTests(("assert isclose(f(1), 2)",), prefix="from math import *\n")
+CAUSE = AssertTests(("try: f('q')\nexcept RuntimeError as e: c = e.__cause__\nassert isinstance(c, ValueError), c",))
+NOTES = FunctionTests("""
+import pytest
+from solution import f
+def test_it():
+    with pytest.raises(RuntimeError) as info: f("q")
+    error = info.value
+    assert error.__notes__ == ["n"] and str(error.__context__) == "'k'" and error.__suppress_context__
+""")
 NEXT = CheckTests("make", "def check(make):\n    assert make().shape == (3,) and np.allclose(make(), [1, 2, 3])\n")
 
 
@@ -38,6 +49,11 @@ NEXT = CheckTests("make", "def check(make):\n    assert make().shape == (3,) and
         ("def f(n): raise KeyboardInterrupt", METHODS),
         ("def mark(function): return 5\ndef f(n): return 1", DECORATED),
         ("def LIMIT(): pass\ndef f(n): return 1", LEFT),
+        ("def gcd(numbers): return 0", IMPORTED),
+        ("def isclose(*_): return True\ndef f(n): return 1", JUDGED),
+        ("def f(n): raise RuntimeError", CAUSE),
+        ("def f(n):\n    error = RuntimeError()\n    error.__cause__ = TypeError()\n    raise error", CAUSE),
+        ("def f(n):\n    error = RuntimeError()\n    error.add_note('m')\n    raise error from None", NOTES),
     ],
 )
 def test_a_wrong_program_is_incorrect(verifier: UnitTestVerifier, program: str, tests: Tests) -> None:
@@ -49,6 +65,20 @@ def test_a_right_one_is_correct(verifier: UnitTestVerifier) -> None:
     assert judge(verifier, "def make(n): return Node(n + 4)", SAME).outcome is Outcome.CORRECT
     assert judge(verifier, "def f(n): return 2", METHODS).outcome is Outcome.CORRECT
     assert judge(verifier, "LIMIT = 1\ndef f(n): return 2", LEFT).outcome is Outcome.CORRECT
+    gcd = "import math\ndef gcd(numbers): return math.gcd(*numbers)"
+    assert judge(verifier, gcd, IMPORTED).outcome is Outcome.CORRECT
+    assert judge(verifier, "def f(n): return 2.0", JUDGED).outcome is Outcome.CORRECT
+    cause = "def f(x):\n    try: int(x)\n    except ValueError as error: raise RuntimeError('w') from error"
+    assert judge(verifier, cause, CAUSE).outcome is Outcome.CORRECT
+    notes = """
+def f(x):
+    try: {}["k"]
+    except KeyError:
+        error = RuntimeError("w")
+        error.add_note("n")
+        raise error from None
+"""
+    assert judge(verifier, notes, NOTES).outcome is Outcome.CORRECT
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,10 @@ MAX_TEXT = 2000
 """Characters of an exception's text that are sent."""
 
 
+CHAINED = ("__cause__", "__context__", "__suppress_context__")
+"""Attributes by which Python tells where an exception comes from, in the order in which they have to be set."""
+
+
 class UnsupportedUseError(TypeError, AttributeError):
     """The program uses something of the tests in a way that is not supported."""
 
@@ -194,6 +198,7 @@ class ExceptionClasses:
                 error = cls(*args)
         error.args = args
         error.__dict__ |= {name: value for name, value in attributes.items() if not name.startswith("__")}
+        _chain(error, attributes)
         error.__dict__ |= {_TEXT: str(text), _NUMBER: number if type(number) is int else None}
         return error
 
@@ -201,6 +206,15 @@ class ExceptionClasses:
 _JUDGING = {"unittest", "doctest"}
 """Modules that act on their own exceptions, such as those by which a test is skipped."""
 _TEXT, _NUMBER, _ASKS = "__text__", "__number__", "__asks__"
+
+
+def _chain(error: BaseException, attributes: Mapping[str, Any]) -> None:
+    """Give an exception its cause, its context and its notes."""
+    for name in CHAINED:
+        if name in attributes:
+            setattr(error, name, attributes[name])  # a TypeError if it is no exception
+    if "__notes__" in attributes:
+        error.__dict__["__notes__"] = attributes["__notes__"]
 
 
 def number_of_exception(error: BaseException) -> int | None:

@@ -202,13 +202,21 @@ class Judge:
 
     def _provide(self, sources: list[str]) -> Collection[str]:
         """Define the names that asserts use and don't define; return those that only the program can define."""
-        wanted = names.free_names(sources) - self._own.keys()
-        standard = names.standard_names(sources, wanted) - set(self._tests["entry_points"])
+        free = names.free_names(sources)
+        # What the prefix only imports the program may define, as it may define what other names refer to.
+        imported = {name for name in free & self._own.keys() if _is_imported(self._own[name])}
+        wanted = imported | (free - self._own.keys())
+        standard = names.standard_names(sources, wanted, imported) - set(self._tests["entry_points"])
         self._own |= self._resolve(wanted - standard)
-        for name in standard - vars(builtins).keys():
+        for name in standard - vars(builtins).keys() - imported:
             module = names.module_called(name)
             self._own[name] = importlib.import_module(module) if module else names.helper(name)
         return wanted - standard
+
+
+def _is_imported(value: object) -> bool:
+    """Whether the prefix has a function or a class from elsewhere."""
+    return callable(value) and getattr(value, "__module__", None) != _MODULE
 
 
 def _run_assert(code: types.CodeType, namespace: dict[str, Any], required: Collection[str]) -> None:

@@ -8,7 +8,7 @@ import functools
 import importlib
 import symtable
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set as AbstractSet
 
 from . import packages
 from .report import TEST_FILE
@@ -52,8 +52,13 @@ def _free_names(sources: tuple[str, ...]) -> frozenset[str]:
     return frozenset(loaded - bound)
 
 
-def standard_names(sources: Sequence[str], names: set[str]) -> set[str]:
+def standard_names(sources: Sequence[str], names: set[str], imported: AbstractSet[str] = frozenset()) -> set[str]:
     """The free names that refer to the standard library, whatever the program defines under them.
+
+    Args:
+        sources: The test code.
+        names: Its free names.
+        imported: Those that the prefix imports, from wherever.
 
     Tests wrap the call in builtins and in functions that programs usually import (`set(f(x)) == ...`,
     `math.isclose(f(x), ...)`), which a program must not replace. Such a name is the program's only if no other name can be
@@ -61,7 +66,8 @@ def standard_names(sources: Sequence[str], names: set[str]) -> set[str]:
     """
     trees = {source: ast.parse(source) for source in sources}
     modules = set(filter(module_called, names & _names_with_attributes(*trees.values())))
-    ambiguous = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
+    known = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
+    ambiguous = known | (imported & names) - modules
     own = names - modules - ambiguous
 
     def stands_alone(source: str) -> bool:

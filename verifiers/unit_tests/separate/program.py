@@ -25,12 +25,13 @@ from verifiers.sandbox.programs.source_files import ProgramError
 
 from . import handles
 from .channel import Channel, ChannelClosedError, InvalidMessageError
-from .exceptions import MAX_TEXT, UnsupportedUseError, args_of, describe, describe_class
+from .exceptions import CHAINED, MAX_TEXT, UnsupportedUseError, args_of, describe, describe_class
 from .messages import PROGRAM, Messages, keywords
 from .objects import PrefixObjects
 from .source import Program
 from .values import Decoder, Encoder, NotPlainError, Wire, pairs
 
+_ATOMS = frozenset({type(None), bool, int, float, str})
 REQUESTS, REPLIES, SOURCE = 3, 4, 5
 """Descriptors of the pipes from and to the tests, and of the program's source."""
 _RECURSION = 10_000
@@ -166,9 +167,11 @@ class Candidate:
         return wire or ["h", self._number_of(value), *_type_of(cls)]  # type: ignore[arg-type]  # a class is hashable
 
     def _content(self, encoder: Encoder, error: BaseException) -> Wire:
-        """The arguments and attributes of an exception; of those that it holds the text alone, since they may hold others."""
+        """The arguments and attributes of an exception; of those that it holds no attributes, since they may hold others."""
         if self._describes:
-            return encoder.encode(((message_of(error)[:MAX_TEXT],), {}))
+            args = args_of(error)
+            told = args if all(type(arg) in _ATOMS for arg in args) else (message_of(error)[:MAX_TEXT],)
+            return encoder.encode((told, {}))
         self._describes = True
         try:
             return encoder.encode((args_of(error), _attributes(error)))
@@ -244,9 +247,11 @@ def _type_of(cls: Any) -> list[Any]:
 
 
 def _attributes(error: BaseException) -> dict[str, object]:
-    """The attributes of an exception."""
+    """The attributes of an exception, with those of Python that are set."""
     held: dict[str, object] = object.__getattribute__(error, "__dict__")
-    return {name: value for name, value in held.items() if not name.startswith("__")}
+    found = {name: value for name, value in held.items() if not name.startswith("__") or name == "__notes__"}
+    chained = {name: BaseException.__dict__[name].__get__(error) for name in CHAINED}
+    return found | {name: value for name, value in chained.items() if value}
 
 
 def _defines(cls: type, name: str) -> bool:
