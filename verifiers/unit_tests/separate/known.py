@@ -65,6 +65,8 @@ class Known:
 
         A container is held if anything but this table refers to it, directly or through others of the table.
         """
+        if not self._entries:
+            return [], []
         changed: list[int] = []
         inner: Counter[int] = Counter()
         members: dict[int, list[int]] = {}
@@ -94,10 +96,11 @@ class Known:
 
     def agree(self, numbers: Iterable[int] = ()) -> None:
         """Note the content of these containers, and of those that were new to a message, as what both sides have."""
-        fresh = (number for number, entry in self._entries.items() if entry.agreed is None)
-        for number in {*numbers, *fresh}:
-            entry = self._entries[number]
-            entry.agreed = self._content_of(entry.container)
+        for number in numbers:
+            self._entries[number].agreed = None
+        for entry in self._entries.values():
+            if entry.agreed is None:
+                entry.agreed = self._content_of(entry.container)
 
     def abandon(self) -> None:
         """Forget the containers that are new to a message that is not sent after all."""
