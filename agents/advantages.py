@@ -266,25 +266,6 @@ def pass_at_k(
     return advantages
 
 
-def best_minus_second(
-    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
-) -> Float[Tensor, " b"]:
-    """A_i = max(R) - max(R of the others) in the group: the best gets its lead over the second best, and all others get 0.
-
-    The leave-one-out form of E[max of the whole group] (Tang et al. 2025, arXiv:2503.19595): the *sum* of
-    A_i grad log pi(y_i) over the group is its unbiased gradient, and the mean is 1/n of that. If two completions tie for the
-    best score, all get 0.
-    """
-    _check_finite(scores, valid)
-    advantages = torch.zeros_like(scores, dtype=torch.float64)
-    for members in _members_by_size(groups, valid):
-        if members.shape[1] > 1:
-            best = scores.double()[members].topk(2, dim=1)
-            lead = best.values[:, 0] - best.values[:, 1]
-            advantages[members.gather(1, best.indices[:, :1])[:, 0]] = lead
-    return advantages
-
-
 # Per-token advantages from a value function
 
 

@@ -21,22 +21,15 @@ from rich.console import Console
 from rich.table import Table
 
 import rlvr_envs
+from agents import policies, preferences
 from agents.algorithms.ppo import PPO, PPOConfig
 from agents.console.progress import progress
 from agents.evaluation import Evaluation, evaluate
 from agents.experiments.supervised import SupervisedConfig, train_supervised
 from agents.files.json_files import write_json
-from agents.policies.transformers.loading import load_policy, save_model
-from agents.policies.transformers.policy import CausalLMPolicy
 from agents.preferences.pairs import held_out, pairs_of, read_pairs, scored_completions, write_pairs
 from agents.preferences.report import PreferenceReport
-from agents.preferences.reward_model import (
-    RewardModelConfig,
-    evaluate_reward_model,
-    new_reward_model,
-    num_steps,
-    train_reward_model,
-)
+from agents.preferences.reward_model import RewardModelConfig
 from agents.rollouts.loop import rollout
 from agents.rollouts.problem_order import episodes_of_step
 from agents.settings.learner import LearnerConfig
@@ -141,7 +134,7 @@ def run_rlhf(
     config: RLHFConfig,
     folder: Path,
     console: Console,
-    policy: CausalLMPolicy,
+    policy: policies.CausalLMPolicy,
     streams: rlvr_envs.TokenStreams,
 ) -> PipelineResult:
     """Run the pipeline and its control, print a table and return the results.
@@ -185,13 +178,15 @@ def run_rlhf(
     return result
 
 
-def warm_start(config: RLHFConfig, folder: Path, policy: CausalLMPolicy, streams: rlvr_envs.TokenStreams) -> None:
+def warm_start(
+    config: RLHFConfig, folder: Path, policy: policies.CausalLMPolicy, streams: rlvr_envs.TokenStreams
+) -> None:
     """Fit a policy to gold completions, and save it with its tokenizer."""
     if config.warm_start_steps:
         settings = SupervisedConfig(steps=config.warm_start_steps, seed=config.seed)
         with progress("supervised warm start", config.warm_start_steps) as advance:
             train_supervised(policy, streams, settings, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}"))
-    save_model(folder, policy.model, streams.rules.tokenizer)
+    policies.save_model(folder, policy.model, streams.rules.tokenizer)
 
 
 def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int:
@@ -200,7 +195,7 @@ def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int
     Raises:
         DataError: If no completion is preferred to another.
     """
-    policy, tokenizer = load_policy(start)
+    policy, tokenizer = policies.load_policy(start)
     env = task.vec("train", tokenizer, min(256, config.problems * config.samples), task.preferences)
     problems = min(config.problems, env.num_problems)
     episodes = episodes_of_step(env, 0, problems, config.samples, config.seed)
@@ -235,12 +230,14 @@ def fit_reward_model(pairs: Path, start: Path, folder: Path, config: RLHFConfig,
     """
     train, test = held_out(read_pairs(pairs), config.held_out, config.seed)
     seed = config.seed * config.members + member
-    made = new_reward_model(start, seed=seed)
+    made = preferences.new_reward_model(start, seed=seed)
     settings = RewardModelConfig(epochs=config.reward_model_epochs, seed=seed).for_model(made.model, trained=True)
-    with progress(folder.name, num_steps(len(train), settings)) as advance:
-        train_reward_model(made, train, settings, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}"))
+    with progress(folder.name, preferences.num_steps(len(train), settings)) as advance:
+        preferences.train_reward_model(
+            made, train, settings, on_step=lambda step, loss: advance(step, f"loss {loss:.3f}")
+        )
     made.save(folder)
-    return evaluate_reward_model(made.verifier(), test)
+    return preferences.evaluate_reward_model(made.verifier(), test)
 
 
 def reward_of(folders: Sequence[Path]) -> VerifierChoice:
@@ -264,7 +261,7 @@ def train_ppo(
         verifier: What is trained on; None for the environment's own verifier.
         steps: Number of training steps.
     """
-    policy, tokenizer = load_policy(start, dtype="float32")
+    policy, tokenizer = policies.load_policy(start, dtype="float32")
     env = task.vec("train", tokenizer, config.problems_per_step, verifier)
     agent = PPO(policy, config.for_model(policy.model))
     record = {"agent": "ppo", "env": task.env, "config": dataclasses.asdict(agent.config), "environment": env.manifest}
@@ -284,7 +281,7 @@ def train_ppo(
 
 def score(task: Task, config: RLHFConfig, model: Path) -> Evaluation:
     """Evaluate a model's sampled completions on held-out problems by the environment's own verifier."""
-    policy, tokenizer = load_policy(model)
+    policy, tokenizer = policies.load_policy(model)
     env = task.vec("test", tokenizer, min(256, 2 * config.test_problems))
     result = evaluate(env, policy, problems=min(config.test_problems, env.num_problems), samples=2, seed=config.seed)
     env.close()

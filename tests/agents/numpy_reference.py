@@ -240,16 +240,6 @@ def pass_at_k(scores: Floats, groups: Ints, valid: Bools, k: int) -> Floats:
     return result
 
 
-def best_minus_second(scores: Floats, groups: Ints, valid: Bools) -> Floats:
-    """The best of a group gets its lead over the second, all others 0 (arXiv 2503.19595)."""
-    result = np.zeros_like(scores)
-    for i in verified(valid):
-        others = [float(scores[j]) for j in peers(i, groups, valid) if j != i]
-        if others and scores[i] > max(others):
-            result[i] = scores[i] - max(others)
-    return result
-
-
 def soft_overlong_penalty(lengths: Ints, max_tokens: int, margin: int) -> Floats:
     """DAPO (arXiv 2503.14476), eq. 13."""
     result = np.zeros(len(lengths))

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from agents.advantages import (
     batch_mean_baseline,
-    best_minus_second,
     gae,
     group_centered,
     group_centered_batch_std,
@@ -343,7 +342,6 @@ METHODS: dict[str, Method] = {
     "length_weighted": with_lengths,
     "multi_reward": two_rewards,
     "maximum_likelihood": maximum_likelihood,
-    "best_minus_second": best_minus_second,
     "pass_at_2": lambda scores, groups, valid: pass_at_k(scores, groups, valid, 2),
 }
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
@@ -652,13 +650,6 @@ def test_groups_too_small_for_k_are_named() -> None:
         pass_at_k(scores, groups, all_valid(scores), 0)
 
 
-def test_best_minus_second_by_hand() -> None:
-    scores = f64(0.2, 0.9, 0.5, 1, 1, 0, math.nan, 2, 5)
-    groups = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])
-    result = best_minus_second(scores, groups, ~scores.isnan())
-    assert result.tolist() == pytest.approx([0, 0.4, 0, 0, 0, 0, 0, 0, 3])
-
-
 # What the updates climb, by exact enumeration of all groups
 
 
@@ -717,13 +708,6 @@ def test_binary_expected_best_of_k_is_the_chance_of_a_success() -> None:
     bandit = Bandit(BINARY)
     p = float(bandit.probabilities().detach()[BINARY == 1].sum())
     assert float(bandit.expected_best(3).detach()) == pytest.approx(1 - (1 - p) ** 3, abs=ROUNDING)
-
-
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_the_sum_of_best_minus_second_climbs_the_best_of_the_group(size: int) -> None:
-    bandit = Bandit(REAL)
-    result = bandit.expected_update(size, best_minus_second, share=1.0)
-    torch.testing.assert_close(result, bandit.gradient(bandit.expected_best(size)), rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
