@@ -1,4 +1,4 @@
-"""Policies that sample somewhere else than in the model that learns.
+"""What an agent needs of a policy, and policies: of a language model, of vLLM, of any torch module.
 
 Names load when they are first used.
 """

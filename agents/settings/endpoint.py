@@ -1,0 +1,65 @@
+"""Where completions come from that another server samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from verifiers import InvalidArgumentError, check_types, redacted
+
+Route = Literal["chat", "completions"]
+
+
+@dataclass(frozen=True)
+class EndpointConfig:
+    """Where completions come from, and how they are asked for.
+
+    Raises:
+        InvalidArgumentError: If a setting has the wrong type, or is out of range.
+        UnknownNameError: If there is no such route; the message suggests the nearest.
+    """
+
+    base_url: str
+    """Address of the server's API, such as http://localhost:8000/v1."""
+    model: str
+    """Name of the model, as the server knows it."""
+    api_key: str | None = field(default=None, repr=False)
+    """Key of the server; None for a server that wants none. On a command line write env:NAME, where NAME is the variable that
+    contains the key."""
+    route: Route = "chat"
+    """What is asked for: "chat" sends messages, which the server puts into its model's template; "completions" sends the prompt
+    as text."""
+    concurrency: int = 64
+    """Number of requests that wait for an answer at once."""
+    timeout_s: float = 600.0
+    """Seconds after which an attempt without a complete answer has failed."""
+    retries: int = 5
+    """Number of further attempts after one that failed."""
+    backoff_s: float = 1.0
+    """Seconds before the second attempt; each further one waits twice as long, up to a minute, unless the server says how
+    long."""
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of each request, such as top_p; None leaves a field out that the server does not accept, such as seed."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if not self.base_url.startswith(("http://", "https://")):
+            raise InvalidArgumentError(
+                f"base_url must begin with http:// or https://, such as http://localhost:8000/v1; got {self.base_url!r}"
+            )
+        if not self.model:
+            raise InvalidArgumentError("model must be the name of a model that the server knows, got ''")
+        for name, least in (("concurrency", 1), ("retries", 0)):
+            if getattr(self, name) < least:
+                raise InvalidArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if not (self.timeout_s > 0 and 0 <= self.backoff_s < math.inf):
+            raise InvalidArgumentError(
+                f"timeout_s must be greater than 0 and backoff_s at least 0, got {self.timeout_s} and {self.backoff_s}"
+            )
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What decides the completions, without secrets."""
+        return {"base_url": redacted(self.base_url), "route": self.route, "body": redacted(dict(self.body))}
