@@ -106,8 +106,8 @@ class TrainOptions:
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
     on a CPU that does, and float32 otherwise."""
     checkpointing: Checkpointing = "auto"
-    """Whether the backward pass recomputes activations instead of keeping them; "auto" does so if they would not fit in the
-    memory of a GPU."""
+    """Whether the backward pass recomputes activations instead of keeping them; "auto" does so if they would not fit in
+    free memory. It takes a third more time; a lower --micro-batch-size takes less."""
     shared_prefix: bool = True
     """Compute the common prefix of a group's completions once, where that is faster."""
     max_cached_tokens: int | None = None

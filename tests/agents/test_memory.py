@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,10 +49,17 @@ def test_gradients_are_the_same_and_less_is_kept() -> None:
     again, results = saved_and_gradients("on")
     assert again < plain / 2
     assert all(torch.equal(one, other) for one, other in zip(results, expected, strict=True))
-    assert saved_and_gradients("auto")[0] == plain  # on a CPU
+    assert saved_and_gradients("auto")[0] == plain  # a small model fits
 
 
-def test_on_a_gpu_it_depends_on_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_system_says_what_memory_is_available(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "_MEMORY_INFO", tmp_path / "meminfo")
+    assert memory._available_bytes() == sys.maxsize
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   3 kB\n", encoding="utf-8")
+    assert memory._available_bytes() == 3 << 10
+
+
+def test_it_depends_on_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     config = SimpleNamespace(num_hidden_layers=24, hidden_size=896)
     model = SimpleNamespace(device=torch.device("cuda"), config=SimpleNamespace(get_text_config=lambda: config))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 0)
@@ -62,6 +71,10 @@ def test_on_a_gpu_it_depends_on_free_memory(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, free))
         assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
         assert checkpoints(model, "auto", 1000, 50_000, 2, masks=needed)
+    model.device = torch.device("cpu")
+    for free, expected in ((needed, True), (2 * needed, False)):
+        monkeypatch.setattr(memory, "_available_bytes", lambda free=free: free)
+        assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
     assert checkpoints(model, "on", 1, 1, 2)
     assert not checkpoints(model, "off", 10**9, 10**6, 2)
 

@@ -39,7 +39,7 @@ class PolicyConfig:
     and on a CPU with instructions for it if the model has at least 50 million; otherwise the weights' own precision."""
     checkpointing: Checkpointing = "auto"
     """Whether the backward pass recomputes activations instead of keeping them; `"auto"` does so if they would not fit into
-    the free memory of a GPU."""
+    free memory."""
     shared_prefix: bool = True
     """Compute the common prefix of a group's rows once in training, and cache it once in sampling, where this is faster and
     the model supports it; results only differ by rounding."""

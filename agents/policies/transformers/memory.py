@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from agents.settings.choices import Checkpointing
 from verifiers import InvalidArgumentError
 from verifiers.devices import ACCELERATORS, device_module
 
+_MEMORY_INFO = Path("/proc/meminfo")
 _LAYER_VALUES = 34
 """Activations of one layer per token and unit of width (Korthikanti et al. 2022, arXiv:2205.05198, equation 2, in two-byte
 units and with an attention that stores no scores)."""
@@ -40,11 +43,8 @@ def activation_bytes(config: Any, tokens: int, logits: int, value_bytes: int, *,
 def checkpoints(
     model: Any, choice: Checkpointing, tokens: int, logits: int, value_bytes: int, *, masks: int = 0
 ) -> bool:
-    """Whether to recompute activations: as configured, or with `"auto"` on a GPU if the estimate exceeds its free memory.
-
-    On a CPU, where memory is plentiful and computation slow, `"auto"` never does.
-    """
-    if choice != "auto" or model.device.type not in ACCELERATORS:
+    """Whether to recompute activations: as configured, or with `"auto"` if the estimate exceeds the device's free memory."""
+    if choice != "auto":
         return choice == "on"
     needed = activation_bytes(model.config.get_text_config(), tokens, logits, value_bytes, masks=masks)
     return needed > _SHARE * _free_bytes(model.device)
@@ -71,12 +71,23 @@ def cache_bytes_per_token(config: Any, value_bytes: int) -> int:
 
 
 def _free_bytes(device: torch.device) -> int:
-    """Free memory of a GPU, including unused memory reserved by torch."""
+    """Free memory of a GPU, including unused memory reserved by torch, or what a process can have of the machine's."""
+    if device.type not in ACCELERATORS:
+        return _available_bytes()
     module = device_module(device.type)
     if device.type == "mps":  # a share of the CPU's memory
         return int(module.recommended_max_memory() - module.current_allocated_memory())
     free, _ = module.mem_get_info(device)
     return int(free + module.memory_reserved(device) - module.memory_allocated(device))
+
+
+def _available_bytes() -> int:
+    """Memory that the system can give to a process without swapping; unlimited where it does not say."""
+    try:
+        lines = _MEMORY_INFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return sys.maxsize
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")), sys.maxsize)
 
 
 @contextlib.contextmanager
