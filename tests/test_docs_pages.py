@@ -99,10 +99,10 @@ def test_every_algorithm_has_a_page(name: str) -> None:
 
 
 def test_every_command_has_its_options_on_the_page() -> None:
-    from agents.commands.main import COMMANDS
+    from agents.commands.main import COMMANDS as ENTRIES
 
     text = _read(COMMANDS_PAGE)
-    assert re.findall(r"^<!-- options: (\S+) -->$", text, re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^<!-- options: (\S+) -->$", text, re.MULTILINE) == list(ENTRIES)
     assert "| `--pass-at` |  | Numbers k for which to report pass@k" in text
     assert len(re.findall(r"^\| `--learning-rate` \|", text, re.MULTILINE)) == 2, "those of sft and train-rm"
 

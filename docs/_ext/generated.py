@@ -26,7 +26,7 @@ import tyro
 
 import rlvr_envs
 from agents import TABULAR_AGENTS, agent_classes, tabular_classes
-from agents.commands.main import COMMANDS, _load
+from agents.commands.main import COMMANDS as ENTRIES, _load
 from agents.commands.train import TrainOptions
 from rlvr_envs import PRESETS, ChatPrompt
 from rlvr_envs.envs import question_in
@@ -120,7 +120,7 @@ def options(name: str, before: str) -> str:
     """The options of a command; of `train` those that all agents with a model share."""
     if name == "train":
         return _options_of(TrainOptions, name)
-    entry = COMMANDS[name]
+    entry = ENTRIES[name]
     target = _load(entry.home, "rlvr")
     if entry.subcommands is None:
         return _options_of(target, name)

@@ -1,6 +1,6 @@
 """Prompts: how a problem is put to the policy. `get_prompt` finds one by name or makes one from a template."""
 
-from rlvr_envs.prompts.presets import CHAT_PROMPTS, PRESETS, get_prompt, register_prompt
+from rlvr_envs.prompts.presets import CHAT_PROMPTS, PRESETS, get_prompt
 from rlvr_envs.prompts.prompt import (
     ChatPrompt,
     ChatTemplate,
@@ -22,7 +22,6 @@ __all__ = [
     "TextPrompt",
     "asked_form",
     "get_prompt",
-    "register_prompt",
     "render_chat",
     "written_answer",
 ]

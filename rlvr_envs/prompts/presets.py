@@ -1,6 +1,6 @@
 """The named prompts, and `get_prompt`, which also takes templates and custom prompts.
 
-Those that suit many data sets are here; that of a benchmark is in its file in `rlvr_envs.tasks`, which registers it.
+Those that suit many data sets are here, those of benchmarks in `rlvr_envs.prompts.benchmarks`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import cast
 
+from rlvr_envs.prompts import benchmarks
 from rlvr_envs.prompts.prompt import PLACEHOLDER, ChatPrompt, Prompt, TextPrompt
 from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
@@ -74,15 +75,10 @@ CHAT_PROMPTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The prompt with which a chat is asked, by the verifier that reads its answer; for any other verifier it is `"chat"`."""
-_named = {prompt.name: prompt for prompt in _GENERAL}
-PRESETS = MappingProxyType(_named)
+PRESETS: Mapping[str, TextPrompt | ChatPrompt] = MappingProxyType(
+    {prompt.name: prompt for prompt in (*_GENERAL, *benchmarks.PROMPTS)}
+)
 """The named prompts."""
-
-
-def register_prompt(prompt: TextPrompt) -> TextPrompt:
-    """Register a prompt under its name for every environment, and return it."""
-    _named[prompt.name] = prompt
-    return prompt
 
 
 def get_prompt(spec: str | Prompt) -> Prompt:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from rlvr_envs.data import Row, Source
 from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
-from rlvr_envs.prompts import TextPrompt, register_prompt
+from rlvr_envs.prompts import benchmarks
 from verifiers import Problem
 
 
@@ -36,15 +36,6 @@ completion is) or a whole program. Ids are the source's own, such as `"HumanEval
 `entry_point`, the name of the function.
 """
 
-PROMPT = register_prompt(
-    TextPrompt(
-        name="humaneval_completion",
-        stop=("\nclass", "\ndef", "\n#", "\nif", "\nprint"),
-        source="HumanEval's prompt as it is, for a base model to continue up to the next top-level statement, with the "
-        "stop strings of Chen et al. 2021 (arXiv:2107.03374).",
-    )
-)
-
 
 class HumanEvalEnv(TaskEnv):
     """Python functions from their docstrings.
@@ -70,6 +61,6 @@ class HumanEvalEnv(TaskEnv):
         SOURCE,
         default_split="test",
         verifier=("unit_tests", {}),
-        prompt=PROMPT,
+        prompt=benchmarks.HUMANEVAL,
         max_new_tokens=512,
     )

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from rlvr_envs.data import Row, Source
 from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
-from rlvr_envs.tasks.math import PROMPT
+from rlvr_envs.prompts import benchmarks
 from verifiers import Problem
 
 
@@ -55,6 +55,6 @@ class MATH500Env(TaskEnv):
         SOURCE,
         default_split="test",
         verifier=("math", {}),
-        prompt=PROMPT,
+        prompt=benchmarks.MATH,
         max_new_tokens=1024,
     )

@@ -17,7 +17,7 @@ import pytest
 
 from agents import AGENTS, TABULAR_AGENTS, save_model, tiny_model
 from agents.commands.before_loading import check_policy
-from agents.commands.main import CANNOT, COMMANDS, REFUSED, Preview, _load, main
+from agents.commands.main import CANNOT, COMMANDS as ENTRIES, REFUSED, Preview, _load, main
 from agents.commands.setting_names import setting_names
 from agents.commands.train import AGENT_COMMANDS, _with
 from agents.files.outputs import locked
@@ -259,9 +259,9 @@ def test_the_settings_of_an_agent_are_read_from_its_source(agent: str) -> None:
     assert names_of(preview.options) | set(setting_names(preview.settings)) == names_of(command)
 
 
-@pytest.mark.parametrize("name", [name for name, entry in COMMANDS.items() if entry.preview is not None])
+@pytest.mark.parametrize("name", [name for name, entry in ENTRIES.items() if entry.preview is not None])
 def test_the_settings_of_a_training_are_read_from_its_source(name: str) -> None:
-    entry = COMMANDS[name]
+    entry = ENTRIES[name]
     preview: Preview = _load(str(entry.preview), name)
     assert names_of(preview.options) | set(setting_names(preview.settings)) == names_of(_load(entry.home, name))
 

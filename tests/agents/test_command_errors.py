@@ -44,7 +44,7 @@ from agents import (
     tiny_model,
 )
 from agents.commands import check_dataset
-from agents.commands.main import BUG, CANNOT, COMMANDS, REFUSED, _load, main
+from agents.commands.main import BUG, CANNOT, COMMANDS as ENTRIES, REFUSED, _load, main
 from agents.commands.train import AGENT_COMMANDS, TrainOptions
 from agents.commands.usage_errors import with_option_names
 from agents.experiments.gradient_lab import GradientLab
@@ -151,7 +151,7 @@ def options_of(cls: Any, default: Any = dataclasses.MISSING) -> Iterator[Option]
 
 def command_class(command: str) -> Any:
     name, _, agent = command.partition(" ")
-    target = _load(COMMANDS[name].home, "rlvr")
+    target = _load(ENTRIES[name].home, "rlvr")
     return target.load(agent) if agent else target
 
 
@@ -255,7 +255,7 @@ def objection(command: str, option: Option, value: str, code: int, lines: list[s
     return None
 
 
-COMMANDS = [name for name, entry in COMMANDS.items() if entry.subcommands is None] + ["data stats"]
+COMMANDS = [name for name, entry in ENTRIES.items() if entry.subcommands is None] + ["data stats"]
 
 
 def check(command: str, option: Option, bad_values: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -379,7 +379,7 @@ def test_a_verifier_and_a_model_that_are_none_are_refused(value: Any, workplace:
 
 
 def test_every_command_and_none_else_is_driven() -> None:
-    assert set(LINES) == set(COMMANDS)
+    assert set(LINES) == set(ENTRIES)
 
 
 # Errors that were reported

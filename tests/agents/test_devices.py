@@ -34,7 +34,7 @@ from agents import (
     train_reward_model,
 )
 from agents.algorithms.a2c import A2C, A2CConfig
-from agents.commands.main import COMMANDS, REFUSED, _load, main
+from agents.commands.main import COMMANDS as ENTRIES, REFUSED, _load, main
 from agents.commands.train import AGENT_COMMANDS
 from agents.distributed import processes
 from agents.experiments.supervised import SupervisedConfig, train_supervised
@@ -480,7 +480,7 @@ def exit_code(arguments: list[str]) -> Any:
 
 
 def test_every_command_that_loads_models_has_the_option() -> None:
-    classes = {name: _load(entry.home, "rlvr") for name, entry in COMMANDS.items() if name not in ("train", "data")}
+    classes = {name: _load(entry.home, "rlvr") for name, entry in ENTRIES.items() if name not in ("train", "data")}
     classes["train"] = AGENT_COMMANDS.load("grpo")
     assert {name for name, cls in classes.items() if "device" in cls.__dataclass_fields__} == WITH_DEVICE
 

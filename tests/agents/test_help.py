@@ -12,11 +12,11 @@ from typing import Any, get_type_hints
 import pytest
 
 from agents import AGENTS, PolicyConfig, VLLMConfig
-from agents.commands.main import COMMANDS, _load
+from agents.commands.main import COMMANDS as ENTRIES, _load
 from agents.settings.agent import AgentConfig
 from tests.agents.test_command_errors import command_class, options_of
 
-COMMANDS = [name for name, entry in COMMANDS.items() if entry.subcommands is None]
+COMMANDS = [name for name, entry in ENTRIES.items() if entry.subcommands is None]
 COMMANDS += ["data stats", *(f"train {name}" for name in AGENTS)]
 PARTIAL = ("Of ", "To ", "And ", "As ", "In ", "None", "Off", "Whose ")
 """How phrases begin that lean on the name or on another field's sentence."""
@@ -75,9 +75,9 @@ def assert_sentence(name: str, text: str) -> None:
     assert len(text.split()) >= 3, f"{name}: {text!r} says too little"
 
 
-@pytest.mark.parametrize("command", list(COMMANDS))
+@pytest.mark.parametrize("command", list(ENTRIES))
 def test_every_command_has_a_summary(command: str) -> None:
-    assert COMMANDS[command].summary
-    if COMMANDS[command].subcommands is not None:
-        target = _load(COMMANDS[command].home, "rlvr")
+    assert ENTRIES[command].summary
+    if ENTRIES[command].subcommands is not None:
+        target = _load(ENTRIES[command].home, "rlvr")
         assert all(target[name] for name in target)

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 from rlvr_envs import tasks
-from rlvr_envs.prompts import PRESETS, ChatPrompt, Prompt, TextPrompt
+from rlvr_envs.prompts import PRESETS, ChatPrompt, Prompt, TextPrompt, benchmarks
 from verifiers import Problem
 
 PROBLEM = Problem("p", "What is {6} * 7?", "42")
@@ -202,7 +202,7 @@ def test_mbpp_has_three_examples_that_pass_their_tests() -> None:
 def test_mbpp_examples_have_the_form_of_the_data_set() -> None:
     for exemplar in PRESETS["mbpp_3shot"].exemplars:
         text, _, asserts = exemplar.problem.partition("\nYour code should pass these tests:\n\n")
-        assert exemplar.problem == tasks.mbpp.prompt_text(text, asserts.splitlines())
+        assert exemplar.problem == benchmarks.mbpp_text(text, asserts.splitlines())
 
 
 # On the published rows
