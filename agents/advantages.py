@@ -17,26 +17,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from jaxtyping import Bool, Float, Int
 
 from agents.deferred import torch
 from verifiers import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-
 # Baselines without groups
 
 
 def returns_to_go(
-    rewards: Float[Tensor, "b t"],
-    mask: Bool[Tensor, "b t"],
+    rewards: Float[torch.Tensor, "b t"],
+    mask: Bool[torch.Tensor, "b t"],
     gamma: float = 1.0,
-    bootstrap: Float[Tensor, " b"] | None = None,
-) -> Float[Tensor, "b t"]:
+    bootstrap: Float[torch.Tensor, " b"] | None = None,
+) -> Float[torch.Tensor, "b t"]:
     """The discounted sum of rewards from each of the policy's tokens onwards: G_t = r_t + gamma * G_(t+1).
 
     Williams 1992, with the causal form of the policy gradient theorem (Sutton et al. 2000). t + 1 is the policy's next own
@@ -56,7 +51,7 @@ def returns_to_go(
     return gae(rewards, torch.zeros_like(rewards), mask, gamma=gamma, bootstrap=bootstrap)
 
 
-def whole_returns(returns: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t"]:
+def whole_returns(returns: Float[torch.Tensor, "b t"], mask: Bool[torch.Tensor, "b t"]) -> Float[torch.Tensor, "b t"]:
     """The return of the whole episode at each of its tokens: G_0, as in Williams 1992, in place of G_t.
 
     Args:
@@ -70,14 +65,16 @@ def whole_returns(returns: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> F
     return torch.where(mask, returns.gather(1, first), 0.0)
 
 
-def batch_mean_baseline(scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"]) -> Float[Tensor, ""]:
+def batch_mean_baseline(scores: Float[torch.Tensor, " b"], valid: Bool[torch.Tensor, " b"]) -> Float[torch.Tensor, ""]:
     """The mean score of the batch, over the valid completions; 0 if there are none."""
     _check_finite(scores, valid)
     counted = scores[valid].double()
     return counted.mean() if len(counted) else counted.sum()
 
 
-def moving_average(baseline: float, scores: Float[Tensor, " b"], valid: Bool[Tensor, " b"], decay: float) -> float:
+def moving_average(
+    baseline: float, scores: Float[torch.Tensor, " b"], valid: Bool[torch.Tensor, " b"], decay: float
+) -> float:
     """The next baseline: b' = decay * b + (1 - decay) * mean(R), an exponential moving average of the batch means.
 
     The baseline of REINFORCE (Williams 1992; "reinforcement comparison", Sutton 1984). Use the baseline from before the
@@ -98,8 +95,8 @@ def moving_average(baseline: float, scores: Float[Tensor, " b"], valid: Bool[Ten
 
 
 def group_mean(
-    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
-) -> Float[Tensor, " b"]:
+    scores: Float[torch.Tensor, " b"], groups: Int[torch.Tensor, " b"], valid: Bool[torch.Tensor, " b"]
+) -> Float[torch.Tensor, " b"]:
     """For each completion the mean score of its group, over the group's valid completions; 0 if there are none."""
     _check_finite(scores, valid)
     total = _group_sum(torch.where(valid, scores.double(), 0.0), groups)
@@ -107,16 +104,19 @@ def group_mean(
 
 
 def group_centered(
-    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
-) -> Float[Tensor, " b"]:
+    scores: Float[torch.Tensor, " b"], groups: Int[torch.Tensor, " b"], valid: Bool[torch.Tensor, " b"]
+) -> Float[torch.Tensor, " b"]:
     """A_i = R_i - mean(R of the group): Dr. GRPO (Liu et al. 2025, arXiv:2503.20783)."""
     centered = scores.double() - group_mean(scores, groups, valid)
     return torch.where(valid & _group_varies(scores, groups, valid), centered, 0.0)
 
 
 def group_z_score(
-    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"], epsilon: float = 1e-4
-) -> Float[Tensor, " b"]:
+    scores: Float[torch.Tensor, " b"],
+    groups: Int[torch.Tensor, " b"],
+    valid: Bool[torch.Tensor, " b"],
+    epsilon: float = 1e-4,
+) -> Float[torch.Tensor, " b"]:
     """A_i = (R_i - mean) / (std + epsilon) within the group: GRPO (Shao et al. 2024, arXiv:2402.03300, section 4.1.2).
 
     The standard deviation is the unbiased one (n - 1). In a group whose scores are all equal, or that has one valid
@@ -130,8 +130,8 @@ def group_z_score(
 
 
 def leave_one_out(
-    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
-) -> Float[Tensor, " b"]:
+    scores: Float[torch.Tensor, " b"], groups: Int[torch.Tensor, " b"], valid: Bool[torch.Tensor, " b"]
+) -> Float[torch.Tensor, " b"]:
     """A_i = R_i - mean(R of the others in the group): RLOO (Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740).
 
     Equal to n / (n - 1) * `group_centered` with n valid members. The baseline excludes the completion's own score, so the
@@ -142,8 +142,11 @@ def leave_one_out(
 
 
 def group_centered_batch_std(
-    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"], epsilon: float = 1e-4
-) -> Float[Tensor, " b"]:
+    scores: Float[torch.Tensor, " b"],
+    groups: Int[torch.Tensor, " b"],
+    valid: Bool[torch.Tensor, " b"],
+    epsilon: float = 1e-4,
+) -> Float[torch.Tensor, " b"]:
     """A_i = (R_i - mean of the group) / (std of the batch + epsilon): Lite PPO (Liu et al. 2025, arXiv:2508.08221).
 
     The unbiased standard deviation is taken over the raw scores of all valid completions, not over the centred ones, so it
@@ -154,11 +157,11 @@ def group_centered_batch_std(
 
 
 def length_weighted(
-    scores: Float[Tensor, " b"],
-    lengths: Int[Tensor, " b"],
-    groups: Int[Tensor, " b"],
-    valid: Bool[Tensor, " b"],
-) -> Float[Tensor, " b"]:
+    scores: Float[torch.Tensor, " b"],
+    lengths: Int[torch.Tensor, " b"],
+    groups: Int[torch.Tensor, " b"],
+    valid: Bool[torch.Tensor, " b"],
+) -> Float[torch.Tensor, " b"]:
     """A_i = R_i - sum_j T_j R_j / sum_j T_j over the group: OPO (Hao et al. 2025, arXiv:2505.23585).
 
     The constant baseline of least variance is E[|g|^2 R] / E[|g|^2] with g the completion's score function; where the
@@ -185,12 +188,12 @@ def length_weighted(
 
 
 def multi_reward(
-    components: Float[Tensor, "b k"],
-    weights: Float[Tensor, " k"],
-    groups: Int[Tensor, " b"],
-    valid: Bool[Tensor, " b"],
+    components: Float[torch.Tensor, "b k"],
+    weights: Float[torch.Tensor, " k"],
+    groups: Int[torch.Tensor, " b"],
+    valid: Bool[torch.Tensor, " b"],
     epsilon: float = 1e-4,
-) -> Float[Tensor, " b"]:
+) -> Float[torch.Tensor, " b"]:
     """A_i = (S_i - mean(S)) / (std(S) + epsilon) over the batch, S_i = sum_k w_k z_ik: GDPO (arXiv:2601.05242).
 
     z_ik is the `group_z_score` of component k alone, so a component with a wide range does not drown the others, and
@@ -207,8 +210,8 @@ def multi_reward(
 
 
 def maximum_likelihood(
-    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"]
-) -> Float[Tensor, " b"]:
+    scores: Float[torch.Tensor, " b"], groups: Int[torch.Tensor, " b"], valid: Bool[torch.Tensor, " b"]
+) -> Float[torch.Tensor, " b"]:
     """A_i = (R_i - mean) / mean within the group, 0 where the mean is 0: MaxRL (arXiv:2602.02710).
 
     For binary scores with success probability p: log p = -sum_j (1 - p)^j / j, so grad log p = sum_j (1 - p)^(j-1) grad p,
@@ -233,8 +236,8 @@ def maximum_likelihood(
 
 
 def pass_at_k(
-    scores: Float[Tensor, " b"], groups: Int[Tensor, " b"], valid: Bool[Tensor, " b"], k: int
-) -> Float[Tensor, " b"]:
+    scores: Float[torch.Tensor, " b"], groups: Int[torch.Tensor, " b"], valid: Bool[torch.Tensor, " b"], k: int
+) -> Float[torch.Tensor, " b"]:
     """A_i = k (f_i - b_i), for E[max of k scores]: pass@k for binary scores.
 
     f_i is the mean of the maximum over all subsets of k valid members of the group that contain i, and b_i the same over the
@@ -270,14 +273,14 @@ def pass_at_k(
 
 
 def gae(
-    rewards: Float[Tensor, "b t"],
-    values: Float[Tensor, "b t"],
-    mask: Bool[Tensor, "b t"],
+    rewards: Float[torch.Tensor, "b t"],
+    values: Float[torch.Tensor, "b t"],
+    mask: Bool[torch.Tensor, "b t"],
     *,
     gamma: float = 1.0,
     gae_lambda: float = 1.0,
-    bootstrap: Float[Tensor, " b"] | None = None,
-) -> Float[Tensor, "b t"]:
+    bootstrap: Float[torch.Tensor, " b"] | None = None,
+) -> Float[torch.Tensor, "b t"]:
     """Generalised advantage estimation: A_t = d_t + gamma * gae_lambda * A_(t+1), d_t = r_t + gamma * V_(t+1) - V_t.
 
     Schulman et al. 2016, arXiv:1506.02438, equation 16; `gae_lambda` is the paper's lambda. At 1 it is `returns_to_go` - V
@@ -307,14 +310,14 @@ def gae(
 
 
 def n_step(
-    rewards: Float[Tensor, "b t"],
-    values: Float[Tensor, "b t"],
-    mask: Bool[Tensor, "b t"],
+    rewards: Float[torch.Tensor, "b t"],
+    values: Float[torch.Tensor, "b t"],
+    mask: Bool[torch.Tensor, "b t"],
     n: int,
     *,
     gamma: float = 1.0,
-    bootstrap: Float[Tensor, " b"] | None = None,
-) -> Float[Tensor, "b t"]:
+    bootstrap: Float[torch.Tensor, " b"] | None = None,
+) -> Float[torch.Tensor, "b t"]:
     """A_t = sum over k < n of gamma^k r_(t+k) + gamma^n V_(t+n) - V_t: n-step TD, of A3C and A2C.
 
     Sutton & Barto 2018, equation 7.1; Mnih et al. 2016, arXiv:1602.01783, section 4. Steps are the policy's own tokens; where
@@ -336,7 +339,9 @@ def n_step(
     return _at_tokens((targets - states)[:, :-1], mask)
 
 
-def whiten(advantages: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"], *, center: bool = True) -> Float[Tensor, "b t"]:
+def whiten(
+    advantages: Float[torch.Tensor, "b t"], mask: Bool[torch.Tensor, "b t"], *, center: bool = True
+) -> Float[torch.Tensor, "b t"]:
     """(A - mean) / sqrt(var + 1e-8) over all masked tokens of the batch: REINFORCE++ (Hu et al. 2025, arXiv:2501.03262), PPO.
 
     The variance is unbiased. Every token has the same weight, so long completions dominate the mean. With `center=False` the
@@ -357,7 +362,7 @@ def whiten(advantages: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"], *, cente
 # Rewards that depend on the length
 
 
-def soft_overlong_penalty(lengths: Int[Tensor, " b"], max_tokens: int, margin: int) -> Float[Tensor, " b"]:
+def soft_overlong_penalty(lengths: Int[torch.Tensor, " b"], max_tokens: int, margin: int) -> Float[torch.Tensor, " b"]:
     """0 up to max_tokens - margin, then falling linearly to -1 at max_tokens and beyond: DAPO (arXiv:2503.14476, equation 13).
 
     Add it to the score to discourage completions that are close to being truncated.
@@ -378,7 +383,7 @@ def soft_overlong_penalty(lengths: Int[Tensor, " b"], max_tokens: int, margin: i
 # Groups
 
 
-def _check_finite(scores: Tensor, valid: Tensor) -> None:
+def _check_finite(scores: torch.Tensor, valid: torch.Tensor) -> None:
     nonfinite = (valid & ~scores.isfinite()).nonzero()[:, 0]
     if len(nonfinite):
         row = int(nonfinite[0])
@@ -388,13 +393,13 @@ def _check_finite(scores: Tensor, valid: Tensor) -> None:
         )
 
 
-def _group_sum(values: Tensor, groups: Tensor) -> Tensor:
+def _group_sum(values: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
     """For each completion, the sum of the values of its group."""
     _, index = groups.unique(return_inverse=True)
     return torch.zeros_like(values).index_add(0, index, values)[index]
 
 
-def _group_varies(scores: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
+def _group_varies(scores: torch.Tensor, groups: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
     """For each completion, whether its group has two valid scores that differ."""
     _, index = groups.unique(return_inverse=True)
     highest = torch.full_like(scores, -torch.inf, dtype=torch.float64)
@@ -406,7 +411,7 @@ def _group_varies(scores: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
     return (highest > lowest)[index]
 
 
-def _members_by_size(groups: Tensor, valid: Tensor) -> Iterator[Tensor]:
+def _members_by_size(groups: torch.Tensor, valid: torch.Tensor) -> Iterator[torch.Tensor]:
     """For each occurring number n of valid members, the rows i64[m n] of the m groups of that size."""
     rows = valid.nonzero()[:, 0]
     rows = rows[groups[rows].argsort(stable=True)]
@@ -416,16 +421,16 @@ def _members_by_size(groups: Tensor, valid: Tensor) -> Iterator[Tensor]:
         yield rows[sizes == size].reshape(-1, size)
 
 
-def _varies(values: Tensor) -> bool:
+def _varies(values: torch.Tensor) -> bool:
     return len(values) > 1 and bool(values.max() > values.min())
 
 
-def _std(values: Tensor) -> Tensor:
+def _std(values: torch.Tensor) -> torch.Tensor:
     """The unbiased standard deviation; 0 of fewer than two values."""
     return values.std() if len(values) > 1 else torch.zeros_like(values.sum())
 
 
-def _pass_at_k(scores: Tensor, k: int) -> Tensor:
+def _pass_at_k(scores: torch.Tensor, k: int) -> torch.Tensor:
     """`pass_at_k` of m groups of n > k valid scores each, f64[m n].
 
     In ascending order, the member of rank j (from 0) is the best of comb(j, k - 1) subsets of size k: those whose other
@@ -436,7 +441,7 @@ def _pass_at_k(scores: Tensor, k: int) -> Tensor:
     ordered, order = scores.sort(dim=1)
     with_i, without_i = math.comb(size - 1, k - 1), math.comb(size - 1, k)
 
-    def weighted(counts: list[int], total: int) -> Tensor:
+    def weighted(counts: list[int], total: int) -> torch.Tensor:
         # Python divides integers of any size with one rounding, where binomials of large groups overflow float64.
         return ordered * ordered.new_tensor([count / total for count in counts])
 
@@ -454,25 +459,25 @@ def _choose(n: int, k: int) -> int:
     return math.comb(n, k) if n >= 0 and k >= 0 else 0
 
 
-def _sum_before(values: Tensor) -> Tensor:
+def _sum_before(values: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.pad(values.cumsum(1)[:, :-1], (1, 0))
 
 
-def _sum_after(values: Tensor) -> Tensor:
+def _sum_after(values: torch.Tensor) -> torch.Tensor:
     return _sum_before(values.flip(1)).flip(1)
 
 
 # Decisions: a completion's own tokens packed together, so that decision d + 1 follows d whatever lies between
 
 
-def _decision_index(mask: Tensor) -> Tensor:
+def _decision_index(mask: torch.Tensor) -> torch.Tensor:
     """i64[b t]: the number of decisions made up to and including each token."""
     return mask.long().cumsum(1)
 
 
 def _decisions(
-    rewards: Tensor, values: Tensor, mask: Tensor, bootstrap: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
+    rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, bootstrap: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """For each decision its reward f64[b t], V before it f64[b t+1], and whether it exists bool[b t].
 
     The value after the last decision is the bootstrap. Rewards outside the mask are added to that of the decision before.
@@ -488,7 +493,7 @@ def _decisions(
     return paid, states, alive
 
 
-def _at_tokens(decisions: Tensor, mask: Tensor) -> Tensor:
+def _at_tokens(decisions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Scatter f64[b t] of decisions to the tokens that are decisions; 0 elsewhere."""
     return torch.where(mask, decisions.gather(1, (_decision_index(mask) - 1).clamp(min=0)), 0.0)
 
@@ -497,8 +502,8 @@ def _at_tokens(decisions: Tensor, mask: Tensor) -> Tensor:
 
 
 def step_advantages(
-    rewards: Float[Tensor, "b t"], step_values: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]
-) -> Float[Tensor, "b t"]:
+    rewards: Float[torch.Tensor, "b t"], step_values: Float[torch.Tensor, "b t"], mask: Bool[torch.Tensor, "b t"]
+) -> Float[torch.Tensor, "b t"]:
     """A = r + V(s') - V(s) for every token of a step from s to s': VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679).
 
     A step begins at each of the policy's own tokens for which a value is given, and r is the sum of the rewards up to the next

@@ -9,31 +9,25 @@ Axes: b completions, t tokens.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jaxtyping import Bool, Float
 
 from agents.deferred import torch
 from agents.settings.choices import Correction as Correction, choice
 from verifiers import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-
 _SEQUENCE_RATIOS = {Correction.SEQUENCE_TRUNCATE, Correction.SEQUENCE_MASK}
 _MASKS = {Correction.TOKEN_MASK, Correction.SEQUENCE_MASK, Correction.GEOMETRIC_MASK}
 
 
 def importance_weights(
-    old_logprobs: Float[Tensor, "b t"],
-    behaviour_logprobs: Float[Tensor, "b t"],
-    mask: Bool[Tensor, "b t"],
+    old_logprobs: Float[torch.Tensor, "b t"],
+    behaviour_logprobs: Float[torch.Tensor, "b t"],
+    mask: Bool[torch.Tensor, "b t"],
     correction: Correction | str,
     *,
     cap: float = 2.0,
     floor: float = 0.0,
-) -> Float[Tensor, "b t"]:
+) -> Float[torch.Tensor, "b t"]:
     """The weight of each token, detached; 0 outside the mask.
 
     A token whose behaviour log-probability is NaN (the engine reported none) is treated as on-policy: d_t = 0, also in

@@ -6,23 +6,19 @@ it estimates the divergence between the distributions of whole completions, in n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jaxtyping import Float
 
+from agents.deferred import torch
 from agents.settings.choices import KLEstimator as KLEstimator, choice
 from verifiers import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def kl_estimate(
     estimator: KLEstimator | str,
-    logprobs: Float[Tensor, "b t"],
-    ref_logprobs: Float[Tensor, "b t"],
-    old_logprobs: Float[Tensor, "b t"] | None = None,
-) -> Float[Tensor, "b t"]:
+    logprobs: Float[torch.Tensor, "b t"],
+    ref_logprobs: Float[torch.Tensor, "b t"],
+    old_logprobs: Float[torch.Tensor, "b t"] | None = None,
+) -> Float[torch.Tensor, "b t"]:
     """Estimate KL(pi || ref) at each token; see `KLEstimator` for the bias of values and gradients.
 
     Detach `logprobs` to use it in the reward. Log-ratios in exponents are clamped at 20 from above to avoid overflow:
@@ -58,12 +54,12 @@ _HIGHEST = 20.0
 """Largest log-ratio in an exponent; exp overflows at 88 in float32."""
 
 
-def _k3(logprobs: Tensor, ref_logprobs: Tensor) -> Tensor:
+def _k3(logprobs: torch.Tensor, ref_logprobs: torch.Tensor) -> torch.Tensor:
     given_up = (ref_logprobs - logprobs).clamp(max=_HIGHEST)
     return given_up.expm1() - given_up
 
 
-def _k3_ratio(logprobs: Tensor, ref_logprobs: Tensor, old_logprobs: Tensor) -> Tensor:
+def _k3_ratio(logprobs: torch.Tensor, ref_logprobs: torch.Tensor, old_logprobs: torch.Tensor) -> torch.Tensor:
     """The value of ratio * k3 with its gradient ratio * (log pi - log ref), into which the derivatives of both factors add up.
 
     Written out because the sum of the two derivatives cancels nearly all digits where the reference is much likelier than

@@ -11,31 +11,28 @@ constants. sg means "stop gradient".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jaxtyping import Bool, Float
 
 from agents.deferred import torch
 from agents.settings.choices import Aggregation as Aggregation, PreferenceLoss as PreferenceLoss, choice
 from verifiers import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
-
-def policy_gradient(logprobs: Float[Tensor, "b t"], advantages: Float[Tensor, "b t"]) -> Float[Tensor, "b t"]:
+def policy_gradient(
+    logprobs: Float[torch.Tensor, "b t"], advantages: Float[torch.Tensor, "b t"]
+) -> Float[torch.Tensor, "b t"]:
     """-A_t log pi(y_t): REINFORCE (Williams 1992), whose gradient is the policy gradient where samples are on-policy."""
     return -advantages * logprobs
 
 
 def clipped_surrogate(
-    logprobs: Float[Tensor, "b t"],
-    old_logprobs: Float[Tensor, "b t"],
-    advantages: Float[Tensor, "b t"],
+    logprobs: Float[torch.Tensor, "b t"],
+    old_logprobs: Float[torch.Tensor, "b t"],
+    advantages: Float[torch.Tensor, "b t"],
     clip_low: float = 0.2,
     clip_high: float = 0.2,
     dual_clip: float | None = None,
-) -> Float[Tensor, "b t"]:
+) -> Float[torch.Tensor, "b t"]:
     """-min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) with r = pi / pi_old: PPO (Schulman et al. 2017, equation 7).
 
     At r = 1 its gradient is that of `policy_gradient`. The clip bounds may differ (DAPO, Yu et al. 2025, equation 8).
@@ -58,20 +55,20 @@ def clipped_surrogate(
 
 
 def clipped_tokens(
-    logprobs: Float[Tensor, "b t"],
-    old_logprobs: Float[Tensor, "b t"],
-    advantages: Float[Tensor, "b t"],
+    logprobs: Float[torch.Tensor, "b t"],
+    old_logprobs: Float[torch.Tensor, "b t"],
+    advantages: Float[torch.Tensor, "b t"],
     clip_low: float,
     clip_high: float,
-) -> tuple[Bool[Tensor, "b t"], Bool[Tensor, "b t"]]:
+) -> tuple[Bool[torch.Tensor, "b t"], Bool[torch.Tensor, "b t"]]:
     """Where `clipped_surrogate` has no gradient: the ratio is below its range and A < 0, and above it and A > 0."""
     ratio = _ratio((logprobs - old_logprobs).detach())
     return (ratio < 1 - clip_low) & (advantages < 0), (ratio > 1 + clip_high) & (advantages > 0)
 
 
 def sequence_log_ratio(
-    logprobs: Float[Tensor, "b t"], old_logprobs: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]
-) -> Float[Tensor, "b 1"]:
+    logprobs: Float[torch.Tensor, "b t"], old_logprobs: Float[torch.Tensor, "b t"], mask: Bool[torch.Tensor, "b t"]
+) -> Float[torch.Tensor, "b 1"]:
     """Return log s_i, the mean over a completion's masked tokens of log pi - log pi_old (GSPO, equation 7), detached.
 
     0 for a completion without such tokens.
@@ -81,13 +78,13 @@ def sequence_log_ratio(
 
 
 def sequence_clipped_surrogate(
-    logprobs: Float[Tensor, "b t"],
-    old_logprobs: Float[Tensor, "b t"],
-    advantages: Float[Tensor, "b t"],
-    mask: Bool[Tensor, "b t"],
+    logprobs: Float[torch.Tensor, "b t"],
+    old_logprobs: Float[torch.Tensor, "b t"],
+    advantages: Float[torch.Tensor, "b t"],
+    mask: Bool[torch.Tensor, "b t"],
     clip_low: float = 3e-4,
     clip_high: float = 4e-4,
-) -> Float[Tensor, "b t"]:
+) -> Float[torch.Tensor, "b t"]:
     """`clipped_surrogate` with one ratio for all tokens of a completion: GSPO (Zheng et al. 2025, arXiv:2507.18071).
 
     s_i = exp(mean over the completion's masked tokens of log pi - log pi_old), the geometric mean of its tokens' ratios. Each
@@ -105,11 +102,11 @@ def sequence_clipped_surrogate(
 
 
 def cispo(
-    logprobs: Float[Tensor, "b t"],
-    old_logprobs: Float[Tensor, "b t"],
-    advantages: Float[Tensor, "b t"],
+    logprobs: Float[torch.Tensor, "b t"],
+    old_logprobs: Float[torch.Tensor, "b t"],
+    advantages: Float[torch.Tensor, "b t"],
     is_cap: float,
-) -> Float[Tensor, "b t"]:
+) -> Float[torch.Tensor, "b t"]:
     """-sg(min(r, is_cap)) A log pi with r = pi / pi_old: CISPO (MiniMax 2025, arXiv:2506.13585).
 
     The ratio is a capped constant weight rather than a factor with a clipped gradient, so every token keeps a gradient.
@@ -126,11 +123,11 @@ def cispo(
 
 
 def squared_value_error(
-    values: Float[Tensor, "b t"],
-    targets: Float[Tensor, "b t"],
-    old_values: Float[Tensor, "b t"] | None = None,
+    values: Float[torch.Tensor, "b t"],
+    targets: Float[torch.Tensor, "b t"],
+    old_values: Float[torch.Tensor, "b t"] | None = None,
     clip: float | None = None,
-) -> Float[Tensor, "b t"]:
+) -> Float[torch.Tensor, "b t"]:
     """0.5 max((V - G)^2, (clip(V, V_old - clip, V_old + clip) - G)^2), or 0.5 (V - G)^2 without `clip`.
 
     The clipped form is that of OpenAI's PPO code, described by Engstrom et al. 2020, arXiv:2005.12729, section 3: a value
@@ -159,8 +156,8 @@ def squared_value_error(
 
 
 def bradley_terry(
-    chosen: Float[Tensor, " n"], rejected: Float[Tensor, " n"], center_coefficient: float = 0.0
-) -> Float[Tensor, " n"]:
+    chosen: Float[torch.Tensor, " n"], rejected: Float[torch.Tensor, " n"], center_coefficient: float = 0.0
+) -> Float[torch.Tensor, " n"]:
     """-log sigmoid(r_chosen - r_rejected): the negative log-likelihood of preferences (Bradley and Terry 1952).
 
     As the loss of a reward model it is equation 1 of Ouyang et al. 2022 (arXiv:2203.02155). It does not change if both scores
@@ -176,11 +173,11 @@ def bradley_terry(
 
 
 def preference_loss(
-    margins: Float[Tensor, " n"],
+    margins: Float[torch.Tensor, " n"],
     beta: float,
     kind: PreferenceLoss = PreferenceLoss.SIGMOID,
     label_smoothing: float = 0.0,
-) -> Float[Tensor, " n"]:
+) -> Float[torch.Tensor, " n"]:
     """The loss of pairs by their margins h = log(pi / pi_ref)(chosen) - log(pi / pi_ref)(rejected), over whole completions.
 
     With `label_smoothing` e a label is taken to be wrong with that probability: (1 - e) L(h) + e L(-h) (conservative DPO,
@@ -197,15 +194,19 @@ def preference_loss(
     )
 
 
-def _of_margins(margins: Tensor, beta: float, kind: PreferenceLoss) -> Tensor:
+def _of_margins(margins: torch.Tensor, beta: float, kind: PreferenceLoss) -> torch.Tensor:
     if kind is PreferenceLoss.IPO:
         return (margins - 1 / (2 * beta)) ** 2
     return -torch.nn.functional.logsigmoid(beta * margins)
 
 
 def token_weights(
-    mask: Bool[Tensor, "b t"], aggregation: Aggregation | str, *, num_completions: int, max_tokens: int | None = None
-) -> Float[Tensor, "b t"]:
+    mask: Bool[torch.Tensor, "b t"],
+    aggregation: Aggregation | str,
+    *,
+    num_completions: int,
+    max_tokens: int | None = None,
+) -> Float[torch.Tensor, "b t"]:
     """The weight of each token's loss in the loss of a whole optimiser step; 0 outside the mask.
 
     Args:
@@ -232,10 +233,12 @@ def token_weights(
             return ones / max(num_completions, 1) / max_tokens
 
 
-def _ratio(log_ratio: Tensor) -> Tensor:
+def _ratio(log_ratio: torch.Tensor) -> torch.Tensor:
     # exp overflows beyond 88 in float32; there the ratio is clipped or the sample useless anyway.
     return log_ratio.clamp(-20, 20).exp()
 
 
-def _clipped_objective(ratio: Tensor, advantages: Tensor, clip_low: float, clip_high: float) -> Tensor:
+def _clipped_objective(
+    ratio: torch.Tensor, advantages: torch.Tensor, clip_low: float, clip_high: float
+) -> torch.Tensor:
     return torch.minimum(ratio * advantages, ratio.clamp(1 - clip_low, 1 + clip_high) * advantages)

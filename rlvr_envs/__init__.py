@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         ENVIRONMENTS as ENVIRONMENTS,
         STATE_ENVIRONMENTS as STATE_ENVIRONMENTS,
         environment_id as environment_id,
-        register_environments as register_environments,
+        register_environments as register_environments,  # noqa: TC004 - so that `__all__` has it
     )
     from rlvr_envs.streams import Rules as Rules, StreamState as StreamState, TokenStreams as TokenStreams
     from rlvr_envs.text_actions import TextActions as TextActions

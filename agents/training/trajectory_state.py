@@ -14,7 +14,7 @@ from agents.types import Trajectory
 from verifiers import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    pass
 
 
 def trajectory_state(trajectory: Trajectory) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def trajectory_state(trajectory: Trajectory) -> dict[str, Any]:
 def trajectory_from_state(state: Mapping[str, Any]) -> Trajectory:
     """Restore a state of `trajectory_state`."""
     fields: dict[str, Any] = {
-        name: value.numpy() if isinstance(value, Tensor) else value for name, value in state.items()
+        name: value.numpy() if isinstance(value, torch.Tensor) else value for name, value in state.items()
     }
     if fields["verdict"] is not None:
         fields["verdict"] = Verdict(**{**fields["verdict"], "outcome": Outcome(fields["verdict"]["outcome"])})

@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import importlib.metadata
+    import importlib.metadata  # noqa: TC004 - `importlib` itself is what is used
 
 _ALWAYS_WITH = {"numpy": ("numpy.ma", "numpy.random", "numpy.testing")}
 """Modules that a package loads on first use, and that many programs use."""
