@@ -116,9 +116,5 @@ __version__ = verifiers.__version__
 
 _FOR_TRAINING = dict.fromkeys(("torch", "transformers", "jaxtyping"), "train")
 
-__getattr__, _LAZY = lazy_face(__name__, _FOR_TRAINING)
+__getattr__, __dir__, _LAZY = lazy_face(__name__, _FOR_TRAINING)
 __all__ = ["AGENTS", "TABULAR_AGENTS", "VALUE_AGENTS", "agent_classes", "tabular_classes", *_LAZY]
-
-
-def __dir__() -> list[str]:
-    return __all__

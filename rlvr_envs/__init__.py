@@ -79,6 +79,6 @@ if TYPE_CHECKING:
 
 __distribution__ = "rlvr-envs"
 
-__getattr__, __all__ = lazy_face(__name__)
+__getattr__, __dir__, __all__ = lazy_face(__name__)
 
 register_environments()

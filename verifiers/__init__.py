@@ -35,7 +35,7 @@ from verifiers.errors import (
 from verifiers.files import is_verifier_file, verifier_record
 from verifiers.functions import check_reading, convention_of, from_function, verifier_error
 from verifiers.imports import import_attribute, is_attribute_path
-from verifiers.lazy import lazy_face, lazy_module
+from verifiers.lazy import lazy_face as lazy_face, lazy_module as lazy_module
 from verifiers.redaction import Secret, redacted, secret
 from verifiers.registry import check_spec, factory, make, preferring, register, registered_names, verify, verify_batch
 from verifiers.types import (
@@ -98,8 +98,6 @@ __all__ = [
     "import_attribute",
     "is_attribute_path",
     "is_verifier_file",
-    "lazy_face",
-    "lazy_module",
     "make",
     "missing_dependency",
     "preferring",

@@ -12,8 +12,10 @@ from types import ModuleType
 from verifiers.errors import missing_dependency
 
 
-def lazy_face(package: str, extras: Mapping[str, str] | None = None) -> tuple[Callable[[str], object], list[str]]:
-    """Make the `__getattr__` and the `__all__` of a package that imports its public names under `TYPE_CHECKING` alone.
+def lazy_face(
+    package: str, extras: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Make the `__getattr__`, the `__dir__` and the `__all__` of a package that imports its public names under `TYPE_CHECKING` alone.
 
     Type checkers read those imports, and so does this function, so that there is one list of names.
 
@@ -42,7 +44,7 @@ def lazy_face(package: str, extras: Mapping[str, str] | None = None) -> tuple[Ca
         setattr(module, name, value)  # from now on Python finds it without this function
         return value
 
-    return load, sorted(homes)
+    return load, lambda: sorted({*vars(module), *homes}), sorted(homes)
 
 
 class _Deferred(ModuleType):

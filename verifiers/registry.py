@@ -106,7 +106,7 @@ def register(name: str) -> Callable[[CallableT], CallableT]:
 
 
 def registered_names() -> list[str]:
-    """Every name that `make` takes: built in, registered, and from the entry-point group `rlvr_envs.verifiers`."""
+    """Every name that `make` takes: built in, registered, and from the entry-point group `"rlvr_envs.verifiers"`."""
     return sorted({*_BUILT_IN, *_registered, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
 
 
@@ -114,7 +114,7 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
     """Build a verifier.
 
     Args:
-        spec: A registered name or one of the entry-point group `rlvr_envs.verifiers`; `"module:attribute"`, where the module
+        spec: A registered name or one of the entry-point group `"rlvr_envs.verifiers"`; `"module:attribute"`, where the module
             may also be in the current folder, or a path that ends in `.py`; a file that describes one, `.toml` or `.json` (see
             `verifiers.files`); or the object itself: a class, a function marked with `factory`, or a verifier, which may be
             any function of a completion and a reference or problem (see `verifiers.functions`).

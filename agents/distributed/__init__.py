@@ -12,4 +12,4 @@ from verifiers import lazy_face
 if TYPE_CHECKING:
     from agents.distributed.parts import whole_state as whole_state
 
-__getattr__, __all__ = lazy_face(__name__)
+__getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     )
     from agents.policies.transformers.policy import CausalLMPolicy as CausalLMPolicy
 
-__getattr__, __all__ = lazy_face(__name__)
+__getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -17,4 +17,4 @@ if TYPE_CHECKING:
         train_reward_model as train_reward_model,
     )
 
-__getattr__, __all__ = lazy_face(__name__)
+__getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -21,8 +21,4 @@ if TYPE_CHECKING:
     from agents.search.mcts import MCTS as MCTS
     from agents.search.results import Search as Search, SearchResult as SearchResult
 
-__getattr__, __all__ = lazy_face(__name__)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -32,4 +32,4 @@ if TYPE_CHECKING:
     from agents.training.reference import ReferencePolicy as ReferencePolicy
     from agents.training.replay import ReplayBuffer as ReplayBuffer
 
-__getattr__, __all__ = lazy_face(__name__)
+__getattr__, __dir__, __all__ = lazy_face(__name__)

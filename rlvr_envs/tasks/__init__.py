@@ -106,4 +106,4 @@ MADE = {
 WITH_STATES = ("GridWorld", "Maze", "Bandit", "ContextualBandit", "CliffWalk", "FrozenLake", "BlackjackHand")
 """Those with a plain environment of numbered states too: `rlvr/MazeState-v0` is the class `MazeStateEnv` of `maze`."""
 
-__getattr__, __all__ = lazy_face(__name__)
+__getattr__, __dir__, __all__ = lazy_face(__name__)

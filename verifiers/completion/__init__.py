@@ -27,5 +27,5 @@ if TYPE_CHECKING:
 READER = 3
 """The version of the reader, which records of evaluations hold: it changes with what is found in a completion."""
 
-__getattr__, _NAMES = lazy_face(__name__)
+__getattr__, __dir__, _NAMES = lazy_face(__name__)
 __all__ = ["READER", *_NAMES]

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
     from verifiers.proofs.smt.goal import SmtGoal as SmtGoal
     from verifiers.proofs.smt.verifier import SmtVerifier as SmtVerifier
 
-__getattr__, __all__ = lazy_face(__name__)
+__getattr__, __dir__, __all__ = lazy_face(__name__)
