@@ -19,6 +19,7 @@ from verifiers.math.reading.assemble import (
     outside_of,
     proper_fraction,
     set_by_condition,
+    set_of_numbers,
     times,
     with_the_other_cases,
 )
@@ -326,7 +327,7 @@ class Parser(Cursor):
         if not words:
             return node
         unit = unit_named(words)
-        if unit.is_label and isinstance(node, Symbol) and not unit.label.startswith("unit"):
+        if unit.is_label and isinstance(node, Symbol) and not unit.is_general:
             raise UnreadableError("a letter that is not a unit")  # a choice, the article, a name
         return measured_in(node, unit)
 
@@ -374,8 +375,8 @@ class Parser(Cursor):
         if not (isinstance(value, Number | Negate) and is_integer_literal(value)):
             raise UnreadableError("a unit's exponent that is not an integer")
         exponent = rational_value(value)
-        if abs(exponent) > 9:
-            raise UnreadableError("a unit's exponent beyond the limit")
+        if not 0 < abs(exponent) < 10:
+            raise UnreadableError("a unit's exponent beyond the limits")
         return int(exponent)
 
     # Lists, relations, ratios and set operations.
@@ -399,7 +400,8 @@ class Parser(Cursor):
         while (operator := self.relation_sign()) is not None:
             operators.append(operator)
             self.congruent = "mod" in operators
-            operands.append(self.operand() if self.congruent else self.remainder())
+            operand = self.operand() if self.congruent else self.remainder()
+            operands.append(set_of_numbers(operand) if operator in ("in", "notin") else operand)
         bracketed = self.at("(") and self.ahead().text == "mod"
         self.index += bracketed
         if self.at("pmod", "mod", "bmod"):
@@ -429,7 +431,7 @@ class Parser(Cursor):
         end = self.closing_bracket(self.index + 1)
         if end is not None and self.tokens[end + 1].text == "=":
             inside = self.tokens[self.index + 2 : end]
-            if inside and all(
+            if len(inside) % 2 and all(
                 item.kind == "symbol" if position % 2 == 0 else item.text == "," for position, item in enumerate(inside)
             ):
                 self.index = end + 1
@@ -533,7 +535,10 @@ class Parser(Cursor):
         """Parse an item of a set, or the first part of a set-builder."""
         node = self.set_expression()
         operator = self.relation_sign()
-        return node if operator is None else Relation((operator,), (node, self.set_expression()))
+        if operator is None:
+            return node
+        value = self.set_expression()
+        return Relation((operator,), (node, set_of_numbers(value) if operator in ("in", "notin") else value))
 
     def bar(self) -> Node:
         """Parse an absolute value, or a determinant between bars."""
@@ -614,14 +619,15 @@ class Parser(Cursor):
         if self.at("\\{"):
             inside = self.set_braces()
             return inside.items if isinstance(inside, SetOf) else (inside,)
+        ended = self.at("|", "lvert")  # a slash behind bars divides the function, as in `\\ln|x|/2`
         node = self.signed_factor()
         while (
             self.starts_factor()
             and not (self.token.kind == "command" and self.token.text in FUNCTIONS)
             and not self.at("(")
         ):
-            node = times(node, self.power())
-        if self.at("/") and self.ahead().kind in ("number", "symbol"):
+            node, ended = times(node, self.power()), False
+        if self.at("/") and self.ahead().kind in ("number", "symbol") and not ended:
             self.take()
             node = Divide(node, self.power())
         return (node,)
@@ -931,8 +937,8 @@ class Parser(Cursor):
             return self.combinations()
         if self.at("(") and name[0] in _NAMED_FUNCTIONS and (name[0] in _ALWAYS_FUNCTIONS or self.is_call()):
             return Unknown(name, self.arguments())
-        if name[0] in _ALWAYS_FUNCTIONS and self.at("^") and self.ahead(3).text == "1" and self.ahead(5).text == "(":
-            self.index += 5
+        if name[0] in _ALWAYS_FUNCTIONS and self.accept_all("^", "{", "-", "1", "}", "("):
+            self.index -= 1
             return Unknown(name + "^-1", self.arguments())
         return Symbol(name)
 
