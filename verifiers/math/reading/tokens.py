@@ -83,6 +83,7 @@ _PARENTHESISED_BASE = re.compile(
 _SCIENTIFIC_X = re.compile(r"\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)\*?")
 _LETTERS = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_]{2}")
 _PROSE_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?(?:[0-9]+(?![0-9.,]))?")
 _SYLLABLE = re.compile(r"[b-df-hj-np-tv-z][aeiou][b-df-hj-np-tv-z]")  # "12 men", "3 red"
 _UNIT_EXPRESSION = re.compile(r"(?:[A-Za-z]+\s*(?:\^\s*\{?[0-9]\}?\s*)?(?:[/*]\s*|\\cdot\s*)?)+$")
@@ -317,7 +318,8 @@ class _Tokenizer:
     def _upright(self, name: str) -> None:
         """Read text inside mathematics: words, except single roman letters, constants and function names."""
         content = self._upright_content(name)
-        inner = _Tokenizer(content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=True).read()
+        prose = "\\" not in content or _WORD.search(_COMMAND.sub(" ", content)) is not None  # else it is all a formula
+        inner = _Tokenizer(content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=prose).read()
         if name in ROMAN_COMMANDS or self._is_upright_name(content.strip()):
             follows_number = name != "operatorname" and self._follows_number()
             called = self.text.startswith(("(", "\\left("), self.position)
