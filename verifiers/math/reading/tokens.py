@@ -318,8 +318,10 @@ class _Tokenizer:
     def _upright(self, name: str) -> None:
         """Read text inside mathematics: words, except single roman letters, constants and function names."""
         content = self._upright_content(name)
-        prose = "\\" not in content or _WORD.search(_COMMAND.sub(" ", content)) is not None  # else it is all a formula
-        inner = _Tokenizer(content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=prose).read()
+        formula = name in TEXT_COMMANDS and "\\" in content and not _WORD.search(_COMMAND.sub(" ", content))
+        inner = _Tokenizer(
+            content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=not formula
+        ).read()
         if name in ROMAN_COMMANDS or self._is_upright_name(content.strip()):
             follows_number = name != "operatorname" and self._follows_number()
             called = self.text.startswith(("(", "\\left("), self.position)
