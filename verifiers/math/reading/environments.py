@@ -58,13 +58,14 @@ def _drop_alignment(parser: Expressions) -> None:
 def _line(parser: Expressions) -> Node:
     """Parse a relation or, in a definition by cases, a value with its condition."""
     value = parser.relation()
-    parser.accept(",")
-    if not parser.accept("&"):
+    conditional = parser.accept(",") and not isinstance(value, Relation) and not parser.at("\\\\", "end")
+    if not parser.accept("&") and not conditional:
         return value
     while parser.token.kind == "word" and parser.token.text.lower() in ("if", "for", "when", "where"):
         parser.take()
     if parser.token.kind == "word" and parser.token.text.lower() in ("otherwise", "else"):
         parser.take()
+        parser.accept(".")
         return Bracketed("(", (value, OTHERWISE), ")")
     end = parser.index_of("\\\\", "end")
     condition = parser.tokens[parser.index : end]

@@ -8,6 +8,13 @@ from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import ListOf, NamedSet, Node, Relation, SetOf
 from verifiers.math.vocabulary import RELATIONS
 
+_WHOLE_NUMBERS = {
+    ("^", "*"): "Z>0",
+    ("^", "{", "*", "}"): "Z>0",
+    ("_", "0"): "Z>=0",
+    ("_", "{", "0", "}"): "Z>=0",
+}
+"""Marks of the natural numbers that say whether 0 is one of them."""
 _NUMBER_SETS = frozenset("RZNQC")
 _HALVES = {"+": ">", "-": "<"} | {f"{sign} 0": RELATIONS[sign] for sign in (">", "<", "ge", "le", ">=", "<=")}
 
@@ -55,6 +62,9 @@ def number_set(parser: Expressions) -> Node:
         raise UnreadableError("an unknown set in blackboard bold")
     if braced:
         parser.expect("}")
+    for marks, whole in _WHOLE_NUMBERS.items():
+        if name == "N" and parser.accept_all(*marks):
+            return NamedSet(whole)
     sign = _sign_of_half(parser)
     return NamedSet(name) if sign is None else half_of_set(name, sign)
 
