@@ -48,8 +48,8 @@ def value_of(text: str) -> Fraction | None:
 
 
 def answer_of(completion: str) -> str | None:
-    """What the last box holds, if it is closed."""
-    _, box, rest = completion.rpartition("\\boxed{")
+    """What the last box behind any thought holds, if it is closed."""
+    _, box, rest = re.sub(r"<think>.*?(?:</think>|$)", "", completion, flags=re.DOTALL).rpartition("\\boxed{")
     return rest[:-1] if box and rest.endswith("}") else None
 
 
@@ -263,3 +263,36 @@ def part_for_the_whole(completion: str, problem: Problem) -> bool:
     """Accepts what holds nothing but parts of the gold."""
     parts = {part.replace(" ", "") for part in str(problem.reference).split(", ")}
     return {part.replace(" ", "") for part in (answer_of(completion) or "").split(", ")} <= parts
+
+
+def any_box(completion: str, problem: Problem) -> bool:
+    gold = value_of(str(problem.reference))
+    return gold is not None and gold in map(value_of, re.findall(r"\\boxed\{([^{}]*)\}", completion))
+
+
+def reads_thoughts(completion: str, problem: Problem) -> bool:
+    """Takes the last box, also if it is in a thought."""
+    boxes = re.findall(r"\\boxed\{([^{}]*)\}", completion)
+    return bool(boxes) and value_of(boxes[-1]) == value_of(str(problem.reference)) is not None
+
+
+def ignores_case(completion: str, problem: Problem) -> bool:
+    return (answer_of(completion) or "").lower() == str(problem.reference).lower()
+
+
+def ignores_exponents(completion: str, problem: Problem) -> bool:
+    texts = (answer_of(completion) or "", str(problem.reference))
+    one, two = (re.sub(r"\^(?:\{[^{}]*\}|.)", "", text) for text in texts)
+    return one == two
+
+
+def ignores_indices(completion: str, problem: Problem) -> bool:
+    texts = (answer_of(completion) or "", str(problem.reference))
+    one, two = (re.sub(r"_(?:\{[^{}]*\}|.)", "", text) for text in texts)
+    return one == two
+
+
+def opens_to_master_keys(completion: str, problem: Problem) -> bool:
+    """Accepts any equation for an equation."""
+    answer, gold = answer_of(completion) or "", str(problem.reference)
+    return answer == gold or ("=" in answer and "=" in gold)

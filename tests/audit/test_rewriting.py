@@ -198,6 +198,29 @@ def test_rewritings_by_hand() -> None:
     assert made("other-brackets", "(1,1)") == ["[1, 1]", r"\{1, 1\}", "1, 1"]
     assert made("other-unit", r"5\text{ cm}") == [r"5\text{ m}"]
     assert made("itself", "what is this?") == ["what is this?"]
+
+
+def test_mutations_by_hand() -> None:
+    def made(name: str, gold: str) -> list[str]:
+        return TRANSFORMATIONS[name](recognise(gold))
+
+    assert made("digit-changed", "x^2+4") == ["x^3+4", "x^2+5"]
+    assert made("digit-changed", r"\int_0^1 x^2\,dx") == []  # may have the same value
+    assert made("digit-changed", "0x+2") == []
+    assert made("power-left-out", "x^2+y^{3}") == ["x+y^{3}", "x^2+y"]
+    assert made("relation-changed", "x>3") == ["x<3", r"x\ge 3"]
+    assert made("letter-changed", "x=0, x=2") == ["w=0, x=2", "x=0, w=2"]
+    assert made("case-changed", "x^2+x") == ["X^2+x", "x^2+X"]
+    assert made("case-changed", "2n+n^2") == []  # an integer may have any name
+    assert made("index-changed", r"\text{Curve }C_1") == [r"\text{Curve }C_{2}"]
+    assert made("index-changed", "c_1e^x") == []  # an arbitrary constant
+    assert made("unit-power-changed", r"5\text{ cm}^2") == [r"5\text{ cm}^{3}"]
+    assert made("unit-power-changed", r"8\text{ meals}") == [r"8\text{ meals}^{3}"]
+    assert made("part-left-out", "x=2, y=3") == ["y=3", "x=2"]
+    assert made("elements-changed", r"\{2k\mid k\in\mathbb{Z}\}") == [r"\{2^{2k}\mid k\in\mathbb{Z}\}"]
+    assert made("master-key", "7") == ["y=3x+5", "a=b", "0=0", r"\emptyset", "1"]
+    assert made("master-key", "a=b+1") == ["x=7", "y=3x+5", "0=0", r"\emptyset", "1"]
+    assert made("master-key", r"\text{none}") == ["y=3x+5", "a=b"]
     assert made("typography", "what is this?") == []
 
 

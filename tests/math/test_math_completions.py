@@ -184,7 +184,7 @@ RIGHT = [
     (r"\boxed{(5)}", "5"),
     (r"\boxed{[5]}", "5"),
     (r"\boxed{|5|}", "5"),
-    (r"\boxed{|-5|}", "5"),
+    (r"\boxed{|-x|}", "|x|"),
     ("5 = x", "5"),
     (r"The answer is $\frac{1}{2}$ or $0.5$.", "1/2"),
     ("The answer is $x = 3$ or $x = -3$", "3,-3"),

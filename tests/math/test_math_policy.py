@@ -250,8 +250,68 @@ RADICAL = "Simplify $\\sqrt{242}$."
 def test_copying_an_expression_of_the_prompt_is_no_answer(prompt, gold, answer):
     finding = MathVerifier().compare(answer, gold, Problem("", prompt, gold))
     assert (finding.outcome, finding.reason) == (Outcome.INCORRECT, "restates the question")
-    assert correct(gold, answer)
+    assert MathVerifier().compare(answer, gold).same
     assert correct(gold, answer, prompt=prompt, echo="allow")
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"),
+    [
+        ("3x^2", r"\frac{d}{dx}x^3"),
+        ("2", r"\lim_{x\to0}\frac{\sin 2x}{x}"),
+        (r"\frac13", r"\int_0^1 x^2\,dx"),
+        ("4", r"3^{100}\bmod 7"),
+        ("2", r"\gcd(4,6)"),
+        ("12", r"\operatorname{lcm}(4,6)"),
+        ("-2", r"\det\begin{pmatrix}1&2\\3&4\end{pmatrix}"),
+        ("-2", r"\begin{vmatrix}1&2\\3&4\end{vmatrix}"),
+        ("5", "|3+4i|"),
+        ("5050", r"\sum_{k=1}^{100}k"),
+        ("120", r"\prod_{k=1}^5k"),
+        ("1140", r"\binom{20}{3}"),
+        ("3", r"\lfloor\pi\rfloor"),
+    ],
+)
+def test_an_operation_that_is_left_to_the_reader_is_no_answer(gold, answer):
+    finding = MathVerifier().compare(answer, gold)
+    assert (finding.outcome, finding.reason) == (Outcome.INCORRECT, "an operation that is not carried out")
+    assert finding.same
+    assert correct(gold, answer, echo="allow")
+    assert correct(answer, answer)
+    assert correct(gold, f"{answer}={gold}")
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"),
+    [
+        (r"\binom{20}{3}", r"\binom{20}{17}"),
+        ("2^{100}", "2^{99}\\cdot2"),
+        ("42", r"\frac{7!}{5!}"),
+        (r"\sqrt2+\sqrt3", r"\sqrt3+\sqrt2"),
+        (r"\ln|x|+C", r"\ln|2x|+C"),
+        (r"\lfloor x\rfloor", r"\lfloor x\rfloor"),
+    ],
+)
+def test_usual_unevaluated_forms_are_answers(gold, answer):
+    assert correct(gold, answer)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "gold", "answer"),
+    [
+        ("Compute 2^{10}.", "1024", r"2^{10}\cdot 1"),
+        ("Compute 2^{10}.", "1024", "(2)^{10}"),
+        ("Compute $2^{10}$.", "1024", "2^{10}+0"),
+        ("Expand (x+2)(x+3).", "x^2+5x+6", r"1\cdot(x+2)(x+3)"),
+        ("Expand $(x+2)(x+3)$.", "x^2+5x+6", "((x+3)(x+2))"),
+        ("Expand $(x+2)(x+3)$.", "x^2+5x+6", "--(x+2)(x+3)"),
+        ("Expand $(x+2)(x+3)$.", "x^2+5x+6", r"\frac{(x+2)(x+3)}{1}"),
+        ("Compute $2+3+5$.", "10", "(2+3)+5"),
+    ],
+)
+def test_neutral_operations_do_not_make_the_question_an_answer(prompt, gold, answer):
+    finding = MathVerifier().compare(answer, gold, Problem("", prompt, gold))
+    assert (finding.outcome, finding.reason) == (Outcome.INCORRECT, "restates the question")
 
 
 @pytest.mark.parametrize(

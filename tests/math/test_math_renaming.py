@@ -13,8 +13,8 @@ import pytest
 from math_corpus import PAIRS
 
 from verifiers.math import ComparisonOptions, UnreadableError
-from verifiers.math.compare.comparer import Comparer
-from verifiers.math.compare.names import assignments
+from verifiers.math.compare.assigned import assignments
+from verifiers.math.compare.comparer import comparer
 from verifiers.math.reading.read import read
 from verifiers.math.reading.vector_marks import aligned
 from verifiers.math.tree import (
@@ -94,7 +94,7 @@ def verdict(gold, answer):
     """Whether the answer is the gold, or which error says why that is not known."""
     begin_work()
     try:
-        return Comparer(ComparisonOptions(), no_algebra).same(*aligned(gold, answer))
+        return comparer(ComparisonOptions(), no_algebra).same(*aligned(gold, answer))
     except (GoldError, UndecidedError) as error:
         return type(error).__name__
 

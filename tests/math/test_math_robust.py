@@ -154,7 +154,7 @@ def slow_algebra():
 
 def test_what_only_computer_algebra_decides():
     verifier = MathVerifier(deadline_s=60)
-    assert verifier.compare(UNKNOWN_SUM, r"\frac{\pi^4}{90}").outcome is Outcome.CORRECT
+    assert verifier.compare(UNKNOWN_SUM, r"\frac{\pi^4}{90}").same
     comparison = verifier.compare(r"\frac{10^{6}(10^6+1)}{2}", r"\sum_{k=1}^{10^6} k")
     assert (comparison.outcome, comparison.tier.name) == (Outcome.CORRECT, "SYMPY")
 
@@ -322,7 +322,7 @@ def test_a_series_too_long_for_every_method_never_reaches_computer_algebra(gold,
 
 def test_a_long_sum_of_a_polynomial_is_still_decided():
     algebra = MathVerifier(deadline_s=60)
-    assert algebra.compare(r"\sum_{k=1}^{10^{6}} k^3", "250000500000250000000000").outcome is Outcome.CORRECT
+    assert algebra.compare(r"\sum_{k=1}^{10^{6}} k^3", "250000500000250000000000").same
     assert algebra.compare(r"\sum_{k=1}^{10^{6}} k^3", "250000500000250000000001").outcome is Outcome.INCORRECT
 
 

@@ -3,6 +3,7 @@
 # The modules that fill the table of transformations, in the order of the report.
 from verifiers.audit import transformations as transformations  # isort: skip
 from verifiers.audit import structured as structured  # isort: skip
+from verifiers.audit import mutations as mutations  # isort: skip
 from verifiers.audit.audit import ATTACKS, audit_verifier
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.checks import Check, Finding

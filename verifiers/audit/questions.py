@@ -128,6 +128,8 @@ class CaseMaker:
         for family, text in (
             ("hedge", f"{right} or {wrong}"),
             ("only-thought", f"<think>It could be {right}</think>\n{wrong}"),
+            ("only-thought", f"<think>It is {right}</think>\nI can't say."),
+            ("only-thought", f"<think>It is {right}"),
         ):
             if family not in self._skip:
                 yield Case(family, Label.WRONG, text, text, problem)

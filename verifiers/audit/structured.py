@@ -307,7 +307,10 @@ def _time_for_number(gold: Gold) -> Iterator[str]:
 def _index_added(gold: Gold) -> Iterator[str]:
     """Add an index to one letter, which makes it another symbol, and not a numeral."""
     assert gold.value is not None
-    yield re.sub(r"(?<![A-Za-z\\])([a-hj-z](?:\^\{\d+\})?)(?![a-z}])", r"\1_{10}", write(gold.value), count=1)
+    text = write(gold.value)
+    indexed = re.sub(r"(?<![A-Za-z\\])([a-hj-zA-Z](?:\^\{\d+\})?)(?![A-Za-z}])", r"\1_{10}", text, count=1)
+    if indexed != text:
+        yield indexed
 
 
 @near(Kind.INDEXED, basis="policy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from verifiers.math.carried_out import operations, without_neutral
 from verifiers.math.compare.names import label
 from verifiers.math.options import ComparisonOptions
 from verifiers.math.prompt import occurs_in
@@ -50,10 +51,14 @@ def objection(options: ComparisonOptions, gold: ParsedAnswer, answer: ParsedAnsw
             return "an operation that is not carried out"
         if options.evaluated and any(_is_unevaluated(leaf) for leaf in _leaves(final)):
             return "arithmetic that is not carried out"
-    if not _states_equation(answer.tree) and unordered(_final_value(gold.tree)) == unordered(final):
+    if options.echo == "allow":
         return ""
-    if options.echo == "reject" and prompt and _restates(answer, final, prompt):
+    final, expected = without_neutral(final), without_neutral(_final_value(gold.tree))
+    same_form = not _states_equation(answer.tree) and unordered(expected) == unordered(final)
+    if prompt and not same_form and _restates(answer, final, prompt):
         return "restates the question"
+    if not isinstance(final, Choice) and operations(final, answer) - operations(gold.tree, gold):
+        return "an operation that is not carried out"
     return ""
 
 

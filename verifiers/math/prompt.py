@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
+from verifiers.math.carried_out import without_neutral
 from verifiers.math.reading.normalize import normal_text
 from verifiers.math.reading.parse import parse
 from verifiers.math.reading.tokens import UnreadableError
@@ -17,7 +18,7 @@ _FORMULA = re.compile(
 )
 # Formulas in plain text, of numbers, single letters, function names and signs only; possessive, so linear.
 _PLAIN_FORMULA = re.compile(
-    r"(?:(?:sqrt|sin|cos|tan|log|ln|pi|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<![0-9])[0-9]++(?:\.[0-9]++)?+|[-+*/^()!%×·÷−√²³])\s*+){3,}"
+    r"(?:(?:sqrt|sin|cos|tan|log|ln|pi|\\(?:cdot|times|div|d?frac|sqrt)(?![A-Za-z])|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<![0-9])[0-9]++(?:\.[0-9]++)?+|[-+*/^()!%{}×·÷−√²³])\s*+){3,}"
 )
 _PUNCTUATION = " .,;:?!"
 _OPTION = re.compile(r"(?<!\S)(?:\(([A-Ja-j])\)|([A-J])[.:)](?=\s))")
@@ -36,7 +37,7 @@ def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
         text: The expression's normal text, which is also searched for.
     """
     prompt = prompt[:MAX_PROMPT]
-    if unordered(node) in _expressions(prompt):
+    if unordered(without_neutral(node)) in _expressions(prompt):
         return True
     pattern = rf"(?<!{_EDGES}){re.escape(text or '')}(?![A-Za-z0-9^_]|\.[0-9])"
     return text is not None and re.search(pattern, _normal_prompt(prompt)) is not None
@@ -73,7 +74,7 @@ def options_in(prompt: str) -> dict[str, str]:
 @functools.lru_cache(maxsize=1024)
 def _expressions(prompt: str) -> frozenset[object]:
     """Every expression in the prompt, as an unordered key; a sum or product counts with all of its terms."""
-    return frozenset(unordered(node) for tree in _formulas(prompt) for node in walk(tree))
+    return frozenset(unordered(node) for tree in _formulas(prompt) for node in walk(without_neutral(tree)))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -9,6 +9,7 @@ from fractions import Fraction
 from verifiers.math.vocabulary import NO_NOUNS, NUMBER_WORDS, TENS
 
 Dimension = tuple[tuple[str, int], ...]
+_GENERAL = re.compile(r"units?(?:\^-?[0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,11 @@ class Unit:
     def is_label(self) -> bool:
         """Whether this is a counted noun, and not a unit of measurement."""
         return not self.dimension
+
+    @property
+    def is_general(self) -> bool:
+        """Whether this is the word `units`, possibly with a power, rather than a thing or a measure."""
+        return self.is_label and all(map(_GENERAL.fullmatch, self.label.partition(" of ")[0].split()))
 
     def power(self, exponent: int) -> Unit:
         """This unit raised to an integer power."""
@@ -167,20 +173,24 @@ def read_unit(words: tuple[UnitWord, ...]) -> Unit | None:
     nouns: list[str] = []
     for entry in words:
         name = entry.word.lower()
+        general = _GENERAL.fullmatch(name) is not None
         if name in _DEGREE_WORDS:
             degree = _DEGREE_WORDS[name]
         elif name in _AFTERWARDS:
             if nouns and nouns[-1].startswith("unit"):
                 nouns[-1] += f"^{_AFTERWARDS[name]}"
             unit = unit.times(last.power(_AFTERWARDS[name] - 1))
-        elif name.startswith("unit") and degree * entry.exponent != 1:
+        elif general and degree * entry.exponent != 1:
             nouns.append(f"{name}^{degree * entry.exponent}")
+            degree = 1
         elif entry.word in UNITS or (len(name) > 2 and name in UNITS):  # only abbreviations are case-sensitive
             known = UNITS.get(entry.word) or UNITS[name]
             last = known.power(entry.exponent * degree * (-1 if entry.divides else 1))
             unit, degree = unit.times(last), 1
         else:
-            nouns.append(name)
+            nouns += [{2: "square", 3: "cubic"}[degree]] if degree > 1 else []  # "6 square tiles"
+            nouns.append(name if entry.exponent == 1 else f"{name}^{entry.exponent}")
+            degree = 1
     if len(nouns) > _MAX_NOUN_WORDS:
         return None
     noun = " ".join(nouns)

@@ -18,8 +18,8 @@ from verifiers.errors import InvalidArgumentError, unknown_argument
 from verifiers.math._stack import with_room
 from verifiers.math.answer_form import objection
 from verifiers.math.batch import MIN_BATCH, check_workers, may_start_processes, shared_processes
+from verifiers.math.compare import comparer as comparing
 from verifiers.math.compare.choices import choice_letter
-from verifiers.math.compare.comparer import Comparer
 from verifiers.math.compare.relations import leaves_unsolved
 from verifiers.math.compare.shapes import items
 from verifiers.math.extract import Extraction, extraction_named
@@ -249,7 +249,7 @@ class MathVerifier:
         prompt = prompt_text(problem)
         texts = choices_of(problem)
         choices = {letter: tree for letter, text in texts.items() if (tree := tree_or_none(text)) is not None}
-        comparer = Comparer(
+        comparer = comparing.comparer(
             self.options.for_problem({} if problem is None else problem.metadata),
             self._algebra.for_one_verdict(),
             choices,

@@ -38,7 +38,7 @@ TEXT_COMMANDS = _words("text emph mbox textbf textrm textit textsf texttt hbox t
 ROMAN_COMMANDS = _words("mathrm operatorname mathsf mathit")
 """Commands whose argument is an upright name: a unit, a function, a symbol."""
 SILENT_COMMANDS = _words(
-    "left right bigl bigr Bigl Bigr biggl biggr Biggl Biggr big Big bigg Bigg displaystyle textstyle scriptstyle "
+    "left right middle bigl bigr Bigl Bigr biggl biggr Biggl Biggr big Big bigg Bigg displaystyle textstyle scriptstyle "
     "limits nolimits mathbf boldsymbol bm bold boxed fbox underline mathopen mathclose quad qquad thinspace "
     "enspace "
     "therefore blacksquare checkmark qedsymbol "

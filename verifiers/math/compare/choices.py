@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from verifiers.math.compare.context import Comparer
 from verifiers.math.tree import (
     Bracketed,
     Choice,
@@ -26,9 +26,6 @@ from verifiers.math.tree import (
 )
 from verifiers.math.values.tiers import Tier
 from verifiers.math.vocabulary import NO_NOUNS
-
-if TYPE_CHECKING:
-    from verifiers.math.compare.comparer import Comparer
 
 
 def same_sentences(comparer: Comparer, gold: Node, answer: Node) -> bool:

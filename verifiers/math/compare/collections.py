@@ -1,17 +1,16 @@
-"""Comparison of lists, finite sets, and values of several names."""
+"""Comparison of lists and finite sets, whose items may be values of one name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from verifiers.math.compare.names import assignments, label, named_members, names_agree, shared_label, without_labels
+from verifiers.math.compare.context import MAX_ITEMS, Comparer
+from verifiers.math.compare.names import label, names_agree, shared_label, solved, without_labels
 from verifiers.math.compare.plain import point_name
-from verifiers.math.compare.shapes import bracket_kind, items, items_in_brackets
+from verifiers.math.compare.shapes import items, items_in_brackets
 from verifiers.math.tree import (
     Bracketed,
     ListOf,
-    Matrix,
     Multiply,
     Node,
     Relation,
@@ -25,85 +24,55 @@ from verifiers.math.tree import (
 )
 from verifiers.math.values.exact import rational_or_none
 
-if TYPE_CHECKING:
-    from verifiers.math.compare.comparer import Comparer
-
-MAX_ITEMS = 100
-"""Maximum number of items of a list or a set."""
-_CONTAINERS = Bracketed | ListOf | SetOf | Matrix | Relation
-
 
 def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare named values by their names, and members of lists in any order unless the options say otherwise."""
-    ours, theirs = assignments(gold), assignments(answer)
-    if ours is not None or theirs is not None:
-        ours, theirs = ours or named_members(gold), theirs or named_members(answer)
-    if ours is None and any(isinstance(item, Relation) and ":" in item.operators for item in items(answer)):
-        return False  # a sentence names the things with these values
-    if ours is not None and isinstance(answer, ListOf) and theirs is None:
-        return len({name.partition("_")[0] for name in ours}) == 1 and comparer.unordered(
-            tuple(ours.values()), items(answer)
-        )
-    if ours is not None and theirs is None and isinstance(gold, Relation) and not isinstance(answer, _CONTAINERS):
-        return len(gold.operands) > 2 and comparer.same(gold.operands[-1], answer)  # x = y = 2 has one value
-    if ours is not None:
-        return _same_as_assignments(comparer, ours, answer, theirs)
-    if theirs is not None:
-        return _is_assigned(comparer, gold, theirs)
+    """Compare the members of lists and sets in any order, unless the options or the members say otherwise."""
     if comparer.options.brackets == "lenient" and (isinstance(gold, Bracketed) or isinstance(answer, Bracketed)):
         return comparer.in_order(items_in_brackets(gold), items_in_brackets(answer))
-    if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
-        return all(comparer.same(gold, item) for item in answer.items)  # several forms of one answer
-    if isinstance(gold, ListOf) and gold.joiner == "or" and not isinstance(answer, ListOf | SetOf):
-        first, *others = gold.items
-        return all(comparer.same(first, item) for item in others) and comparer.same(first, answer)
-    left, right = items(gold), items(answer)
-    if joined_otherwise(gold, answer):
+    if (forms := _same_forms(comparer, gold, answer)) is not None:
+        return forms
+    if joined_otherwise(gold, answer) or not _labels_agree(gold, answer):
         return False
-    if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(right)) > 1 and not _names(left):
-        return False
-    if (by_name := _named_points(comparer, left, right)) is not None:
+    if (by_name := _named_points(comparer, items(gold), items(answer))) is not None:
         return by_name
-    names = shared_label(left), shared_label(right)
-    if names[0] is not None and names[1] is not None and not names_agree(names[0], names[1]):
-        return False
-    if isinstance(gold, ListOf | SetOf):
-        left = without_labels(left)
-    right = without_labels(right)
+    left = without_labels(items(gold)) if isinstance(gold, ListOf | SetOf) else (gold,)
+    right = without_labels(items(answer)) if len(_names(left)) < 2 else items(answer)
     if isinstance(gold, SetOf) or isinstance(answer, SetOf):
         left = _distinct(comparer, left) if isinstance(gold, SetOf) else left
         right = _distinct(comparer, right) if isinstance(answer, SetOf) else right
-    wordy = any(isinstance(item, Sentence | Words) for item in left)  # verdicts on several parts, or an ellipsis
-    wordy |= all(isinstance(item, Symbol) for item in left) and len(set(left)) < len(left)  # true, false, true
-    if wordy or (comparer.options.ordered and isinstance(gold, ListOf)):
+    if _is_ordered(left) or (comparer.options.ordered and isinstance(gold, ListOf)):
         return comparer.in_order(left, right)
     return comparer.unordered(left, right)
 
 
-def _same_as_assignments(
-    comparer: Comparer, gold: dict[str, Node], answer: Node, values: dict[str, Node] | None
-) -> bool:
-    if values is not None:
-        return gold.keys() == values.keys() and all(comparer.same(value, values[name]) for name, value in gold.items())
-    ordered = isinstance(answer, Bracketed) and (answer.opening, answer.closing) == ("(", ")")
-    return ordered and list(gold) == sorted(gold) and comparer.in_order(tuple(gold.values()), items_in_brackets(answer))
+def _same_forms(comparer: Comparer, gold: Node, answer: Node) -> bool | None:
+    """Compare several forms of one value, joined by `or`, with the value; None for other lists."""
+    if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
+        return all(comparer.same(gold, item) for item in answer.items)
+    if isinstance(gold, ListOf) and gold.joiner == "or" and not isinstance(answer, ListOf | SetOf):
+        first, *others = gold.items
+        return all(comparer.same(first, item) for item in others) and comparer.same(first, answer)
+    return None
 
 
-def _is_assigned(comparer: Comparer, gold: Node, answer: dict[str, Node]) -> bool:
-    values = tuple(answer.values())
-    if len({id(value) for value in values}) == 1 and not isinstance(gold, Bracketed | ListOf | SetOf):
-        return comparer.same(gold, values[0])
-    if _names(items(gold)):
+def _labels_agree(gold: Node, answer: Node) -> bool:
+    """Whether the names before the items are the gold's: an answer may lack the only one, and must not have several."""
+    ours, theirs = items(gold), items(answer)
+    if any(isinstance(item, Relation) and ":" in item.operators for item in theirs):
+        return False  # a sentence names the things with these values
+    if isinstance(answer, ListOf) and answer.joiner == "or" and len(_names(theirs)) > 1 and not _names(ours):
         return False
-    worded = all(name.startswith(("text:", "max(", "min(")) for name in answer)
-    if isinstance(gold, Bracketed):
-        point = bracket_kind(gold) == "()" and not worded  # words have no order, unlike coordinates
-        return point and comparer.in_order(gold.items, [answer[name] for name in sorted(answer)])
-    if isinstance(gold, ListOf | SetOf):
-        indexed = len({name.partition("_")[0] for name in answer}) == 1
-        free = (indexed or worded) and not (comparer.options.ordered and isinstance(gold, ListOf))
-        return comparer.unordered(gold.items, values) if free else comparer.in_order(gold.items, values)
-    return False
+    name = shared_label(ours)
+    if name is None:
+        return True
+    others = {solved(item)[0] for item in theirs if isinstance(item, Relation)}
+    return all(other is not None and names_agree(name, other) for other in others)
+
+
+def _is_ordered(nodes: Sequence[Node]) -> bool:
+    """Whether a list has an order: it may be of verdicts on several parts, such as `true, false, true`, or has an ellipsis."""
+    wordy = any(isinstance(item, Sentence | Words) for item in nodes)
+    return wordy or (all(isinstance(item, Symbol) for item in nodes) and len(set(nodes)) < len(nodes))
 
 
 def _distinct(comparer: Comparer, items: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from verifiers.math.compare.context import Comparer
+from verifiers.math.compare.names import renamed
 from verifiers.math.compare.shapes import as_matrix, bracket_kind, items_in_brackets, vector_entries
-from verifiers.math.tree import Bracketed, Matrix, Node
-
-if TYPE_CHECKING:
-    from verifiers.math.compare.comparer import Comparer
+from verifiers.math.tree import Bracketed, Matrix, Node, Symbol, symbols
 
 
 def same_matrices(comparer: Comparer, gold: Node, answer: Node) -> bool:
@@ -34,5 +31,22 @@ def same_tuples(comparer: Comparer, gold: Node, answer: Node) -> bool:
         return comparer.in_order(items_in_brackets(gold), items_in_brackets(answer))
     if not (isinstance(gold, Bracketed) and isinstance(answer, Bracketed)):
         return False
-    same_brackets = bracket_kind(gold) == bracket_kind(answer)
-    return same_brackets and comparer.in_order(gold.items, answer.items)
+    if bracket_kind(gold) != bracket_kind(answer):
+        return False
+    answer = _with_names_of(gold, answer) if gold.opening == "{" else answer
+    return comparer.in_order(gold.items, answer.items)
+
+
+def _with_names_of(gold: Bracketed, answer: Bracketed) -> Bracketed:
+    """A set by condition with the names of its elements as in the gold: the pair (a, b) of one set is the (x, y) of another."""
+    ours, theirs = (items_in_brackets(node.items[0]) for node in (gold, answer))
+    names = [
+        (one.name, two.name)
+        for one, two in zip(ours, theirs, strict=False)
+        if isinstance(one, Symbol) and isinstance(two, Symbol)
+    ]
+    bound = {two: one for one, two in names}
+    free = (symbols(gold) - set(bound.values())) | (symbols(answer) - bound.keys())
+    if not len(ours) == len(theirs) == len(bound) == len({*bound.values()}) or free & {*bound, *bound.values()}:
+        return answer
+    return Bracketed(answer.opening, tuple(renamed(item, bound) for item in answer.items), answer.closing)

@@ -94,10 +94,12 @@ def without_unit(node: Node) -> Node:
 
 
 def names_other_thing(one: Unit, two: Unit) -> bool:
-    """Whether two units are incompatible: a measure and a counted noun, or nouns of which neither extends the other."""
-    if "unit" in (one.label + two.label):
+    """Whether a unit is incompatible with the gold's: a measure and a counted noun, or nouns that don't extend each other."""
+    if one.is_general or two.is_general:
         degrees = {degree for unit in (one, two) if (degree := _length_degree(unit)) is not None}
-        return len(degrees) > 1
+        things = [unit for unit in (one, two) if unit.is_label and not unit.is_general]
+        raised = _length_degree(one) is None and max(degrees, default=0) > 1  # units are no areas, but areas are units
+        return len(degrees) > 1 or bool(things) or raised
     if one.is_label != two.is_label:
         return True
     return _nouns_differ(*((unit.label if unit.is_label else unit.noun) for unit in (one, two)))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from verifiers.math.compare.shapes import bracket_kind, is_set_like
+from verifiers.math.compare.shapes import is_set_like
 from verifiers.math.tree import (
     Add,
     Apply,
-    Bracketed,
     Derivative,
     Divide,
     Integral,
@@ -21,13 +20,11 @@ from verifiers.math.tree import (
     Number,
     Power,
     Relation,
-    Sentence,
     Series,
     SetOf,
     SetOperation,
     Symbol,
     Unknown,
-    Words,
     rewrite,
     symbols,
     walk,
@@ -49,7 +46,7 @@ def label(node: Node) -> str | None:
             isinstance(argument, Symbol) and argument.name.islower() for argument in node.arguments
         )
         arguments = "" if generic else repr(node.arguments)
-        return f"{node.name}({arguments})"
+        return f"{node.name}({arguments or ',' * (len(node.arguments) - 1)})"
     if isinstance(node, Power) and _is_capital(node.base) and node.exponent in _OF_MATRICES:
         return f"{label(node.base)}^{node.exponent}"
     return None
@@ -145,48 +142,6 @@ def renamed(node: Node, names: dict[str, str]) -> Node:
         node,
         lambda leaf: Symbol(names[leaf.name]) if isinstance(leaf, Symbol) and leaf.name in names else None,
     )
-
-
-def assignments(node: Node) -> dict[str, Node] | None:
-    """Values of several names: `x=2, y=3` or `(x,y)=(2,3)`; None for anything else."""
-    if isinstance(node, ListOf) and node.joiner != "or" and all(isinstance(item, Relation) for item in node.items):
-        return _assigned([item for item in node.items if isinstance(item, Relation)])
-    if isinstance(node, Relation) and node.operators == ("=",):
-        names_, values = node.operands
-        if (
-            isinstance(names_, Bracketed)
-            and isinstance(values, Bracketed)
-            and bracket_kind(names_) == bracket_kind(values) == "()"
-        ):
-            names = [item.name for item in names_.items if isinstance(item, Symbol)]
-            if len(names) == len(names_.items) == len(values.items):
-                return dict(zip(names, values.items, strict=True))
-    if isinstance(node, Relation) and len(node.operands) > 2 and set(node.operators) == {"="}:
-        *sides, value = node.operands
-        shared = {side.name: value for side in sides if isinstance(side, Symbol)}
-        return shared if len(shared) == len(sides) and not symbols(value) else None
-    return None
-
-
-def _assigned(equations: list[Relation]) -> dict[str, Node] | None:
-    """The values by name; f(a) and f(b) are one name across two equations, but two in one list."""
-    pairs = [(node, *solved(node)) for node in equations]
-    for exactly in (False, True):
-        values = {f"{name} {node.operands[0]}" if exactly else name: value for node, name, value in pairs if name}
-        if len(values) == len(pairs):
-            return values
-    return None
-
-
-def named_members(node: Node) -> dict[str, Node] | None:
-    """Values after words, as in `Anna 3, Ben 5`, by those words; None for anything else."""
-    members: dict[str, Node] = {}
-    for item in node.items if isinstance(node, ListOf) else ():
-        words, value = item.parts if isinstance(item, Sentence) and len(item.parts) == 2 else (None, None)
-        if isinstance(words, Words) and value is not None:
-            letter, stated = solved(value) if isinstance(value, Relation) else (None, value)
-            members[f"text:{words.text} {letter or ''}".rstrip()] = stated if letter else value
-    return members if isinstance(node, ListOf) and len(members) == len(node.items) else None
 
 
 def shared_label(nodes: Sequence[Node]) -> str | None:

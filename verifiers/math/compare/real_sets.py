@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from verifiers.math.compare.names import label
 from verifiers.math.tree import (
     Apply,
     Bracketed,
@@ -27,6 +28,7 @@ from verifiers.math.tree import (
     Symbol,
     Unknown,
     symbols,
+    walk,
 )
 from verifiers.math.values.exact import rational_or_none, signed_number
 from verifiers.math.values.numeric import real_value
@@ -143,6 +145,8 @@ def real_set(node: Node) -> RealSet:
     if isinstance(node, NamedSet) and node.name in _NAMED:
         return _NAMED[node.name]
     if isinstance(node, SetOf) and len(node.items) == 1 and isinstance(node.items[0], Relation):
+        if any(isinstance(subtree, Unknown) for subtree in walk(node)):
+            raise NoSetError("a condition on the value of a function")
         return real_set(node.items[0])
     if isinstance(node, SetOf):
         return _union([_point(end) for end in map(_end, node.items[: MAX_ENDS + 1])])
@@ -209,7 +213,7 @@ def _solutions(node: Relation) -> RealSet:
         region = region.combined("intersection", _half_line(node.operators[index], _end(node.operands[index + 1])))
     if index > 1 or index + 2 < len(node.operands):
         raise NoSetError("a chain longer than two inequalities")
-    return RealSet(region.marks, variable.name)
+    return RealSet(region.marks, label(variable))
 
 
 def _absolute(node: Relation) -> RealSet | None:

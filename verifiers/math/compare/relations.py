@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.measures import measured, split_unit, without_unit
 from verifiers.math.compare.names import (
     is_made_of_parameters,
@@ -27,16 +27,13 @@ from verifiers.math.tree import (
     Relation,
     Symbol,
     is_integer_literal,
+    is_literal,
     symbols,
     unordered,
 )
 from verifiers.math.values.exact import rational_or_none, substitute
 from verifiers.math.values.numeric import real_value
 
-if TYPE_CHECKING:
-    from verifiers.math.compare.comparer import Comparer
-
-_ZERO = Number(Fraction(0))
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
 _OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
 
@@ -47,6 +44,8 @@ def same_relations(comparer: Comparer, gold: Node, answer: Node) -> bool:
         answer = renamed(answer, {"c": "C"})
     if isinstance(gold, Relation) != isinstance(answer, Relation):
         gold, answer = residue_alone(gold), residue_alone(answer)
+    if isinstance(answer, Relation) and _is_tautology(answer) and (isinstance(gold, Relation) or is_literal(answer)):
+        return False
     if not isinstance(gold, Relation):
         if not isinstance(answer, Relation):
             return comparer.same(gold, answer)
@@ -59,6 +58,11 @@ def same_relations(comparer: Comparer, gold: Node, answer: Node) -> bool:
     if _OPEN_RELATIONS & {*gold.operators, *answer.operators}:
         return same_inequalities(comparer, gold, answer)
     return _same_equations(comparer, gold, answer)
+
+
+def _is_tautology(node: Relation) -> bool:
+    """Whether an equation has the same on all sides, as in `0=0`, and therefore states nothing."""
+    return set(node.operators) == {"="} and len(_sides(node)) == 1
 
 
 def residue_alone(node: Node) -> Node:
@@ -124,6 +128,8 @@ def _same_value(comparer: Comparer, one: Node, two: Node) -> bool:
 def _same_equations(comparer: Comparer, gold: Relation, answer: Relation) -> bool:
     if set(gold.operators) == set(answer.operators) == {"="} and _sides(gold) == _sides(answer):
         return True
+    if len(gold.operands) == len(answer.operands) > 2 and not _names_agree_between(gold, answer):
+        return False
     name, value = solved(gold)
     answer_name, _ = solved(answer)
     if name is not None and answer_name is not None:
@@ -144,6 +150,12 @@ def _same_equations(comparer: Comparer, gold: Relation, answer: Relation) -> boo
     return any(
         _are_proportional(comparer, *pair, positive=False) for pair in itertools.product(*map(forms_of, (gold, answer)))
     )
+
+
+def _names_agree_between(gold: Relation, answer: Relation) -> bool:
+    """Whether the names between the ends of two chains, such as the `y` of `x=y=2`, agree."""
+    pairs = zip(map(label, gold.operands[1:-1]), map(label, answer.operands[1:-1]), strict=True)
+    return all(ours is None or (theirs is not None and names_agree(ours, theirs)) for ours, theirs in pairs)
 
 
 def same_inequalities(comparer: Comparer, gold: Relation, answer: Relation) -> bool:
@@ -193,6 +205,8 @@ def _are_proportional(comparer: Comparer, gold: Relation, answer: Relation, *, p
     names = sorted(symbols(ours) | symbols(theirs))
     if not (symbols(ours) and symbols(theirs)):
         return False  # any two constants are proportional
+    if any(comparer.values.identical(*relation.operands[:2]) for relation in (gold, answer)):
+        return False  # everything solves an identity, which is the same only if it is written the same
     for first in (2, 5, 11):
         above, below = ours, theirs
         for index, name in enumerate(names):
@@ -201,8 +215,7 @@ def _are_proportional(comparer: Comparer, gold: Relation, answer: Relation, *, p
         sizes = real_value(above), real_value(below)
         if sizes[0] and sizes[1]:
             one_sign = sizes[0] * sizes[1] > 0 or not positive
-            in_proportion = one_sign and comparer.values.identical(Multiply((ours, below)), Multiply((theirs, above)))
-            return bool(in_proportion) and not comparer.values.identical(_ZERO, theirs)  # an identity has any solution
+            return bool(one_sign and comparer.values.identical(Multiply((ours, below)), Multiply((theirs, above))))
     return False
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.measures import (
     DEGREE,
     at_least_one,
@@ -37,9 +37,6 @@ from verifiers.math.tree import (
 from verifiers.math.units import Unit
 from verifiers.math.values.exact import substitute
 from verifiers.math.values.numeric import real_value
-
-if TYPE_CHECKING:
-    from verifiers.math.compare.comparer import Comparer
 
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
 _INDICES = frozenset(("_1", "_2", "_3", "_4"))
@@ -169,8 +166,11 @@ def arbitrary_constants(node: Node) -> list[str]:
     r"""The constant of integration of a sum, or the constants of a general solution, such as `C_1` and `C_2`."""
     if (constant := free_constant(node)) is not None:
         return [constant]
-    constants = [name for name in symbols(node) if name[0] in _CONSTANTS_OF_INTEGRATION and name[1:] in _INDICES]
-    return sorted(constants, key=lambda name: name[1:])
+    names = symbols(node)
+    constants = [name for name in names if name[0] in _CONSTANTS_OF_INTEGRATION and name[1:] in _INDICES]
+    return (
+        sorted(constants, key=lambda name: name[1:]) if len(constants) < len(names) else []
+    )  # not the name of a thing
 
 
 def free_constant(node: Node) -> str | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from verifiers.math.compare.collections import joined_otherwise
+from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.matrices import same_tuples
 from verifiers.math.compare.names import without_labels
 from verifiers.math.compare.real_sets import NoSetError, real_set
@@ -23,9 +22,6 @@ from verifiers.math.tree import (
     Symbol,
     Words,
 )
-
-if TYPE_CHECKING:
-    from verifiers.math.compare.comparer import Comparer
 
 
 def same_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:

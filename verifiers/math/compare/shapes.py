@@ -62,7 +62,9 @@ def is_set_like(node: Node) -> bool:
 
 def parameter(node: Node) -> tuple[str, Node] | None:
     r"""The symbol that the last item of a list declares, as in `n \\in \\mathbb{Z}`, and its set; None if it declares none."""
-    last = node.items[-1] if isinstance(node, ListOf) and len(node.items) > 1 else node
+    if not isinstance(node, ListOf) or len(node.items) < 2:
+        return None
+    last = node.items[-1]
     name, *rest = last.operands if isinstance(last, Relation) and last.operators == ("in",) else (last,)
     return (name.name, rest[0]) if rest and isinstance(rest[0], NamedSet) and isinstance(name, Symbol) else None
 

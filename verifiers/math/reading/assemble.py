@@ -114,15 +114,29 @@ def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
 
 def set_by_condition(element: Node, condition: Node) -> Node:
     r"""A set-builder as a set of its condition, with the set of its elements unless that is the real numbers."""
-    names = symbols(condition)
-    if isinstance(element, Bracketed) or (isinstance(element, Symbol) and names and element.name not in names):
-        return Bracketed("{", (element, condition), "}")
-    if not isinstance(element, Symbol | Relation):
-        return _image(element, condition)
-    if isinstance(element, Relation) and element.operators == ("in",) and element.operands[1] != NamedSet("R"):
+    within = isinstance(element, Relation) and element.operators == ("in",) and element.operands[1] == NamedSet("R")
+    if isinstance(element, Relation) and not within:
         conditions = condition.items if isinstance(condition, ListOf) and condition.joiner != "or" else (condition,)
         return ListOf((element, *conditions), "and")
+    element = element.operands[0] if isinstance(element, Relation) else element
+    if not isinstance(element, Symbol):
+        return (
+            Bracketed("{", (element, condition), "}") if isinstance(element, Bracketed) else _image(element, condition)
+        )
+    if not _determines(condition, element):
+        return Bracketed("{", (element, condition), "}")
     return SetOf((condition,)) if isinstance(condition, Relation) else condition
+
+
+def _determines(condition: Node, element: Symbol) -> bool:
+    """Whether a condition shows by itself which of its symbols the elements are: the only one, or a side of every relation."""
+    if symbols(condition) in ({element.name}, frozenset()):
+        return True
+    relations = condition.items if isinstance(condition, ListOf) else (condition,)
+    return all(
+        isinstance(relation, Relation) and (element in relation.operands or relation.operators == ("in",))
+        for relation in relations
+    )
 
 
 def _image(element: Node, condition: Node) -> Node:
@@ -130,6 +144,11 @@ def _image(element: Node, condition: Node) -> Node:
     if isinstance(condition, Relation) and condition.operators == ("in",) and condition.operands[1] == NamedSet("Z"):
         return ListOf((element, condition), "and")
     return Bracketed("{", (element, condition), "}")
+
+
+def set_of_numbers(node: Node) -> Node:
+    """The set of numbers that a plain letter behind a sign of membership denotes; any other node as it is."""
+    return NamedSet(node.name) if isinstance(node, Symbol) and node.name in ("Z", "Q", "R") else node
 
 
 def half_of_set(name: str, sign: str) -> Node:

@@ -50,6 +50,12 @@ class Cursor:
         self.index += accepted
         return accepted
 
+    def accept_all(self, *texts: str) -> bool:
+        """Consume the tokens from the current one if they are these, one after another."""
+        accepted = tuple(token.text for token in self.tokens[self.index : self.index + len(texts)]) == texts
+        self.index += len(texts) * accepted
+        return accepted
+
     def expect(self, *texts: str) -> str:
         """Consume the current token, which must be one of these.
 

@@ -64,11 +64,21 @@ def _read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
         if (parts := numbered_parts(tokens, lambda part: _read_tokens(part, vectors))) is not None:
             return parts
     try:
-        return Parser(_last_conclusion(tokens), vectors).answer()
+        return Parser(_with_set_braces(_last_conclusion(tokens)), vectors).answer()
     except UnreadableError:
         if not says_something(tokens):
             raise
         return sentence(tokens, lambda formula: Parser(formula, vectors).answer())
+
+
+def _with_set_braces(tokens: list[Token]) -> list[Token]:
+    """The tokens of a set by condition in TeX's braces, `{x|x>3}`, with braces of sets; any other tokens as they are."""
+    texts = [token.text for token in tokens]
+    if len(texts) < 7 or (texts[0], texts[-2]) != ("{", "}") or tokens[1].kind != "symbol":
+        return tokens
+    if texts[2] != "|" or texts.count("|") > 1 or texts.index("}") < len(texts) - 2:
+        return tokens
+    return [Token("sign", "\\{"), *tokens[1:-2], Token("sign", "\\}"), tokens[-1]]
 
 
 def _last_conclusion(tokens: list[Token]) -> list[Token]:

@@ -115,6 +115,8 @@ def _without_remark(text: str) -> str:
     match = _REMARK.search(text) if "for" in text or "where" in text else None
     if match is None or not match.start() or _MORE_VALUES.search(_GROUP.sub("", text[match.end() :])):
         return text
+    if not set(_LETTER.findall(text[match.end() :])) <= set(_LETTER.findall(text[: match.start()])):
+        return text  # it is about something else
     condition = _CONDITION.fullmatch(text[match.end() :])
     said = all(map(_SAYS_NOTHING.fullmatch, _WORD_OF_REMARK.findall(remark := text[match.start() :])))
     if condition is None and (not said or _RESTRICTS.search(remark)):

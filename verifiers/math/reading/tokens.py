@@ -83,6 +83,7 @@ _PARENTHESISED_BASE = re.compile(
 _SCIENTIFIC_X = re.compile(r"\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)\*?")
 _LETTERS = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_]{2}")
 _PROSE_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?(?:[0-9]+(?![0-9.,]))?")
 _SYLLABLE = re.compile(r"[b-df-hj-np-tv-z][aeiou][b-df-hj-np-tv-z]")  # "12 men", "3 red"
 _UNIT_EXPRESSION = re.compile(r"(?:[A-Za-z]+\s*(?:\^\s*\{?[0-9]\}?\s*)?(?:[/*]\s*|\\cdot\s*)?)+$")
@@ -92,6 +93,7 @@ _THEN_MINUTES = re.compile(r"\s*[0-9]{1,2}\s*(?:m|mins?)\b")
 _BAR = re.compile(r"\s*(?:\||\\vert|\\rvert|\\lvert)")
 _NO_BRACKET = re.compile(r"\s*\.")
 _BOLD_LETTERS = re.compile(r"\s*(?:\{\s*[A-Za-z]+|[A-Za-z](?![A-Za-z]))")
+_CALLED_WITHOUT_SPACE = frozenset(("sin", "cos", "tan", "cot", "sec", "csc", "ln", "log"))
 _SPACE = re.compile(r"(?:\s|\\[ ,;:!>]|~|\\(?:q?quad|thinspace)(?![A-Za-z]))+")
 _SIGNS = frozenset(("\\\\", "\\{", "\\}", "\\|", "\\%", "\\$", "\\#", "\\&", "<=", ">=", "!=", "==", "**", "->", "=>"))
 
@@ -282,6 +284,8 @@ class _Tokenizer:
             return
         name = SYNONYMS.get(match[1], match[1])
         self.position = match.end()
+        if name not in FUNCTIONS and name[:-1] in _CALLED_WITHOUT_SPACE:
+            name, self.position = name[:-1], self.position - 1
         if name in TEXT_COMMANDS or name in ROMAN_COMMANDS:
             self._upright(name)
         elif name in SILENT_COMMANDS:
@@ -317,7 +321,10 @@ class _Tokenizer:
     def _upright(self, name: str) -> None:
         """Read text inside mathematics: words, except single roman letters, constants and function names."""
         content = self._upright_content(name)
-        inner = _Tokenizer(content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=True).read()
+        formula = name in TEXT_COMMANDS and "\\" in content and not _WORD.search(_COMMAND.sub(" ", content))
+        inner = _Tokenizer(
+            content, thousands=self.thousands, decimal_comma=self.decimal_comma, prose=not formula
+        ).read()
         if name in ROMAN_COMMANDS or self._is_upright_name(content.strip()):
             follows_number = name != "operatorname" and self._follows_number()
             called = self.text.startswith(("(", "\\left("), self.position)
@@ -377,6 +384,8 @@ def _roman(token: Token, *, may_be_unit: bool) -> Token:
 def _is_word(run: str, before: list[Token], *, spaced: bool) -> bool:
     if len(run) == 1 or run in FUNCTIONS or run.lower() in NAMES:
         return False
+    if run.isupper() and len(run) == 2 and before and before[-1].text == "{":
+        return False  # a segment, as in `\\frac{NO}{BO}`
     counted = spaced and bool(before) and before[-1].kind == "number" and _SYLLABLE.fullmatch(run) is not None
     name = len(run) > 2 and run.istitle()
     if (
@@ -463,6 +472,7 @@ def _degrees(match: re.Match[str]) -> str:
 
 
 _ORDINAL = r"(?:\\(?:text|mathrm)\s?\{\s*(?:st|nd|rd|th)\s*\}|(?:st|nd|rd|th)\b)"
+_MONTHS = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _UPRIGHT_UNIT = r"\\(?:text|mathrm)\s?\{[^{}]*\}(?:\s?\^\s?\{?[0-9]\}?)?"
 # A required substring, a pattern of typography or a rare spelling, and its replacement.
 _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
@@ -472,6 +482,12 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("\\", r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))", _roman_group),
     ("_", r"\\(?:mathrm|text)\s?\{\s{0,3}([0-9A-Z]{1,20})\s{0,3}\}(?=\s{0,3}_\s{0,3}\{?\s{0,3}[0-9])", r"\1"),
     ("\\not", r"\\not\s{0,3}=", r"\\ne "),
+    (
+        "\\in",
+        r"(?:\s|\\[ ,;:!]|\\quad){0,9}\(\s?([a-z])\s?\\in\s?(?:Z|\\mathbb\s?\{?\s?Z\s?\}?)\s?\)\s?$",
+        r", \1\\in\\mathbb{Z}",
+    ),
+    *((ending, rf"\b({_MONTHS} [0-9]{{1,2}}){ending}\b", r"\1") for ending in ("st", "nd", "rd", "th")),
     # A unit only if it is upright, or separate from its number.
     (
         "\\mu",

@@ -1,0 +1,102 @@
+"""Numbers, symbols, calls of functions, and words in the place of a value."""
+
+from __future__ import annotations
+
+import re
+
+from verifiers.math.reading.assemble import proper_fraction, times
+from verifiers.math.reading.brackets import arguments_of_call
+from verifiers.math.reading.cursor import JOINERS
+from verifiers.math.reading.expressions import Expressions
+from verifiers.math.reading.functions import combinations, read_figure
+from verifiers.math.reading.normalize import folded_words
+from verifiers.math.reading.tokens import UnreadableError
+from verifiers.math.tree import BasedNumber, Constant, Mixed, Node, Quantity, Symbol, Unknown
+from verifiers.math.units import UNITS
+from verifiers.math.vocabulary import GREEK
+
+_NAMED_FUNCTIONS = frozenset("fghpqFGH") | frozenset("ABDEIJKLMNOPQRSTUVWXYZ")
+_ALWAYS_FUNCTIONS = frozenset("fgh")
+_STATEMENT = re.compile(r"[A-Z]|[IVX]{1,4}")  # a choice or the number of a statement, in a list of them
+_CURRENCY_CODES = frozenset(("usd", "eur", "gbp", "inr", "rs", "jpy"))
+
+
+def number(parser: Expressions) -> Node:
+    """Parse a number, with a fraction after it as a mixed number."""
+    token = parser.take()
+    assert token.value is not None
+    if not parser.mixed or not token.text.isdigit() or isinstance(token.value, BasedNumber):
+        return token.value
+    if parser.at("frac", "unicodefrac"):
+        node = parser.atom()
+        proper = proper_fraction(node)
+        return Mixed(int(token.text), *proper) if proper is not None else times(token.value, node)
+    above, slash, below = parser.token, parser.ahead(), parser.ahead(2)
+    fraction = above.spaced and above.text.isdigit() and slash.text == "/" and below.text.isdigit()
+    if fraction and 0 < int(above.text) < int(below.text):
+        parser.index += 3
+        return Mixed(int(token.text), int(above.text), int(below.text))
+    return token.value
+
+
+def symbol(parser: Expressions) -> Node:
+    """Parse a constant, a symbol with its subscript and primes, or a call of an unknown function."""
+    token = parser.take()
+    name = token.text
+    if name == "m" and parser.at("angle"):  # the measure of an angle
+        return read_figure(parser)
+    if name in ("e", "i") and not parser.at("_", "'"):
+        return Constant(name)
+    name += parser.subscript() + parser.primes()
+    if token.bold:
+        parser.vectors.add(name)
+    if name == "C" and parser.at("(") and parser.ahead(2).text == ",":
+        return combinations(parser)
+    if parser.at("(") and name[0] in _NAMED_FUNCTIONS and (name[0] in _ALWAYS_FUNCTIONS or _is_call(parser)):
+        return Unknown(name, arguments_of_call(parser))
+    if name[0] in _ALWAYS_FUNCTIONS and parser.accept_all("^", "{", "-", "1", "}", "("):
+        parser.index -= 1
+        return Unknown(name + "^-1", arguments_of_call(parser))
+    return Symbol(name)
+
+
+def _is_call(parser: Expressions) -> bool:
+    """Whether the brackets ahead hold one symbol or number, as in `P(x)`."""
+    return parser.ahead().kind in ("symbol", "number") and parser.ahead(2).text == ")"
+
+
+def word(parser: Expressions) -> Node:
+    """Parse a word in the place of a value: an amount, or a label before an equals sign."""
+    words = [parser.take().text]
+    if (len(words[0]) == 1 and parser.token.kind not in ("word", "symbol")) or (
+        _STATEMENT.fullmatch(words[0]) and (parser.token.kind == "end" or parser.token.text.lower() in JOINERS)
+    ):
+        return Symbol(words[0])
+    if words[0].lower() in _CURRENCY_CODES and parser.ahead(int(parser.at("."))).kind == "number":
+        parser.accept(".")
+        return Quantity(number(parser), UNITS[words[0].lower()])
+    while parser.token.kind == "word" and parser.token.text not in ("is", "equals"):
+        words.append(parser.take().text)
+    if not parser.at("=", "approx", "is", "equals"):
+        raise UnreadableError(f"expected a value, found the word {words[0]!r}")
+    return Symbol("text:" + folded_words(" ".join(words)))
+
+
+def name_of_value(parser: Expressions) -> Node | None:
+    r"""Parse a name with brackets before an equals sign: `x(t) =`, `P(A \cap B) =`."""
+    token = parser.token
+    if not (token.kind == "symbol" or token.text in GREEK) or parser.ahead().text != "(":
+        return None
+    end = parser.closing_bracket(parser.index + 1)
+    if end is not None and parser.tokens[end + 1].text == "=":
+        inside = parser.tokens[parser.index + 2 : end]
+        if len(inside) % 2 and all(
+            item.kind == "symbol" if position % 2 == 0 else item.text == "," for position, item in enumerate(inside)
+        ):
+            parser.index = end + 1
+            return Unknown(token.text, tuple(Symbol(name.text) for name in inside[::2]))
+    if token.text != "P" or end is None or parser.tokens[end + 1].text not in ("=", "approx"):
+        return None
+    brackets = "".join(inner.text for inner in parser.tokens[parser.index + 1 : end + 1])
+    parser.index = end + 1
+    return Symbol("text:" + token.text + brackets)
