@@ -49,7 +49,8 @@ nitpick_ignore_regex = [
     (r"py:class", r"Value"),  # a type variable
     (
         r"py:class",
-        r"Sharding|ShardedModule|Ranks|CarriedGroup|PreferenceLoss",
+        # Imported for type checkers alone, so also without their module.
+        (r"py:class", r"Sharding|ShardedModule|Ranks|CarriedGroup|PreferenceLoss"),
     ),  # imported for type checkers alone, so also without their module
     (r"py:class", r"\w+(\.\w+)*\[.*|Literal\['.*"),  # Sphinx cuts Mapping[str, int] and Literal['a', 'b'] at the comma
 ]

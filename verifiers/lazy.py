@@ -15,7 +15,7 @@ from verifiers.errors import missing_dependency
 def lazy_face(
     package: str, extras: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Make the `__getattr__`, the `__dir__` and the `__all__` of a package that imports its public names under `TYPE_CHECKING` alone.
+    """Make `__getattr__`, `__dir__` and `__all__` of a package that imports its public names under `TYPE_CHECKING` alone.
 
     Type checkers read those imports, and so does this function, so that there is one list of names.
 
