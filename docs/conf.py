@@ -47,10 +47,7 @@ nitpick_ignore_regex = [
     (r"py:exc", r"ResetNeeded"),  # gymnasium.error's
     (r"py:class", r"Baseline|Form|MeanOver|Pairing|Scale|Selection"),  # of a Literal, named without their module
     (r"py:class", r"Value"),  # a type variable
-    (
-        r"py:class",
-        # Imported for type checkers alone, so also without their module.
-        (r"py:class", r"Sharding|ShardedModule|Ranks|CarriedGroup|PreferenceLoss"),
-    ),  # imported for type checkers alone, so also without their module
+    # Imported for type checkers alone, so also without their module.
+    (r"py:class", r"Sharding|ShardedModule|Ranks|CarriedGroup|PreferenceLoss"),
     (r"py:class", r"\w+(\.\w+)*\[.*|Literal\['.*"),  # Sphinx cuts Mapping[str, int] and Literal['a', 'b'] at the comma
 ]
