@@ -160,7 +160,6 @@ class KMeans:
 def test_a_class_on_arrays_in_a_test_file(verifier: UnitTestVerifier) -> None:
     test = """
 import numpy as np
-import pytest
 from solution import KMeans
 points = np.concatenate([np.zeros((5, 2)), np.ones((5, 2)) * 9])
 
@@ -169,9 +168,9 @@ def test_centers():
     np.testing.assert_allclose(np.sort(model.centers, axis=0), [[0, 0], [9, 9]])
     assert len(set(model.predict(points).tolist())) == 2
 
-@pytest.mark.parametrize("k", [1, 2])
-def test_labels(k):
-    assert np.unique(KMeans(k).fit(points).labels).size == k
+def test_labels():
+    for k in (1, 2):
+        assert np.unique(KMeans(k).fit(points).labels).size == k
 """
     verdict = judge(verifier, fenced(KMEANS), FunctionTests(test))
     assert verdict.outcome is Outcome.CORRECT, dict(verdict.detail)
