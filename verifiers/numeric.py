@@ -71,7 +71,8 @@ class NumericVerifier:
 
     What never counts as an answer: part of a compound expression (`37+58`, `2 1/2`, `5 million`, `3\sqrt{2}`, `2x`), a
     negated number ("not 95"), or one of several offered ("5 or 6"); these are `INCORRECT`. A completion without a
-    digit is `NO_ANSWER`. LaTeX and expressions are the business of the `"math"` verifier.
+    digit is `NO_ANSWER`. Other LaTeX than `\frac{1}{2}`, and expressions, are the business of the
+    `"math"` verifier.
 
     The reference is an int, a float (taken as its shortest decimal form), a fraction, a `Decimal` or a literal as text.
 
@@ -137,7 +138,8 @@ class NumericVerifier:
     def _find(self, completion: str) -> _Candidate | None:
         if self.whole:
             return _only(completion)
-        response = cut(_CALCULATION.sub("", completion), thoughts=self.thoughts)
+        completion = _TEX_FRACTION.sub(r"\1/\2", _CALCULATION.sub("", completion))
+        response = cut(completion, thoughts=self.thoughts)
         if response.missing:
             return None
         found = find(response.text, _Literals(self), _MARKED if self.literal_only else (*_MARKED, "number"), self.asked)
@@ -182,6 +184,10 @@ def _only(text: str) -> _Candidate | None:
     return _Candidate(text.strip()) if re.search("[0-9]", text) else None
 
 
+_TEX_FRACTION = re.compile(
+    rf"(?<![\w)}}\].])(?<![\d)}}\].]\s)(?<!\b\w\s)\\[dt]?frac\s*\{{\s*({_INTEGER})\s*\}}\s*\{{\s*({_INTEGER})\s*\}}(?!\s*[\w\\({{^/*])"
+)
+"""A fraction of two whole numbers that is part of nothing larger, such as `2\\frac{1}{2}`."""
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 _MARKED: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase")
 _DIGIT = re.compile("[0-9]")

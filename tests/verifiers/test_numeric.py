@@ -254,3 +254,26 @@ def test_verdict_says_why():
 @given(st.text())
 def test_any_text_gets_a_verdict(text):
     assert outcome(text, 95) in (Outcome.CORRECT, Outcome.INCORRECT, Outcome.NO_ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("completion", "right"),
+    [
+        (r"The answer is \frac{157}{50}.", True),
+        (r"\boxed{\dfrac{157}{50}}", True),
+        (r"$x = \frac{157}{50}$", True),
+        (r"\frac{1,570}{500}", True),
+        (r"2\frac{157}{50}", False),
+        (r"2 \frac{157}{50}", False),
+        (r"x \frac{157}{50}", False),
+        (r"\frac{157}{50}x", False),
+        (r"\frac{157}{50}^2", False),
+        (r"\sqrt{\frac{157}{50}}", False),
+        (r"3 \cdot \frac{157}{50}", False),
+        (r"\frac{3}{4} - \frac{157}{50}", False),
+        (r"\frac{157}{0}", False),
+    ],
+)
+def test_a_fraction_of_tex_is_a_literal_where_it_stands_alone(completion, right):
+    verdict = verify("numeric", completion, "3.14")
+    assert verdict.outcome is (Outcome.CORRECT if right else Outcome.INCORRECT), verdict
