@@ -1,4 +1,4 @@
-"""What an answer leaves to be done: operations that the question asks for, and operations that change nothing."""
+"""What an answer leaves the reader to do: operations that the question asks for, and operations that change nothing."""
 
 from __future__ import annotations
 
