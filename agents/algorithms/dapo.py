@@ -18,6 +18,7 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 from agents.algorithms.grpo import GRPO, GRPOConfig
+from agents.learn.algorithm import Plays
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 
@@ -43,16 +44,18 @@ class DAPO(GRPO):
     name = "dapo"
     config: DAPOConfig
 
-    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+    def sample_batch(
+        self, sampling: Plays, env: VectorEnv[Any, Any, Any], first_round: int
+    ) -> tuple[list[Trajectory], int]:
         """Play rounds of problems until `problems_per_step` groups have scores that differ."""
         if self.config.max_rounds == 1:
-            return super().collect(env, first_round)
+            return super().sample_batch(sampling, env, first_round)
         wanted = self.config.problems_per_step
         flat: list[list[Trajectory]] = []
         spread: list[list[Trajectory]] = []
         rounds = 0
         while len(spread) < wanted and rounds < self.config.max_rounds:
-            for group in _groups(self.play(env, self.episodes(env, first_round + rounds))):
+            for group in _groups(sampling.play(env, sampling.episodes(env, first_round + rounds))):
                 (spread if _spreads(group) else flat).append(group)
             rounds += 1
         # Groups without spread fill up the step: they have no gradient, and keep its size as configured.

@@ -33,6 +33,7 @@ from agents.algorithms.config_checks import require_defaults
 from agents.batch import Batch
 from agents.deferred import torch
 from agents.importance import Correction
+from agents.learn.algorithm import Plays
 from agents.losses import Aggregation, PreferenceLoss, policy_gradient, preference_loss
 from agents.policies.trainable import TrainablePolicy
 from agents.preferences.pairs import PreferencePair, read_pairs
@@ -112,10 +113,12 @@ class DPO(Agent):
 
     # Pairs
 
-    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+    def sample_batch(
+        self, sampling: Plays, env: VectorEnv[Any, Any, Any], first_round: int
+    ) -> tuple[list[Trajectory], int]:
         """Sample groups, or take the next pairs of the file: the preferred completion has a score of 1, the other 0."""
         if self.pairs is None:
-            return super().collect(env, first_round)
+            return super().sample_batch(sampling, env, first_round)
         world = env.unwrapped
         if not isinstance(world, rlvr_envs.TokenVectorEnv):
             raise InvalidArgumentError(
@@ -195,7 +198,7 @@ class DPO(Agent):
             if epoch > 0:
                 current = training.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
                 advantages, _ = self._slopes(batch, current)
-            steps.append(self.learner.step(batch, advantages, self.batch_loss()))
+            steps.append(self.learner.step(batch, advantages, self.updating.loss()))
         metrics = merge(steps) | metrics
         if self.pairs is not None:
             # Nothing was sampled: completions of a file say nothing of the policy's score, nor of its divergence.

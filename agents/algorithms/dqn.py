@@ -41,6 +41,7 @@ from agents.algorithms.config_checks import require_defaults, require_on_policy,
 from agents.batch import Batch
 from agents.deferred import torch
 from agents.evaluation import Evaluation
+from agents.learn.algorithm import Plays
 from agents.policies.epsilon_greedy import EpsilonGreedyPolicy
 from agents.policies.trainable import TrainablePolicy
 from agents.results.evaluation_record import EvaluationRecord
@@ -158,10 +159,12 @@ class DQN(Agent):
         share = min(1.0, self.tokens / self.config.epsilon_tokens)
         return (1 - share) * self.config.epsilon + share * self.config.epsilon_end
 
-    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+    def sample_batch(
+        self, sampling: Plays, env: VectorEnv[Any, Any, Any], first_round: int
+    ) -> tuple[list[Trajectory], int]:
         """Play the episodes of one step ε-greedily."""
         acting = EpsilonGreedyPolicy(self.policy.at_temperature(0.0), self.policy.vocab_size, self.epsilon())
-        return self.play(env, self.episodes(env, first_round), acting), 1
+        return sampling.play(env, sampling.episodes(env, first_round), acting), 1
 
     def evaluate(
         self,
@@ -189,7 +192,7 @@ class DQN(Agent):
         if len(self.buffer) >= config.learn_from:
             due = round(sum(int(one.policy_mask.sum()) for one in trajectories) / config.tokens_per_update)
         steps = [self._one_update() for _ in range(due)]
-        self.steps += 1
+        self.progress.steps += 1
         return {**metrics, **merge(steps), "buffer": float(len(self.buffer)), "updates": float(self.updates)}
 
     def _one_update(self) -> dict[str, float]:

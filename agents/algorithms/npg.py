@@ -157,6 +157,6 @@ class NPG(Agent):
         sums = self.learner.backward(
             dataclasses.replace(batch, value_targets=None),
             advantages,
-            Loss(self.terms, self.config.aggregation, self.config.max_tokens),
+            Loss(self.updating.terms, self.config.aggregation, self.config.max_tokens),
         )
         return {"tokens": float(batch.loss_mask.sum()), **pass_metrics(sums)}

@@ -10,8 +10,8 @@ One training step, and the functions that implement it:
     episodes       problems of the step, and seeds                       rollouts.problem_order.episodes_of_step
     trajectories   tokens ~ pi_old, scored by the verifier               rollouts.loop.rollout
     batch          padded tensors of tokens, rewards, masks              batch.make_batch
-    V              values before each token                              training.batch_passes.state_values
-    r              rewards - beta * KL estimate                          agent.Agent.prepare, kl.kl_estimate
+    V              values before each token                              training.batch_passes.critic_reader
+    r              rewards - beta * KL estimate                          learn.enrich.Enrichment, kl.kl_estimate
     A              sum of (gamma lambda)^k TD errors, then whitened      advantages.gae, advantages.whiten
     G              A + V before whitening: the critic's targets          algorithms.value_based.lambda_returns
     for each epoch, for each minibatch of completions:

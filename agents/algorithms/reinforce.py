@@ -121,7 +121,7 @@ class Reinforce(Agent):
 
     def value_targets(self, batch: Batch) -> Tensor | None:
         """The Monte Carlo return from each token on; with `Truncation.BOOTSTRAP`, plus the value of the last state."""
-        return None if self.critic is None else self._returns(batch)
+        return None if self.config.critic is None else self._returns(batch)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """-A_t log pi(y_t)."""

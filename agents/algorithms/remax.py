@@ -27,6 +27,7 @@ from agents.algorithms.config_checks import NO_RATIO, require_one_step
 from agents.batch import Batch, make_batch
 from agents.deferred import torch
 from agents.kl import KLEstimator
+from agents.learn.algorithm import Plays
 from agents.losses import Aggregation, policy_gradient
 from agents.settings.agent import AgentConfig
 from agents.types import Trajectory
@@ -59,19 +60,21 @@ class ReMax(Agent):
     advantages_from_rewards = True
     config: ReMaxConfig
 
-    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+    def sample_batch(
+        self, sampling: Plays, env: VectorEnv[Any, Any, Any], first_round: int
+    ) -> tuple[list[Trajectory], int]:
         """Sample completions, and set the score of each problem's greedy completion as their baseline."""
-        episodes = self.episodes(env, first_round)
-        sampled = self.play(env, episodes)
+        episodes = sampling.episodes(env, first_round)
+        sampled = sampling.play(env, episodes)
         once = list({episode.group: episode for episode in episodes}.values())
-        greedy = self.play(env, once, self.sampler.at_temperature(0.0))
+        greedy = sampling.play(env, once, sampling.sampler.at_temperature(0.0))
         scores = self.truncated(make_batch(greedy)).scores.tolist()
         by_group = {trajectory.group: score for trajectory, score in zip(greedy, scores, strict=True)}
         return [dataclasses.replace(trajectory, baseline=by_group[trajectory.group]) for trajectory in sampled], 1
 
-    def prepare(self, batch: Batch) -> Batch:
-        """Exclude completions without a greedy score, and continue as for any agent."""
-        return super().prepare(batch.without(_baselines(batch).isnan()))
+    def usable(self, batch: Batch) -> Batch:
+        """Exclude completions without a greedy score."""
+        return batch.without(_baselines(batch).isnan())
 
     def advantages(self, batch: Batch) -> Tensor:
         """The return from each token on, minus the greedy score; 0 if the verifier broke on the greedy completion."""

@@ -138,8 +138,8 @@ class RFT(Agent):
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
         """Take the optimiser steps of a batch, with `from_start` from the first weights and a fresh optimiser."""
         if self.config.from_start:
-            assert self.reference is not None
-            self.policy.model.load_state_dict(self.reference.policy.model.state_dict())
+            assert self.models.reference is not None
+            self.policy.model.load_state_dict(self.models.reference.policy.model.state_dict())
             self.policy.weights_changed()
             self.learner.optimizer.state.clear()
         kept = (advantages != 0).any(dim=1) & batch.valid

@@ -14,7 +14,7 @@ One training step, and the functions that implement it:
     trajectories   tokens ~ pi_old, scored by the verifier               rollouts.loop.rollout
     steps          the tokens that begin one                             step_starts
     states         the trajectory's tokens up to there, played again     rollouts.states.states_before
-    V              the mean return of K episodes from each state         VinePPO.collect, rollouts.loop.rollout
+    V              the mean return of K episodes from each state         VinePPO.with_values, rollouts.loop.rollout
     A              r + V(s') - V(s), then whitened                       advantages.step_advantages, advantages.whiten
     L              -min(ratio A, clip(ratio) A)                          losses.clipped_surrogate
 
@@ -43,7 +43,7 @@ from agents.advantages import step_advantages, whiten
 from agents.agent import Agent
 from agents.algorithms.config_checks import require_clip
 from agents.batch import Batch, make_batch
-from agents.deferred import torch
+from agents.learn.algorithm import Plays
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.rollouts.loop import Episode
 from agents.rollouts.states import require_states, states_before
@@ -102,18 +102,22 @@ class VinePPO(Agent):
                 "with tokens can begin from: choose one of these, or an agent with a critic, such as ppo"
             )
 
-    def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
+    def sample_batch(
+        self, sampling: Plays, env: VectorEnv[Any, Any, Any], first_round: int
+    ) -> tuple[list[Trajectory], int]:
         """Sample completions, and estimate the value of the state before each of their steps."""
         require_states(env)
-        trajectories = self.play(env, self.episodes(env, first_round))
-        return self.with_values(env, trajectories), 1
+        trajectories = sampling.play(env, sampling.episodes(env, first_round))
+        return self.with_values(sampling, env, trajectories), 1
 
-    def with_values(self, env: VectorEnv[Any, Any, Any], trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    def with_values(
+        self, sampling: Plays, env: VectorEnv[Any, Any, Any], trajectories: Sequence[Trajectory]
+    ) -> list[Trajectory]:
         """Estimate the `step_values` of trajectories that were sampled in an environment."""
         config, tokenizer = self.config, require_states(env).tokenizer
         starts = [step_starts(one, tokenizer, config.step_separator, config.max_step_tokens) for one in trajectories]
         states = states_before(env, list(zip(trajectories, starts, strict=True)))
-        values = self._estimate(env, trajectories, starts, states)
+        values = self._estimate(sampling, env, trajectories, starts, states)
         return [
             _with_values(one, positions, [values[_key(state)] for state in own])
             for one, positions, own in zip(trajectories, starts, states, strict=True)
@@ -121,6 +125,7 @@ class VinePPO(Agent):
 
     def _estimate(
         self,
+        sampling: Plays,
         env: VectorEnv[Any, Any, Any],
         trajectories: Sequence[Trajectory],
         starts: Sequence[Sequence[int]],
@@ -137,7 +142,7 @@ class VinePPO(Agent):
             for one, position, state in origins.values()
             for seed in _seeds(one.seed, position, count)
         ]
-        played = self.play(env, episodes)
+        played = sampling.play(env, episodes)
         return {
             key: self._mean_return(one, position, played[index * count : (index + 1) * count])
             for index, (key, (one, position, _)) in enumerate(origins.items())
@@ -149,10 +154,9 @@ class VinePPO(Agent):
         earned = batch.rewards[:, position:].sum(dim=1)
         return float(earned[batch.valid].mean())  # of none it is NaN
 
-    def prepare(self, batch: Batch) -> Batch:
-        """Exclude completions that pass through a state without a value, and continue as for any agent."""
-        unknown = torch.zeros_like(batch.valid) if batch.baselines is None else batch.baselines.isnan()
-        return super().prepare(batch.without(unknown))
+    def usable(self, batch: Batch) -> Batch:
+        """Exclude completions that pass through a state without a value."""
+        return batch if batch.baselines is None else batch.without(batch.baselines.isnan())
 
     def advantages(self, batch: Batch) -> Tensor:
         """For all tokens of a step r + V(s') - V(s), whitened."""

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from agents import policies
+from agents.distributed.ranks import Ranks
+from agents.learn.algorithm import Algorithm
+from agents.policies.trainable import TrainablePolicy
+from agents.types import Sampler
 from verifiers import InvalidArgumentError
 
-if TYPE_CHECKING:
-    from agents.agent import Agent
 
-
-def check_sharding(agent: Agent) -> None:
+def check_sharding(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks) -> None:
     """Check that an agent's weights can be divided among its ranks, if they are to be.
 
     Raises:
         InvalidArgumentError: If they can't.
     """
-    config, policy = agent.config, agent.policy
-    if agent.ranks.sharding is None:
+    config = algorithm.config
+    if ranks.sharding is None:
         return
-    if agent.ranks.size == 1:
+    if ranks.size == 1:
         raise InvalidArgumentError(
             "weights can't be divided among a single process: start several, or leave `shard` out"
         )
@@ -29,9 +28,9 @@ def check_sharding(agent: Agent) -> None:
             f"weights of a {type(policy).__name__} can't be divided among ranks, only those of a transformers model: "
             "leave `shard` out"
         )
-    if agent.sampler is not policy:
+    if sampler is not policy:
         raise InvalidArgumentError(
-            f"a {type(agent.sampler).__name__} takes its weights from one process that has all of them, and here they are "
+            f"a {type(sampler).__name__} takes its weights from one process that has all of them, and here they are "
             "divided among ranks: sample with the policy itself, or leave `shard` out"
         )
     if config.lag:
@@ -39,25 +38,23 @@ def check_sharding(agent: Agent) -> None:
             f"lag={config.lag} samples with a copy of all weights, which are divided among ranks here: leave one of the "
             "two out"
         )
-    if agent.needs_whole_weights:
+    if algorithm.needs_whole_weights:
         raise InvalidArgumentError(
-            f"{type(agent).__name__} computes with vectors as long as all weights together, and with derivatives of passes "
+            f"{type(algorithm).__name__} computes with vectors as long as all weights together, and with derivatives of passes "
             "at other weights than the model's, so its weights can't be divided among ranks: leave `shard` out, or choose "
             "an agent that follows the gradient itself, such as ppo"
         )
 
 
-def objection_to_rows(agent: Agent) -> str | None:
+def objection_to_rows(algorithm: Algorithm) -> str | None:
     """Why an agent needs the tokens of all episodes on every rank; None if it does not."""
-    config = agent.config
+    config = algorithm.config
     if config.critic is not None:
         return "advantages are whitened over the critic's values of all tokens"
     if config.needs_reference and config.kl_placement == "reward":
         return "with kl_placement='reward' the rewards of all tokens depend on their log-probabilities"
     if config.older_weights:
         return f"with {config.older_weights} a checkpoint holds episodes that were not learned from, with all tokens"
-    if not agent.advantages_from_rewards:
-        return (
-            f"{type(agent).__name__} does not say, by `advantages_from_rewards = True`, that rewards are all it needs"
-        )
+    if not algorithm.advantages_from_rewards:
+        return f"{type(algorithm).__name__} does not say, by `advantages_from_rewards = True`, that rewards are all it needs"
     return None

@@ -244,7 +244,7 @@ class GradientLab:
         """
         batch = agent.prepare(self.batch_of(agent, drawn))
         rows = torch.tensor(drawn)
-        if agent.critic is not None:
+        if agent.models.critic is not None:
             table = self.values if values is None else values
             width = batch.tokens.shape[1]
             batch = dataclasses.replace(batch, values=table[rows, :width], bootstrap=torch.zeros(len(batch)).double())
@@ -295,7 +295,7 @@ def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | N
     weights = token_weights(
         mask, config.aggregation, num_completions=int(batch.valid.sum()), max_tokens=config.max_tokens
     )
-    terms = agent.terms(batch, TokenOutputs(*leaves), advantages)
+    terms = agent.updating.terms(batch, TokenOutputs(*leaves), advantages)
     loss = torch.stack([(torch.where(mask, term, 0.0) * weights).sum() for term in terms.values()]).sum()
     if not loss.requires_grad:
         return None, None

@@ -11,15 +11,11 @@ from verifiers import lazy_face
 
 if TYPE_CHECKING:
     from agents.training import contexts as contexts
-    from agents.training.batch_passes import state_values as state_values, token_logprobs as token_logprobs
+    from agents.training.batch_passes import token_logprobs as token_logprobs
     from agents.training.checkpoint import load_checkpoint as load_checkpoint, save_checkpoint as save_checkpoint
     from agents.training.critic import make_critic as make_critic
     from agents.training.disk import CheckpointSize as CheckpointSize, checkpoint_size as checkpoint_size
-    from agents.training.lag import (
-        Arrived as Arrived,
-        LaggedSampling as LaggedSampling,
-        StoppablePolicy as StoppablePolicy,
-    )
+    from agents.training.lag import LaggedSampling as LaggedSampling
     from agents.training.learner import Learner as Learner
     from agents.training.natural_gradient import (
         conjugate_gradient as conjugate_gradient,

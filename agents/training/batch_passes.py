@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,25 +77,64 @@ def own_passes(batch: Batch, size: int, keep: Tensor | None = None) -> list[tupl
     return passes
 
 
+@dataclass(frozen=True)
+class Reader:
+    """One number for each token of a batch, as a model says it."""
+
+    read: Callable[[Batch], Tensor]
+    """From a micro-batch on the device to f[b t+extra], of its tokens from `first` on."""
+    extra: int = 0
+    """1 if it also reads the state after the last token, else 0."""
+
+
+def logprobs_reader(
+    policy: TrainablePolicy, switched_on: Callable[[], AbstractContextManager[Any]] = nullcontext
+) -> Reader:
+    """Reads log-probabilities under a policy, within a context in which it has its weights."""
+
+    def read(micro_batch: Batch) -> Tensor:
+        with switched_on():
+            return torch.where(
+                micro_batch.loss_mask[:, micro_batch.first :], contexts.read(policy, micro_batch).logprobs, 0.0
+            )
+
+    return Reader(read)
+
+
+def critic_reader(policy: TrainablePolicy, critic: Critic) -> Reader:
+    """Reads a critic's values."""
+    return Reader(lambda micro_batch: critic_values(policy, critic, micro_batch), extra=1)
+
+
 @torch.no_grad()
+def read_columns(
+    policy: TrainablePolicy, batch: Batch, micro_batch_size: int, readers: Mapping[str, Reader]
+) -> dict[str, Tensor]:
+    """Numbers f32[b l+extra] of a batch's tokens for each reader, on the CPU; 0 before the first token on the loss mask.
+
+    Each micro-batch is moved to the policy's device once.
+    """
+    rows, length = batch.tokens.shape
+    columns = {name: torch.zeros(rows, length + reader.extra, dtype=torch.float32) for name, reader in readers.items()}
+    for indices, counts in own_passes(batch, micro_batch_size):
+        micro_batch = batch.rows(indices).to(policy.device)
+        for name, reader in readers.items():
+            values = reader.read(micro_batch).float().cpu()
+            if counts:
+                columns[name][indices, micro_batch.first : micro_batch.tokens.shape[1] + reader.extra] = values
+    if batch.here is None:
+        active_ranks().sum_tensors(list(columns.values()))  # each row is 0 on all ranks but one
+    return columns
+
+
 def token_logprobs(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Tensor:
     """Log-probabilities f32[b l] of a batch's tokens under a policy; 0 outside the loss mask."""
-
-    def read(micro_batch: Batch, first: int) -> Tensor:
-        return contexts.read(policy, micro_batch).logprobs
-
-    logprobs = _fill(policy, batch, micro_batch_size, read)
-    return torch.where(batch.loss_mask, logprobs, 0.0)
+    return read_columns(policy, batch, micro_batch_size, {"logprobs": logprobs_reader(policy)})["logprobs"]
 
 
-@torch.no_grad()
-def state_values(policy: TrainablePolicy, critic: Critic, batch: Batch, micro_batch_size: int) -> tuple[Tensor, Tensor]:
-    """Values f64[b l] of the states before each token, 0 outside the loss mask, and f64[b] after the last of each row."""
-
-    def read(micro_batch: Batch, first: int) -> Tensor:
-        return critic_values(policy, critic, micro_batch)
-
-    values = _fill(policy, batch, micro_batch_size, read, extra=1).double()
+def values_and_last(batch: Batch, column: Tensor) -> tuple[Tensor, Tensor]:
+    """What a `critic_reader` read: values f64[b l], 0 outside the loss mask, and f64[b], of the state after each row."""
+    values = column.double()
     last = values.gather(1, batch.lengths[:, None].to(values.device)).squeeze(1)
     return torch.where(batch.loss_mask, values[:, :-1], 0.0), last
 
@@ -101,19 +143,3 @@ def critic_values(policy: TrainablePolicy, critic: Critic, micro_batch: Batch) -
     """The critic's values f32[b t+1] of one micro-batch, with a pass of the policy if the critic reads its states."""
     states = contexts.read_states(policy, micro_batch) if critic.reads_policy else None
     return contexts.values(critic, micro_batch, states)
-
-
-def _fill(
-    policy: TrainablePolicy, batch: Batch, size: int, read: Callable[[Batch, int], Tensor], extra: int = 0
-) -> Tensor:
-    rows, length = batch.tokens.shape
-    outputs = torch.zeros(rows, length + extra, dtype=torch.float32)
-    for indices, counts in own_passes(batch, size):
-        micro_batch = batch.rows(indices).to(policy.device)
-        first = micro_batch.first
-        values = read(micro_batch, first).float().cpu()
-        if counts:
-            outputs[indices, first : micro_batch.tokens.shape[1] + extra] = values
-    if batch.here is None:
-        active_ranks().sum_tensors([outputs])  # each row is 0 on all ranks but one
-    return outputs

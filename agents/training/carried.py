@@ -24,17 +24,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 
 from agents.rollouts.loop import Episode, PartialEpisode
+from agents.settings.agent import AgentConfig
 from agents.training.trajectory_state import trajectory_from_state, trajectory_state
-from agents.types import Policy, Trajectory
-
-if TYPE_CHECKING:
-    from agents.agent import Agent
+from agents.types import Policy, Sampler, Trajectory
 
 Unfinished = Episode | PartialEpisode
 PlayOn = Callable[[Sequence[Unfinished]], Sequence[PartialEpisode | Trajectory]]
@@ -71,31 +69,54 @@ class Collected:
     """See `carried_metrics`."""
 
 
+class PlaysSegments(Protocol):
+    """Plays episodes, and interrupts them."""
+
+    sampler: Sampler
+    """The policy that samples."""
+
+    def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
+        """Return the episodes of round `number`."""
+        ...
+
+    def play_on(
+        self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Unfinished], policy: Policy, tokens: int
+    ) -> list[Trajectory | PartialEpisode]:
+        """Play episodes on, and interrupt each when it has `tokens` more of the policy."""
+        ...
+
+
 def collect_carried(
-    agent: Agent, env: VectorEnv[Any, Any, Any], step: int, carried: Sequence[CarriedGroup]
+    sampling: PlaysSegments,
+    config: AgentConfig,
+    env: VectorEnv[Any, Any, Any],
+    step: int,
+    carried: Sequence[CarriedGroup],
 ) -> Collected:
-    """Play groups until an agent's batch of them is done.
+    """Play groups until a batch of them is done.
 
     Args:
-        agent: The agent, whose sampler has the weights to sample with.
+        sampling: Plays episodes, with the weights to sample with.
+        config: The numbers of groups and tokens.
         env: The environment.
         step: Number of the step's round of problems.
         carried: The groups that earlier steps have begun.
     """
-    config = agent.config
     wanted, tokens = config.problems_per_step, config.segment_tokens
     # An engine samples whole completions unless it is told where to interrupt them.
-    interrupted = getattr(agent.sampler, "interrupted_after", None)
-    policy: Policy = agent.sampler if interrupted is None else interrupted(tokens)
-    begun = begin_groups(lambda number: agent.episodes(env, number), step, wanted, config.carried_groups, len(carried))
+    interrupted = getattr(sampling.sampler, "interrupted_after", None)
+    policy: Policy = sampling.sampler if interrupted is None else interrupted(tokens)
+    begun = begin_groups(
+        lambda number: sampling.episodes(env, number), step, wanted, config.carried_groups, len(carried)
+    )
     done, rest = fill_batch(
         [*carried, *begun],
         wanted,
         sum(step - group.begun >= config.max_carried_steps for group in carried),
-        lambda unfinished: agent.play_on(env, unfinished, policy, tokens),
+        lambda unfinished: sampling.play_on(env, unfinished, policy, tokens),
     )
     trajectories = [trajectory for group in done for trajectory in group.trajectories]
-    return Collected(trajectories, tuple(rest), carried_metrics(done, step, agent.sampler.version))
+    return Collected(trajectories, tuple(rest), carried_metrics(done, step, sampling.sampler.version))
 
 
 def begin_groups(

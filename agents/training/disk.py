@@ -68,9 +68,9 @@ def agent_size(agent: Agent) -> CheckpointSize | None:
     if not isinstance(agent.policy, CausalLMPolicy):
         return None
     size = checkpoint_size(agent.policy, agent.learner)
-    if agent.reference is None or agent.reference.state_dict() is None:
+    if agent.models.reference is None or agent.models.reference.state_dict() is None:
         return size
-    return replace(size, other=size.other + _size(agent.reference.policy.model.parameters()))
+    return replace(size, other=size.other + _size(agent.models.reference.policy.model.parameters()))
 
 
 def _size(tensors: Iterable[Any]) -> int:

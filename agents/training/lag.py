@@ -21,51 +21,25 @@ import copy
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from agents.distributed.ranks import using
+from agents.learn.progress import Progress
+from agents.learn.sampling import Sampling, SamplingStopped
+from agents.learn.source import Arrived
 from agents.policies.trainable import TrainablePolicy
 from agents.training.carried import CarriedGroup
 from agents.training.sampled import Sampled, sampled_from_state, sampled_state
-from agents.types import Action, Policy
 from verifiers import InvalidArgumentError, RankError
-
-if TYPE_CHECKING:
-    from agents.agent import Agent
 
 _STOP_S = 10.0
 """Seconds to wait for a thread that was told to stop; an engine may still be busy with a batch."""
-
-
-class SamplingStopped(Exception):
-    """Raised in the sampling thread where it has to stop within a batch."""
-
-
-class StoppablePolicy:
-    """A policy that no longer acts once an event is set; everything else is the policy's own."""
-
-    def __init__(self, policy: Policy, stopped: threading.Event) -> None:
-        self._policy = policy
-        self._stopped = stopped
-
-    def act(self, *arguments: Any, **keywords: Any) -> Action:
-        """Act as the policy does.
-
-        Raises:
-            SamplingStopped: If the event is set.
-        """
-        if self._stopped.is_set():
-            raise SamplingStopped
-        return self._policy.act(*arguments, **keywords)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._policy, name)
 
 
 @dataclass
@@ -84,46 +58,33 @@ class _Batch:
     error: BaseException | None = None
 
 
-@dataclass(frozen=True)
-class Arrived:
-    """A batch to learn from."""
-
-    sampled: Sampled
-    age: int
-    """Number of updates between the weights that it was sampled with and those that learn from it."""
-    waited_s: float
-    """Seconds that learning waited for it."""
-
-    def metrics(self) -> dict[str, float]:
-        """Its age, and the share of the time to sample it that learning did not wait for."""
-        hidden = max(0.0, 1 - self.waited_s / self.sampled.seconds) if self.sampled.seconds else 0.0
-        return {"sampling/age": float(self.age), "sampling/hidden": hidden, "wait_s": self.waited_s}
-
-
 class LaggedSampling:
-    """The batches of an agent that are sampled ahead, and the thread that samples them.
+    """The batches that are sampled ahead, and the thread that samples them.
 
     Args:
-        agent: The agent that learns.
+        sampling: Samples with the current weights; the thread does the same with older ones.
+        policy: The policy that learns.
+        progress: What has been learned from.
         lag: Number of updates between the weights that sample a batch and those that learn from it, at least 1.
 
     Raises:
-        InvalidArgumentError: If the agent's sampler is an engine that can't take its weights from a copy of the policy.
+        InvalidArgumentError: If the sampler is an engine that can't take its weights from a copy of the policy.
     """
 
-    def __init__(self, agent: Agent, lag: int) -> None:
-        if agent.sampler is not agent.policy and not hasattr(agent.sampler, "with_learner"):
+    def __init__(self, sampling: Sampling, policy: TrainablePolicy, progress: Progress, lag: int) -> None:
+        engine = sampling.sampler
+        if engine is not policy and not hasattr(engine, "with_learner"):
             raise InvalidArgumentError(
                 f"lag={lag} needs a sampler that takes weights from a copy of the policy, by a method with_learner(policy), as "
-                f"VLLMPolicy has; {type(agent.sampler).__name__} has none: leave `lag` out"
+                f"VLLMPolicy has; {type(engine).__name__} has none: leave `lag` out"
             )
-        self._agent = agent
+        self._sampling, self._policy, self._progress = sampling, policy, progress
         self._lag = lag
         self._batches: deque[_Batch] = deque()
         self._changed = threading.Condition()
         self._copy: TrainablePolicy | None = None
         self._sampler_in_use = threading.Lock()
-        self._ranks = agent.ranks.branch()
+        self._ranks = sampling.ranks.branch()
 
     @contextlib.contextmanager
     def running(self, env: VectorEnv[Any, Any, Any], steps: int) -> Iterator[None]:
@@ -146,10 +107,13 @@ class LaggedSampling:
 
         Raises whatever was raised while the batch was sampled.
         """
-        first = self._agent.steps
+        return self._sampling.ranks.together(self._next)
+
+    def _next(self) -> Arrived:
+        first = self._progress.steps
         with self._changed:
             for number in range(first + len(self._batches), first + self._lag + 1):
-                self._batches.append(_Batch(number, first, self._agent.policy.version, _weights(self._agent.policy)))
+                self._batches.append(_Batch(number, first, self._policy.version, _weights(self._policy)))
             self._changed.notify_all()
             batch = self._batches[0]
             started = time.perf_counter()
@@ -157,15 +121,23 @@ class LaggedSampling:
         if batch.error is not None:
             raise batch.error
         assert batch.sampled is not None
-        return Arrived(batch.sampled, first - batch.updates, time.perf_counter() - started)
+        waited, took = time.perf_counter() - started, batch.sampled.seconds
+        return Arrived(
+            batch.sampled,
+            {
+                # Updates between the weights that it was sampled with and those that learn from it.
+                "sampling/age": float(first - batch.updates),
+                # The share of the time to sample it that learning did not wait for.
+                "sampling/hidden": max(0.0, 1 - waited / took) if took else 0.0,
+                "wait_s": waited,
+            },
+        )
 
-    def learned(self) -> None:
-        """Forget the batch that was learned from, and count its rounds."""
-        with self._changed:
-            sampled = self._batches.popleft().sampled
-            assert sampled is not None
-            self._agent.rounds += sampled.rounds
-            self._agent.carried = sampled.carried
+    def learned(self, arrived: Arrived) -> None:
+        """Forget the batch that was learned from, and count it."""
+        with self._changed:  # the thread reads both
+            self._batches.popleft()
+            self._progress.count(arrived.sampled)
 
     def sample_errored_again(self) -> None:
         """Forget the episodes of batches on which a verifier broke, so that they are sampled again by the next run."""
@@ -195,7 +167,7 @@ class LaggedSampling:
             if not going:
                 raise RankError("another rank has stopped sampling")
             with self._sampler_in_use:
-                sampled = self._collector(batch, stopped).sample(env, *self._before(batch))
+                sampled = self._sampling_of(batch, stopped).sample(env, *self._before(batch))
         except SamplingStopped:
             return False
         except BaseException as error:  # noqa: BLE001 - raised by `next`, where the batch is wanted
@@ -215,10 +187,10 @@ class LaggedSampling:
         """Whether a sampled batch has to be sampled again if the run stops: for its errors, or those before."""
         if batch.sampled is None:
             return False
-        if batch.sampled.seen is not None and batch.sampled.seen.errored:
+        if batch.sampled.seen.errored:
             return True
         before = [other for other in self._batches if other.number == batch.number - 1 and other.weights is not None]
-        return bool(self._agent.config.carried_groups and before)
+        return bool(self._sampling.algorithm.config.carried_groups and before)
 
     def _await_batch(self, steps: int, stopped: threading.Event) -> _Batch | None:
         """The next batch to sample; None if the thread is to end."""
@@ -234,19 +206,18 @@ class LaggedSampling:
         """The round of problems at which a batch begins, that after the batch before it, and the groups carried over to it."""
         with self._changed:
             before = [other.sampled for other in self._batches if other.number < batch.number]
-            rounds = self._agent.rounds + sum(sampled.rounds for sampled in before if sampled is not None)
+            rounds = self._progress.rounds + sum(sampled.rounds for sampled in before if sampled is not None)
             last = before[-1] if before else None
-            return rounds, self._agent.carried if last is None else last.carried
+            return rounds, self._progress.carried if last is None else last.carried
 
-    def _collector(self, batch: _Batch, stopped: threading.Event) -> Agent:
-        """The agent as it samples a batch: with a copy of the policy that has the batch's weights, and counts of its own."""
-        policy, engine = self._copy_with(batch), self._agent.sampler
-        if engine is self._agent.policy:
-            return self._agent.sampling_copy(policy, policy, self._ranks, stopped)
-        return self._agent.sampling_copy(policy, cast(Any, engine).with_learner(policy), self._ranks, stopped)
+    def _sampling_of(self, batch: _Batch, stopped: threading.Event) -> Sampling:
+        """Sampling with the weights of a batch."""
+        policy, engine = self._copy_with(batch), self._sampling.sampler
+        sampler = policy if engine is self._policy else cast(Any, engine).with_learner(policy)
+        return Sampling(self._sampling.algorithm, sampler, self._ranks, stopped=stopped)
 
     def _copy_with(self, batch: _Batch) -> TrainablePolicy:
-        policy = self._agent.policy
+        policy = self._policy
         if self._copy is None:
             # Weights that are not trained, such as those under an adapter, are shared.
             frozen = {id(weight): weight for weight in policy.model.parameters() if not weight.requires_grad}
@@ -261,10 +232,10 @@ class LaggedSampling:
 
     # In checkpoints
 
-    def state(self) -> list[dict[str, Any]]:
+    def state(self) -> dict[str, Any]:
         """The batches sampled ahead, as tensors and plain data."""
         with self._changed:
-            return [
+            ahead = [
                 {
                     "number": batch.number,
                     "updates": batch.updates,
@@ -274,12 +245,18 @@ class LaggedSampling:
                 }
                 for batch in self._batches
             ]
+        return {"ahead": ahead}
 
-    def load_state(self, state: list[dict[str, Any]]) -> None:
+    def load(self, state: Mapping[str, Any]) -> None:
         """Restore a state of `state`, between two runs of the thread."""
         self._batches = deque(
-            _Batch(**{**batch, "sampled": batch["sampled"] and sampled_from_state(batch["sampled"])}) for batch in state
+            _Batch(**{**batch, "sampled": batch["sampled"] and sampled_from_state(batch["sampled"])})
+            for batch in state["ahead"]
         )
+
+    def components(self) -> dict[str, list[str] | None]:
+        """The lag, since a checkpoint holds what was sampled ahead."""
+        return {f"lag of {self._lag}": []}
 
 
 def _weights(policy: TrainablePolicy) -> list[Tensor]:

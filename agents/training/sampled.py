@@ -21,10 +21,10 @@ class Sampled:
     """Number of rounds of problems drawn."""
     tokens: int
     """Number of tokens generated, including those of episodes that are not trained on."""
-    seen: SeenEpisodes | None
-    """All episodes played, as far as verifier errors are concerned; None if they were counted as they ended."""
+    seen: SeenEpisodes
+    """All episodes played, as far as verifier errors are concerned."""
     metrics: Mapping[str, float]
-    """Of preparing the sampler."""
+    """What the sampler measured when it took its weights, and what carried groups add."""
     seconds: float
     verify_seconds: float | None
     """Seconds spent on verification, None if the environment reports none."""
@@ -34,7 +34,7 @@ class Sampled:
 
 def sampled_state(sampled: Sampled) -> dict[str, Any]:
     """Tensors and plain data for `sampled_from_state`."""
-    seen = sampled.seen or SeenEpisodes()
+    seen = sampled.seen
     return {
         **{name: getattr(sampled, name) for name in ("rounds", "tokens", "seconds", "verify_seconds")},
         "metrics": dict(sampled.metrics),

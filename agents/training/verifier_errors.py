@@ -87,31 +87,19 @@ class VerifierWatch:
 
     def __init__(self, max_share: float) -> None:
         self._max_share = max_share
-        self._seen = SeenEpisodes()
         self._window: deque[tuple[int, Counter[str]]] = deque()
         self._warned = False
         self._unsupported: set[str] = set()
         """Problems that have been named because the verifier does not support their tests."""
 
-    def see(self, trajectory: Trajectory) -> None:
-        """Count an episode; the first on which the verifier broke causes a warning."""
-        self._seen.see(trajectory)
-        if trajectory.errored:
-            self._warn(trajectory)
-
-    def see_all(self, seen: SeenEpisodes) -> None:
-        """Count the episodes of a step that others saw."""
-        self._seen = seen
-        for trajectory in seen.errored:
-            self._warn(trajectory)
-
-    def _warn(self, trajectory: Trajectory) -> None:
+    def warn(self, trajectory: Trajectory) -> None:
+        """Warn of an episode on which the verifier broke, if it is the first."""
         if not self._warned:
             self._warned = True
             warnings.warn(
                 f"the verifier broke on an episode of problem {trajectory.problem_id!r}, which is excluded from training: "
                 f"{shown(_cause(trajectory))}",
-                stacklevel=3,
+                stacklevel=2,
             )
 
     def unsupported(self, trajectories: Sequence[Trajectory]) -> list[str]:
@@ -128,30 +116,27 @@ class VerifierWatch:
             for problem in sorted(named)
         ]
 
-    def end_step(self, step: int, run: Run | None) -> None:
-        """Write the causes of a step's errors to the run's folder, and stop if there are too many.
+    def end_step(self, seen: SeenEpisodes, step: int, run: Run | None) -> None:
+        """Count a step's episodes, write the causes of its errors to the run's folder, and stop if there are too many.
 
         Raises:
             VerifierFailureError: If the verifier broke on more than the share.
         """
-        causes = Counter(map(_cause, self._seen.errored))
+        for trajectory in seen.errored:
+            self.warn(trajectory)
+        causes = Counter(map(_cause, seen.errored))
         if run is not None:
             for cause, count in causes.most_common(_CAUSES):
-                first = next(trajectory for trajectory in self._seen.errored if _cause(trajectory) == cause)
+                first = next(trajectory for trajectory in seen.errored if _cause(trajectory) == cause)
                 example = {"problem_id": first.problem_id, "completion": first.completion}
                 run.log_verifier_error({"step": step, "count": count, "cause": cause, **example})
             others = sum(causes.values()) - sum(count for _, count in causes.most_common(_CAUSES))
             if others:
                 run.log_verifier_error({"step": step, "count": others, "cause": f"other than the {_CAUSES} above"})
-        self._window.append((self._seen.episodes, causes))
-        self.forget_step()
+        self._window.append((seen.episodes, causes))
         while sum(episodes for episodes, _ in self._window) - self._window[0][0] >= WINDOW:
             self._window.popleft()
         self.check(run, at_least=WINDOW)
-
-    def forget_step(self) -> None:
-        """Discard the episodes counted since the last step."""
-        self._seen = SeenEpisodes()
 
     def check(self, run: Run | None, *, at_least: int = 1) -> None:
         """Stop if the verifier broke on too large a share of the last steps' episodes, given at least `at_least` of them.

@@ -25,6 +25,7 @@ from agents import (
 )
 from agents.distributed.parts import whole
 from agents.registry import agent_classes
+from agents.training.batch_passes import critic_reader, read_columns, values_and_last
 from agents.training.learner import Loss
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, tiny_policy, trajectory
 from verifiers import Outcome, Problem, Verdict
@@ -144,6 +145,13 @@ def on_policy(policy: CausalLMPolicy, trajectories: Sequence[Trajectory]) -> lis
     return [dataclasses.replace(one, logprobs=on_policy_logprobs(policy, one)) for one in trajectories]
 
 
+def state_values(policy: Any, critic: Any, batch: Batch, size: int) -> tuple[Tensor, Tensor]:
+    """A critic's values f64[b l], and f64[b] of the states after the last tokens, read `size` rows at a time."""
+    return values_and_last(
+        batch, read_columns(policy, batch, size, {"values": critic_reader(policy, critic)})["values"]
+    )
+
+
 def prepared(agent: Agent, batch: Batch) -> tuple[Batch, Tensor]:
     """What `update` makes of a batch before the optimiser steps: the batch with all it needs, and the advantages."""
     batch = agent.prepare(batch)
@@ -155,9 +163,11 @@ def gradient(agent: Agent, batch: Batch) -> Tensor:
     """The gradient f32[p] of an agent's loss on a batch at its first optimiser step, that of its critic included."""
     ready, advantages = prepared(agent, batch)
     agent.learner.backward(
-        ready, advantages, Loss(agent.terms, aggregation=agent.config.aggregation, max_tokens=agent.config.max_tokens)
+        ready,
+        advantages,
+        Loss(agent.updating.terms, aggregation=agent.config.aggregation, max_tokens=agent.config.max_tokens),
     )
-    critic = [] if agent.critic is None else list(agent.critic.parameters())
+    critic = [] if agent.models.critic is None else list(agent.models.critic.parameters())
     gradients = [
         torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         for parameter in agent.policy.parameters()
@@ -168,7 +178,7 @@ def gradient(agent: Agent, batch: Batch) -> Tensor:
 
 def all_weights(agent: Agent) -> Tensor:
     """Every weight of the policy and the critic, as one vector."""
-    critic = [] if agent.critic is None else list(agent.critic.parameters())
+    critic = [] if agent.models.critic is None else list(agent.models.critic.parameters())
     return flat([*agent.policy.parameters(), *critic])
 
 

@@ -165,7 +165,7 @@ def test_problems_of_a_third_party_environment_are_chosen_where_it_has_them() ->
     env = Chosen([CountUp] * 3, autoreset_mode=AutoresetMode.DISABLED)
     agent = GRPO(tiny_policy(), GRPOConfig(problems_per_step=4, group_size=3))
     played, _ = agent.collect(env, 0)
-    wanted = [episode.problem for episode in agent.episodes(env, 0)]
+    wanted = [episode.problem for episode in agent.sampling.episodes(env, 0)]
     assert [int(one.tokens[0]) for one in played] == wanted
     assert len(set(wanted)) == 4
 

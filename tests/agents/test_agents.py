@@ -95,7 +95,7 @@ def test_rows_of_a_broken_verifier_change_nothing(case: str) -> None:
         mixed = [*rows[:1], *good[:5], *rows[1:3], *good[5:], *rows[3:]]
         metrics = agent.update(mixed)
         metrics |= agent.update(mixed[::-1])
-        results.append((metrics | {"kl_coefficient": agent.kl_coefficient()}, all_weights(agent)))
+        results.append((metrics | {"kl_coefficient": agent.updating.kl_coefficient()}, all_weights(agent)))
     (metrics, expected), *others = results
     for other, weights in others:
         assert_equal(weights, expected, precision=np.float32, operations=8)
@@ -160,13 +160,13 @@ def test_a_row_without_padding_that_is_alone_has_the_gradient_it_has_in_a_batch(
             agent.learner.backward(
                 alone,
                 advantages[row : row + 1, : alone.tokens.shape[1]],
-                Loss(agent.terms, aggregation="sequence-mean-token-sum"),
+                Loss(agent.updating.terms, aggregation="sequence-mean-token-sum"),
             )
             together += _gradients_so_far(agent) / weights
-    agent.learner.backward(batch, advantages, Loss(agent.terms, aggregation="sequence-mean-token-sum"))  # type: ignore[arg-type]
+    agent.learner.backward(batch, advantages, Loss(agent.updating.terms, aggregation="sequence-mean-token-sum"))  # type: ignore[arg-type]
     results = _gradients_so_far(agent)
     policy_weights = sum(parameter.numel() for parameter in agent.policy.parameters())
-    if agent.critic is None or not agent.critic.reads_policy:  # the critic's error is a mean over tokens
+    if agent.models.critic is None or not agent.models.critic.reads_policy:  # the critic's error is a mean over tokens
         assert_close(together[:policy_weights], results[:policy_weights])
 
 
@@ -177,7 +177,7 @@ def ending_in_zero(one: Trajectory) -> Trajectory:
 
 
 def _gradients_so_far(agent: Agent) -> Tensor:
-    critic = [] if agent.critic is None else list(agent.critic.parameters())
+    critic = [] if agent.models.critic is None else list(agent.models.critic.parameters())
     parameters = [*agent.policy.parameters(), *critic]
     return torch.cat([torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1) for p in parameters])
 
@@ -285,7 +285,7 @@ def test_an_agent_that_was_saved_and_loaded_goes_on_to_the_bit(case: str, tmp_pa
     for one, other in zip(straight, resumed, strict=True):
         assert one.keys() == other.keys()
         assert all(one[key] == other[key] or math.isnan(one[key]) for key in one), (one, other)
-    assert (second.steps, second.rounds, second.tokens) == (first.steps, first.rounds, first.tokens)
+    assert second.progress == first.progress
     assert second.policy.version == first.policy.version
 
 
@@ -348,7 +348,7 @@ def test_generated_tokens_are_counted_that_are_not_learned_from() -> None:
     agent = make_agent("remax", playing_policy(env))
     trajectories, _ = agent.collect(env, 0)
     sampled = sum(int(one.policy_mask.sum()) for one in trajectories)
-    greedy = rollout(env, agent.policy.at_temperature(0.0), agent.episodes(env, 0))
+    greedy = rollout(env, agent.policy.at_temperature(0.0), agent.sampling.episodes(env, 0))
     again = make_agent("remax", playing_policy(env))
     again.learn(env, steps=1)
     assert again.tokens == sampled + sum(int(one.policy_mask.sum()) for one in greedy)
@@ -358,7 +358,7 @@ def test_remax_compares_with_the_greedy_completion_of_the_same_problem() -> None
     env = sort_env("remax")
     agent = make_agent("remax", playing_policy(env), group_size=2)
     trajectories, rounds = agent.collect(env, 0)
-    once = agent.episodes(env, 0)[::2]
+    once = agent.sampling.episodes(env, 0)[::2]
     greedy = {one.problem_id: one.score for one in rollout(env, agent.policy.at_temperature(0.0), once)}
     assert rounds == 1
     assert [one.baseline for one in trajectories] == [greedy[one.problem_id] for one in trajectories]
@@ -407,7 +407,7 @@ def test_remax_pays_the_greedy_completion_by_the_same_rule(settings: dict[str, A
     env = sort_env("remax")
     agent = make_agent("remax", playing_policy(env), group_size=2, **settings)
     played, _ = agent.collect(env, 0)
-    greedy = rollout(env, agent.policy.at_temperature(0.0), agent.episodes(env, 0)[::2])
+    greedy = rollout(env, agent.policy.at_temperature(0.0), agent.sampling.episodes(env, 0)[::2])
     assert any(one.truncated for one in greedy)
     expected = {}
     for one in greedy:
@@ -458,7 +458,7 @@ def test_the_parts_of_a_step_by_hand_are_the_step() -> None:
     whole, by_hand = make_agent("grpo", playing_policy(env)), make_agent("grpo", playing_policy(env))
     whole.learn(env, steps=2)
     for number in range(2):
-        trajectories = rollout(env, by_hand.policy, by_hand.episodes(env, number))
+        trajectories = rollout(env, by_hand.policy, by_hand.sampling.episodes(env, number))
         batch = by_hand.prepare(make_batch(trajectories))
         by_hand.optimize(batch, by_hand.advantages(batch))
     assert torch.equal(all_weights(by_hand), all_weights(whole))
@@ -572,7 +572,7 @@ def test_the_advantages_of_an_update_can_be_had_by_themselves(case: str) -> None
     before = all_weights(agent)
     batch, advantages = agent.compute_advantages(rows)
     assert advantages.shape == batch.tokens.shape
-    assert (batch.value_targets is None) == (agent.critic is None)
+    assert (batch.value_targets is None) == (agent.models.critic is None)
     assert torch.equal(all_weights(agent), before)
     assert agent.steps == 0
     agent.optimize(batch, advantages)

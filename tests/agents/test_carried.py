@@ -27,6 +27,7 @@ from agents.training.carried import (
     carried_state,
     fill_batch,
 )
+from agents.training.lag import LaggedSampling
 from agents.training.sampled import sampled_from_state, sampled_state
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env, timeless
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
@@ -307,17 +308,17 @@ def test_groups_stay_whole_and_none_is_lost_or_doubled() -> None:
     groups = [one.group for batch in agent.batches for one in batch]
     assert set(Counter(groups).values()) == {agent.config.group_size}
     assert all(len({one.group for one in batch}) == 3 for batch in agent.batches)
-    rest = [one.group for group in agent.carried for one in group.members]
+    rest = [one.group for group in agent.progress.carried for one in group.members]
     assert sorted({*groups, *rest}) == list(range(8 * 3 + 2))
     assert not {*groups} & {*rest}
-    begun = [one for number in range(9) for one in agent.episodes(env, number)]
+    begun = [one for number in range(9) for one in agent.sampling.episodes(env, number)]
     by_seed = {one.seed: one.problem for one in begun}
     assert all(by_seed[one.seed] == one.problem for batch in agent.batches for one in batch)
     assert agent.tokens == sum(
         int(one.policy_mask.sum())
         for one in [
             *(one for batch in agent.batches for one in batch),
-            *(getattr(one, "played", one) for group in agent.carried for one in group.members),
+            *(getattr(one, "played", one) for group in agent.progress.carried for one in group.members),
         ]
         if isinstance(one, Trajectory)
     )
@@ -327,7 +328,7 @@ def test_groups_stay_whole_and_none_is_lost_or_doubled() -> None:
 def test_tokens_of_older_weights_are_weighted_by_their_importance() -> None:
     env = unequal_env()
     agent, _ = recorded(env, steps=3)
-    sampled = agent.sample(env, 3, agent.carried)
+    sampled = agent.sampling.sample(env, 3, agent.progress.carried)
     batch = agent.prepare(make_batch(sampled.trajectories))
     assert batch.importance is not None
     now = token_logprobs(agent.policy, batch, 8)
@@ -372,7 +373,7 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(lag: int, tmp_path:
     first, saved = recorder(unequal_env(), lag=lag), list[int]()
 
     def save(step: int, _: object) -> None:
-        partial = any(isinstance(one, PartialEpisode) for group in first.carried for one in group.members)
+        partial = any(isinstance(one, PartialEpisode) for group in first.progress.carried for one in group.members)
         if partial and not saved:
             saved.append(step)
             first.save(tmp_path / "saved")
@@ -389,13 +390,13 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(lag: int, tmp_path:
         assert ours.keys() == theirs.keys()
         assert_equal_stored(list(ours.values()), list(theirs.values()))
     assert_equal_stored(all_weights(resumed), all_weights(whole))
-    assert (resumed.rounds, resumed.tokens) == (whole.rounds, whole.tokens)
+    assert (resumed.progress.rounds, resumed.tokens) == (whole.progress.rounds, whole.tokens)
 
 
 def test_groups_are_saved_with_all_they_have(tmp_path: Path) -> None:
     first, _ = recorded(unequal_env(), steps=2)
-    groups = first.carried
-    unbegun = CarriedGroup(7, tuple(first.episodes(unequal_env(), 9)[:3]))
+    groups = first.progress.carried
+    unbegun = CarriedGroup(7, tuple(first.sampling.episodes(unequal_env(), 9)[:3]))
     torch.save(carried_state([*groups, unbegun]), tmp_path / "groups")
     again = carried_from_state(torch.load(tmp_path / "groups", weights_only=True))
     assert [group.begun for group in again] == [*(group.begun for group in groups), 7]
@@ -422,18 +423,18 @@ def test_a_verifier_that_is_mended_judges_again_also_what_was_carried() -> None:
     whole, _ = recorded(unequal_env(verifier=flaky), steps=5, **changes)
     env = unequal_env(verifier=flaky)
     agent = recorder(env, **changes)
-    assert agent.lagged is not None
-    sample_next = agent.lagged._sample_next
+    assert isinstance(agent.source, LaggedSampling)
+    sample_next = agent.source._sample_next
 
     def away(batch: Any, *rest: Any) -> bool:
         broken[0] = batch is not None and batch.number == 2
         return sample_next(batch, *rest)
 
-    agent.lagged._sample_next = away  # type: ignore[method-assign]
+    agent.source._sample_next = away  # type: ignore[method-assign]
     with pytest.raises(VerifierFailureError, match="the judge is away"):
         agent.learn(env, steps=5, callbacks=[lambda *_: wait_until_sampled(agent)])
     assert agent.steps == 2
-    agent.lagged._sample_next = sample_next  # type: ignore[method-assign]
+    agent.source._sample_next = sample_next  # type: ignore[method-assign]
     broken[0] = False
     agent.learn(env, steps=5)
     assert not any(one.errored for batch in agent.batches for one in batch)
@@ -443,7 +444,7 @@ def test_a_verifier_that_is_mended_judges_again_also_what_was_carried() -> None:
 def test_what_was_sampled_ahead_before_groups_were_carried_is_read() -> None:
     """Checkpoints of earlier versions have no carried groups."""
     agent, _ = recorded(unequal_env(), steps=1, carried_groups=0)
-    state = sampled_state(agent.sample(unequal_env(), 1))
+    state = sampled_state(agent.sampling.sample(unequal_env(), 1))
     del state["carried"]
     again = sampled_from_state(state)
     assert again.carried == ()

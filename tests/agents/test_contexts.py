@@ -350,8 +350,8 @@ def slow_read(policy: Any, batch: Batch, *, with_states: bool = False) -> TokenO
 def test_an_agents_gradient_is_that_of_contexts_read_one_by_one(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Baselines, returns over time, ratios, KL and means are those of episodes; only what the model reads is cut."""
     agent = make_agent(case)
-    if agent.critic is not None:
-        torch.nn.init.normal_(agent.critic.layer.weight, generator=torch.Generator().manual_seed(0))
+    if agent.models.critic is not None:
+        torch.nn.init.normal_(agent.models.critic.layer.weight, generator=torch.Generator().manual_seed(0))
     trajectories = cut_batch(agent.policy)  # type: ignore[arg-type] # a CausalLMPolicy
     cut = gradient(agent, make_batch(trajectories))
     monkeypatch.setattr(contexts, "read", slow_read)
@@ -423,11 +423,11 @@ def test_the_expected_gradient_is_that_of_the_expected_return(agent: str) -> Non
         made = make_agent(
             "ppo", policy, gae_lambda=1.0, whiten=False, aggregation="sequence-mean-token-sum", problems_per_step=1
         )
-        torch.nn.init.normal_(made.critic.layer.weight, generator=torch.Generator().manual_seed(0))
+        torch.nn.init.normal_(made.models.critic.layer.weight, generator=torch.Generator().manual_seed(0))
     total = torch.zeros_like(exact)
     for drawn in itertools.product(range(len(every)), repeat=size):
         batch, advantages = made.compute_advantages([dataclasses.replace(every[index], group=0) for index in drawn])
-        made.learner.backward(dataclasses.replace(batch, value_targets=None), advantages, made.batch_loss())
+        made.learner.backward(dataclasses.replace(batch, value_targets=None), advantages, made.updating.loss())
         total -= chances[list(drawn)].prod().detach() * flat_gradient(policy)
     # Ratios are relative to log-probabilities that are stored in float32.
     assert_equal_stored(total, exact, size=100)

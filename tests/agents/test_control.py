@@ -35,8 +35,9 @@ from agents import (
 from agents.advantages import returns_to_go, whole_returns
 from agents.commands.main import main
 from agents.commands.train import AGENT_COMMANDS
-from agents.training.batch_passes import state_values, token_logprobs
+from agents.training.batch_passes import token_logprobs
 from agents.training.natural_gradient import fisher_vector_product, flat_parameters
+from tests.agents.agent_cases import state_values
 from tests.agents.trajectories import trajectory
 from verifiers import InvalidArgumentError
 
@@ -176,14 +177,14 @@ def test_a_time_limit_is_no_termination(name: str) -> None:
     env = cartpole(max_episode_steps=20)
     cls, config = agent_classes(name)
     agent: Agent = cls(MLPPolicy.for_env(env), config.for_control(problems_per_step=32))
-    assert agent.critic is not None
-    torch.nn.init.constant_(agent.critic.layer.bias, 2.0)
-    torch.nn.init.normal_(agent.critic.layer.weight, generator=torch.Generator().manual_seed(0))
+    assert agent.models.critic is not None
+    torch.nn.init.constant_(agent.models.critic.layer.bias, 2.0)
+    torch.nn.init.normal_(agent.models.critic.layer.weight, generator=torch.Generator().manual_seed(0))
     trajectories, _ = agent.collect(env, 0)
     ends = [one.truncated for one in trajectories]
     assert len(set(ends)) == 2
     batch, _ = agent.compute_advantages(trajectories)
-    _, last = state_values(agent.policy, agent.critic, batch, 16)
+    _, last = state_values(agent.policy, agent.models.critic, batch, 16)
     assert batch.value_targets is not None
     for row, truncated in enumerate(ends):
         target = float(batch.value_targets[row, batch.lengths[row] - 1])

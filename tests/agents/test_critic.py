@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from agents import CausalLMPolicy, Critic, CriticConfig, make_batch
-from agents.training.batch_passes import state_values
 from agents.training.critic import make_critic
 from agents.training.learner import Loss
 from agents.training.metrics import explained_variance
-from tests.agents.agent_cases import all_weights, gradient, make_agent, prepared, some_batch
+from tests.agents.agent_cases import all_weights, gradient, make_agent, prepared, some_batch, state_values
 from tests.agents.rounding import FLOAT64, tolerance
 from tests.agents.test_trust_region import gpt2
 from tests.agents.trajectories import random_trajectory, tiny_policy, trajectory
@@ -73,7 +72,10 @@ def test_values_begin_at_0() -> None:
     policy = tiny_policy()
     for kind in KINDS:
         values, last = state_values(
-            policy, make_agent("a2c", policy, critic=CriticConfig(kind)).critic, make_batch(some_batch(policy)), 4
+            policy,
+            make_agent("a2c", policy, critic=CriticConfig(kind)).models.critic,
+            make_batch(some_batch(policy)),
+            4,
         )  # type: ignore[arg-type]
         assert not values.any()
         assert not last.any()
@@ -89,7 +91,7 @@ def test_a_head_needs_the_policys_states() -> None:
 
 def prepare_with(kind: str, rows: list[Any], **settings: Any) -> tuple[Any, Any, Tensor, Tensor, Tensor]:
     agent = make_agent("a2c", critic=CriticConfig(kind), gae_lambda=1.0, **settings)  # type: ignore[arg-type]
-    agent.critic.load_state_dict(opinionated(agent.policy, kind).state_dict())  # type: ignore[union-attr]
+    agent.models.critic.load_state_dict(opinionated(agent.policy, kind).state_dict())  # type: ignore[union-attr]
     batch, advantages = prepared(agent, make_batch(rows))
     assert batch.values is not None
     assert batch.value_targets is not None
@@ -102,7 +104,7 @@ def test_only_truncated_episodes_go_on_and_only_if_asked(kind: str) -> None:
         """What the last token's value is fitted to, and V of the state after it; the reward there is 2."""
         rows = [trajectory([0, 1, 1], tokens=[1, 2, 3], rewards=[0, 0, 2], logprobs=[0, -1, -1], **fields)]
         agent, batch, advantages, values, targets = prepare_with(kind, rows, truncation=rule, gamma=0.5)
-        last = state_values(agent.policy, agent.critic, batch, 4)[1]
+        last = state_values(agent.policy, agent.models.critic, batch, 4)[1]
         assert float(advantages[0, 2]) == pytest.approx(float(targets[0, 2] - values[0, 2]))
         assert float(targets[0, 1]) == pytest.approx(0.5 * float(targets[0, 2]))
         return float(targets[0, 2]), float(last[0])
@@ -121,11 +123,11 @@ def test_reinforce_with_a_learned_baseline_goes_on_from_it_too() -> None:
         for cut in (True, False)
     ]
     agent = make_agent("reinforce/value", gamma=0.5)
-    agent.critic.load_state_dict(opinionated(agent.policy, "head").state_dict())  # type: ignore[union-attr]
+    agent.models.critic.load_state_dict(opinionated(agent.policy, "head").state_dict())  # type: ignore[union-attr]
     batch, advantages = prepared(agent, make_batch(rows))
     assert batch.values is not None
     assert batch.value_targets is not None
-    after = float(state_values(agent.policy, agent.critic, batch, 4)[1][0])  # type: ignore[arg-type]
+    after = float(state_values(agent.policy, agent.models.critic, batch, 4)[1][0])  # type: ignore[arg-type]
     assert batch.value_targets[:, 2].tolist() == pytest.approx([2 + 0.5 * after, 2])
     assert batch.value_targets[:, 1].tolist() == pytest.approx([1 + 0.25 * after, 1])
     torch.testing.assert_close(advantages[:, 1:], (batch.value_targets - batch.values)[:, 1:])
@@ -137,12 +139,12 @@ def test_reinforce_with_a_learned_baseline_goes_on_from_it_too() -> None:
 def test_the_value_loss_by_hand(kind: str, clip: float | None) -> None:
     """0.5 mean max((V - G)^2, (clipped V - G)^2), after the values have moved from those before the update."""
     agent = make_agent("ppo", critic=CriticConfig(kind, value_clip=clip, value_coefficient=0.7))  # type: ignore[arg-type]
-    agent.critic.load_state_dict(opinionated(agent.policy, kind).state_dict())  # type: ignore[union-attr]
+    agent.models.critic.load_state_dict(opinionated(agent.policy, kind).state_dict())  # type: ignore[union-attr]
     batch, advantages = prepared(agent, make_batch(some_batch(agent.policy)))
     with torch.no_grad():
-        agent.critic.layer.bias.add_(0.2)  # type: ignore[union-attr]
+        agent.models.critic.layer.bias.add_(0.2)  # type: ignore[union-attr]
     settings: dict[str, Any] = {"aggregation": agent.config.aggregation}
-    metrics = agent.learner.step(batch, advantages, Loss(agent.terms, **settings))
+    metrics = agent.learner.step(batch, advantages, Loss(agent.updating.terms, **settings))
     assert batch.values is not None
     assert batch.value_targets is not None
     errors = []
@@ -181,15 +183,15 @@ def test_a_fit_whose_gradient_is_not_finite_is_left_out_and_counted() -> None:
     rows = [trajectory([0, 1], rewards=[0, 1.0], group=group) for group in range(4)]
     agent = make_agent("a2c", critic=CriticConfig(critic_learning_rate=0.02))
     batch, _ = prepared(agent, make_batch(rows))
-    assert agent.critic is not None
+    assert agent.models.critic is not None
     assert batch.value_targets is not None
     good = agent.learner.fit_critic(batch)
     assert (good["nonfinite_gradients"], good["learning_rate/critic"]) == (0, 0.02)
     assert good["grad_norm/critic"] > 0
-    before = [weight.detach().clone() for weight in agent.critic.parameters()]
+    before = [weight.detach().clone() for weight in agent.models.critic.parameters()]
     batch.value_targets[0, 1] = math.nan
     assert agent.learner.fit_critic(batch)["nonfinite_gradients"] == 1
-    assert all(torch.equal(*pair) for pair in zip(before, agent.critic.parameters(), strict=True))
+    assert all(torch.equal(*pair) for pair in zip(before, agent.models.critic.parameters(), strict=True))
 
 
 def test_explained_variance_by_hand() -> None:
@@ -211,7 +213,7 @@ def test_explained_variance_by_hand() -> None:
 def test_a_heads_gradient_shapes_the_policy_and_a_separate_models_does_not() -> None:
     def policy_part(critic: CriticConfig) -> Tensor:
         agent = make_agent("ppo", critic=critic)
-        agent.critic.load_state_dict(opinionated(agent.policy, critic.critic).state_dict())  # type: ignore[union-attr]
+        agent.models.critic.load_state_dict(opinionated(agent.policy, critic.critic).state_dict())  # type: ignore[union-attr]
         results = gradient(agent, make_batch(some_batch(agent.policy)))
         return results[: sum(parameter.numel() for parameter in agent.policy.parameters())]
 
@@ -229,7 +231,7 @@ def test_gradients_of_policy_and_critic_are_clipped_apart(kind: str) -> None:
     metrics = agent.update(some_batch(agent.policy))
     assert metrics["grad_norm"] > 1e-2
     assert metrics["grad_norm/critic"] > 1e-2
-    for parameters in (agent.policy.parameters(), list(agent.critic.parameters())):  # type: ignore[union-attr]
+    for parameters in (agent.policy.parameters(), list(agent.models.critic.parameters())):  # type: ignore[union-attr]
         norm = math.sqrt(
             sum(float((parameter.grad**2).sum()) for parameter in parameters if parameter.grad is not None)
         )
@@ -238,8 +240,8 @@ def test_gradients_of_policy_and_critic_are_clipped_apart(kind: str) -> None:
 
 def test_a_separate_critic_begins_as_the_policy_and_then_goes_its_own_way() -> None:
     agent = make_agent("ppo/separate")
-    assert agent.critic is not None
-    mine, theirs = (list(body.parameters()) for body in (agent.critic.body, agent.policy.model.base_model))  # type: ignore[union-attr, arg-type]
+    assert agent.models.critic is not None
+    mine, theirs = (list(body.parameters()) for body in (agent.models.critic.body, agent.policy.model.base_model))  # type: ignore[union-attr, arg-type]
     assert all(torch.equal(one, other) for one, other in zip(mine, theirs, strict=True))
     before = all_weights(agent)
     agent.update(some_batch(agent.policy))

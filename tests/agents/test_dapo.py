@@ -10,17 +10,18 @@ from typing import Any
 import gymnasium
 import torch
 
-from agents import DAPO, Trajectory, rollout
+from agents import Trajectory, rollout
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env
 from tests.agents.trajectories import scored
 
 GROUP = 3
 
 
-class Scripted(DAPO):
-    """Gets the groups that a script says in place of playing: for each round the scores of each of 4 groups."""
+class Scripted:
+    """Gives the groups that a script says, in place of playing: for each round the scores of each of 4 groups."""
 
-    script: tuple[tuple[str, ...], ...] = ()
+    def __init__(self, script: tuple[tuple[str, ...], ...]) -> None:
+        self.script = script
 
     def episodes(self, env: Any, number: int) -> Any:
         return number
@@ -42,9 +43,7 @@ class Scripted(DAPO):
 def collected(*script: tuple[str, ...], max_rounds: int = 4, first: int = 0) -> tuple[list[str], int, list[int]]:
     """The problems of the step, the rounds it took, and the groups' numbers."""
     agent = make_agent("dapo", max_rounds=max_rounds)
-    scripted = Scripted(agent.policy, agent.config)  # type: ignore[arg-type] # a DAPOConfig
-    scripted.script = script
-    trajectories, rounds = scripted.collect(None, first)  # type: ignore[arg-type] # nothing is played
+    trajectories, rounds = agent.sample_batch(Scripted(script), None, first)  # type: ignore[arg-type] # nothing is played
     assert len(trajectories) == 4 * GROUP
     return [one.problem_id for one in trajectories[::GROUP]], rounds, [one.group for one in trajectories]
 
@@ -106,14 +105,16 @@ def test_what_is_learned_from_has_spread_and_what_was_played_for_it_is_counted()
     )
     agent = make_agent("dapo", playing_policy(env), problems_per_step=4, group_size=2, max_rounds=3)
     trajectories, rounds = agent.collect(env, 0)
-    played = [one for number in range(rounds) for one in rollout(env, agent.policy, agent.episodes(env, number))]
+    played = [
+        one for number in range(rounds) for one in rollout(env, agent.policy, agent.sampling.episodes(env, number))
+    ]
     flat = sum(one.score == other.score for one, other in zip(played[::2], played[1::2], strict=True))
     spread = len(played) // 2 - flat
     assert flat > 0
     pairs = zip(trajectories[::2], trajectories[1::2], strict=True)
     assert sum(one.score != other.score for one, other in pairs) == min(4, spread)
     agent.learn(env, steps=1)
-    assert agent.rounds == rounds
+    assert agent.progress.rounds == rounds
     assert agent.tokens == sum(int(one.policy_mask.sum()) for one in played)
 
 

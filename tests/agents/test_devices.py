@@ -149,7 +149,7 @@ def test_scoring_gives_the_same_log_probabilities_and_gradients(settings: dict[s
 
 def placed(agent: Any, device: str) -> Any:
     """Check that all weights are on the device, and return the agent."""
-    models = [agent.policy.model, *([] if agent.critic is None else [agent.critic])]
+    models = [agent.policy.model, *([] if agent.models.critic is None else [agent.models.critic])]
     assert {weight.device.type for model in models for weight in model.parameters()} == {device}
     return agent
 

@@ -49,8 +49,8 @@ def completion_logprobs(model: Any) -> Tensor:
 
 def written_out(agent: Any, **settings: Any) -> Tensor:
     """The gradient f[p] of the mean loss of all pairs of these completions, by enumeration."""
-    assert agent.reference is not None
-    gains = completion_logprobs(agent.policy.model) - completion_logprobs(agent.reference.policy.model).detach()
+    assert agent.models.reference is not None
+    gains = completion_logprobs(agent.policy.model) - completion_logprobs(agent.models.reference.policy.model).detach()
     scores = [token % 5 for token in range(VOCAB)]
     pairs = [(a, b) for a in range(VOCAB) for b in range(VOCAB) if scores[a] > scores[b]]
     terms = [preference_loss((gains[a] - gains[b])[None], **settings)[0] for a, b in pairs]

@@ -45,10 +45,10 @@ from agents.policies.transformers import acting, language_model, model_capabilit
 from agents.policies.transformers.memory import cache_bytes_per_token
 from agents.policies.transformers.model_capabilities import costs_of, logit_transform
 from agents.policies.transformers.sampling import sample
-from agents.training.batch_passes import state_values
 from agents.training.learner import Learner, Loss
 from agents.training.natural_gradient import flat_gradient
 from rlvr_envs import TokenVectorEnv
+from tests.agents.agent_cases import state_values
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_shared_prefix import groups
 from tests.agents.trajectories import VOCAB, tiny_policy
@@ -127,7 +127,7 @@ def agent_on(name: str, algorithm: str, fast: bool) -> Any:
         return GRPO(policy, GRPOConfig(problems_per_step=4, group_size=4, learner=learner, **settings))
     agent = A2C(policy, A2CConfig(problems_per_step=4, group_size=4, learner=learner, critic=CriticConfig("head")))
     with torch.no_grad():
-        agent.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
+        agent.models.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
     return agent
 
 
@@ -302,10 +302,10 @@ def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
     results = []
     for shared in (False, True):
         agent = A2C(CausalLMPolicy(model("qwen2", VOCAB), PolicyConfig(shared_prefix=shared)), A2CConfig())
-        assert agent.critic is not None
+        assert agent.models.critic is not None
         with torch.no_grad():
-            agent.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
-        values, last = state_values(agent.policy, agent.critic, batch, 12)
+            agent.models.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
+        values, last = state_values(agent.policy, agent.models.critic, batch, 12)
         metrics = agent.update(groups())
         gradient = torch.cat(
             [parameter.grad.reshape(-1) for parameter in agent.policy.parameters() if parameter.grad is not None]

@@ -126,14 +126,14 @@ def test_an_estimate_is_the_gradient_that_the_learner_computes() -> None:
     generator = np.random.default_rng(3)
     for estimator in ESTIMATORS:
         agent = build(LAB.policy, estimator, 4, 4)
-        if agent.critic is not None:
+        if agent.models.critic is not None:
             continue
         drawn = LAB.draw(4, 4, generator)
         batch = agent.prepare(LAB.batch_of(agent, drawn))
         agent.learner.backward(
             batch,
             agent.advantages(batch),
-            Loss(agent.terms, aggregation=agent.config.aggregation, max_tokens=agent.config.max_tokens),
+            Loss(agent.updating.terms, aggregation=agent.config.aggregation, max_tokens=agent.config.max_tokens),
         )
         learned = torch.cat([p.grad.reshape(-1) for p in LAB.policy.parameters() if p.grad is not None]).double()
         torch.testing.assert_close(LAB.estimate(agent, drawn), -learned, rtol=1e-3, atol=1e-5)

@@ -17,7 +17,10 @@ import torch
 
 from agents import AGENTS, Agent, CausalLMPolicy, GRPOConfig, LearnerConfig, Run, TorchPolicy, Trajectory
 from agents.importance import Correction
+from agents.learn.sampling import Sampling
+from agents.learn.source import OnDemand
 from agents.registry import agent_classes
+from agents.training.lag import LaggedSampling
 from agents.training.run import step_checkpoints
 from agents.types import Action
 from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, sort_env, timeless
@@ -124,9 +127,9 @@ def one_after_the_other(case: str, steps: int, lag: int) -> Agent:
     for number in range(steps):
         policy = agent.policy.with_model(kept[max(0, number - lag)])
         policy.version = max(0, number - lag)
-        sampled = agent.sampling_copy(policy, policy, agent.ranks, threading.Event()).sample(env, agent.rounds)
+        sampled = Sampling(agent, policy, agent.ranks).sample(env, agent.progress.rounds)
         agent.update(sampled.trajectories)
-        agent.rounds += sampled.rounds
+        agent.progress.count(sampled)
         kept.append(copy.deepcopy(agent.policy.model))
     return agent
 
@@ -161,16 +164,18 @@ def test_agents_learn_from_older_batches_with_weights(case: str) -> None:
 
 def test_without_a_lag_nothing_is_weighted_and_no_thread_is_started() -> None:
     agent, rows = learned("grpo", 1)
-    assert agent.lagged is None
+    assert isinstance(agent.source, OnDemand)
     assert not any(name in rows[0] for name in ("sampling/age", "sampling/importance_sampling_ratio/max"))
-    assert agent_for(sort_env("grpo"), lag=1, importance_correction="none")._correction() is Correction.NONE
+    assert (
+        agent_for(sort_env("grpo"), lag=1, importance_correction="none").updating.enrich.correction is Correction.NONE
+    )
 
 
 def wait_until_sampled(agent: Agent) -> None:
     """Wait until everything that the thread was asked for is there."""
     deadline = time.monotonic() + DEADLINE_S
-    assert agent.lagged is not None
-    while any(batch["sampled"] is None for batch in agent.lagged.state()):
+    assert isinstance(agent.source, LaggedSampling)
+    while any(batch["sampled"] is None for batch in agent.source.state()["ahead"]):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -202,13 +207,13 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(case: str, sampled:
         first.save(tmp_path / "saved")
     resumed = agent_for(sort_env(case), case, lag=2)
     resumed.load(tmp_path / "saved")
-    assert resumed.lagged is not None
-    assert [batch["sampled"] is not None for batch in resumed.lagged.state()] == [sampled] * 2
+    assert isinstance(resumed.source, LaggedSampling)
+    assert [batch["sampled"] is not None for batch in resumed.source.state()["ahead"]] == [sampled] * 2
     more: list[dict[str, float]] = []
     resumed.learn(sort_env(case), steps=5, callbacks=[lambda _, metrics: more.append(repeatable(metrics))])
     np.testing.assert_equal(more, rows[2:])
     assert torch.equal(all_weights(resumed), all_weights(whole))
-    assert (resumed.rounds, resumed.tokens) == (whole.rounds, whole.tokens)
+    assert (resumed.progress.rounds, resumed.tokens) == (whole.progress.rounds, whole.tokens)
 
 
 def test_a_checkpoint_of_another_lag_is_refused(tmp_path: Path) -> None:
@@ -225,7 +230,7 @@ class Failing(Recorded):
     failing: int
 
     def check_episode(self, trajectory: Trajectory) -> None:
-        if self._seen is not None and int(trajectory.policy_version.max()) == self.failing:
+        if threading.current_thread().name == "sampling" and int(trajectory.policy_version.max()) == self.failing:
             raise ValueError("this episode can't be trained on")
 
 
@@ -336,9 +341,9 @@ def test_weights_that_are_not_trained_are_shared() -> None:
     frozen = next(policy.model.parameters()).requires_grad_(False)
     agent = make_agent("grpo", policy, problems_per_step=2, lag=1)
     agent.learn(env, steps=2)
-    assert agent.lagged is not None
-    assert agent.lagged._copy is not None
-    mine = list(agent.lagged._copy.model.parameters())
+    assert isinstance(agent.source, LaggedSampling)
+    assert agent.source._copy is not None
+    mine = list(agent.source._copy.model.parameters())
     assert mine[0] is frozen
     assert not any(one is other for one, other in zip(mine[1:], list(policy.model.parameters())[1:], strict=True))
 

@@ -101,7 +101,7 @@ def test_off_policy_each_does_its_own() -> None:
     _, advantages = prepared(agent, make_batch(rows))
     negative = advantages.clamp(max=0)
     batch = make_batch(rows)
-    agent.learner.backward(batch, negative, Loss(agent.terms, aggregation=agent.config.aggregation))
+    agent.learner.backward(batch, negative, Loss(agent.updating.terms, aggregation=agent.config.aggregation))
     clipped = flat_gradient(agent.policy) * math.exp(0.5)
     assert_same(policy_gradient_of("grpo", shift=0.5), clipped)
     unclipped = policy_gradient_of("grpo") * math.exp(0.5)

@@ -96,12 +96,12 @@ def test_the_reference_is_the_model_without_its_adapter_and_holds_no_weights() -
     policy = adapted()
     agent = trained(policy)
     batch = make_batch(some_batch(policy))
-    assert isinstance(agent.reference, ReferencePolicy)
-    with agent.reference.switched_on():
-        result = token_logprobs(agent.reference.policy, batch, 64)
+    assert isinstance(agent.models.reference, ReferencePolicy)
+    with agent.models.reference.switched_on():
+        result = token_logprobs(agent.models.reference.policy, batch, 64)
     assert torch.equal(result, token_logprobs(plain, batch, 64))
     assert not torch.allclose(token_logprobs(policy, batch, 64), result, atol=1e-3)
-    assert agent.reference.state_dict() is None
+    assert agent.models.reference.state_dict() is None
 
 
 def test_a_checkpoint_goes_on_and_is_a_model_like_any_other(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_merged_copy_on_a_device_leaves_the_model_as_it_is() -> None:
 @FLOAT64
 def test_a_merged_model_computes_the_same(tmp_path: Path) -> None:
     agent = trained(adapted())
-    agent.tokenizer = CharTokenizer("abcdefghijklmn")
+    agent.saving.tokenizer = CharTokenizer("abcdefghijklmn")
     agent.save(tmp_path / "saved")
     alone, _ = load_policy(tmp_path / "saved")
     batch = make_batch(some_batch(agent.policy))

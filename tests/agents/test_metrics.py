@@ -209,11 +209,11 @@ def test_every_kind_of_agent_reports_what_a_run_logs(case: str) -> None:
     metrics = agent.update(some_batch(agent.policy))
     wanted = {"loss", "entropy", "ratio/mean", "grad_norm", "advantages/std", "sampling/kl", "skipped", "tokens"}
     wanted |= {"nonfinite_gradients"}
-    if agent.critic is not None:
+    if agent.models.critic is not None:
         wanted |= {"explained_variance", "loss/value", "grad_norm/critic"}
     if case in ("trpo", "npg"):
         wanted |= {"learning_rate/critic"}
-    if agent.reference is not None:
+    if agent.models.reference is not None:
         wanted |= {"kl", "kl_coefficient", "loss/kl", "loss/policy"}
     if case in ("ppo", "grpo/kl", "dapo", "gspo"):
         wanted |= {"clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"}

@@ -37,30 +37,31 @@ def moved(agent: Agent, seed: int = 0, scale: float = 0.3) -> Agent:
 
 
 def reference_logprobs(agent: Agent, batch: Batch) -> Tensor:
-    assert agent.reference is not None
-    return token_logprobs(agent.reference.policy, batch, 64)
+    assert agent.models.reference is not None
+    return token_logprobs(agent.models.reference.policy, batch, 64)
 
 
 # The reference policy
 
 
 def test_none_is_kept_where_its_coefficient_is_0() -> None:
-    assert make_agent("grpo").reference is None
+    assert make_agent("grpo").models.reference is None
     assert (
-        make_agent("grpo", kl_coefficient=0.0, kl_coefficient_end=0.0, learner={"schedule_steps": 3}).reference is None
+        make_agent("grpo", kl_coefficient=0.0, kl_coefficient_end=0.0, learner={"schedule_steps": 3}).models.reference
+        is None
     )
     rising = make_agent("grpo", kl_coefficient=0.0, kl_coefficient_end=0.1, learner={"schedule_steps": 3})
-    assert isinstance(rising.reference, ReferencePolicy)
+    assert isinstance(rising.models.reference, ReferencePolicy)
 
 
 @pytest.mark.parametrize("placement", ["loss", "reward"])
 def test_it_is_a_frozen_copy(placement: str) -> None:
     agent = make_agent("grpo", kl_coefficient=0.1, kl_placement=placement)
-    assert agent.reference is not None
+    assert agent.models.reference is not None
     before = weights(agent.policy)
     for seed in range(3):
         agent.update(some_batch(agent.policy, seed=seed))
-    kept = list(agent.reference.policy.model.parameters())
+    kept = list(agent.models.reference.policy.model.parameters())
     assert not any(parameter.requires_grad for parameter in kept)
     assert all(torch.equal(one, other) for one, other in zip(before, kept, strict=True))
     assert not all(torch.equal(one, other) for one, other in zip(before, weights(agent.policy), strict=True))
@@ -69,14 +70,14 @@ def test_it_is_a_frozen_copy(placement: str) -> None:
 @pytest.mark.parametrize("mix", [1.0, 0.6])
 def test_it_moves_to_the_policy_when_asked(mix: float) -> None:
     agent = make_agent("grpo", kl_coefficient=0.1, reference_sync_every=2, reference_sync_mix=mix)
-    assert agent.reference is not None
+    assert agent.models.reference is not None
     start = weights(agent.policy)
     expected = start
     for step in range(1, 5):
         agent.update(some_batch(agent.policy, seed=step))
         if step % 2 == 0:
             expected = [mix * one + (1 - mix) * old for one, old in zip(weights(agent.policy), expected, strict=True)]
-        kept = list(agent.reference.policy.model.parameters())
+        kept = list(agent.models.reference.policy.model.parameters())
         for one, other in zip(kept, expected, strict=True):
             assert_equal(one, other)
 
@@ -141,8 +142,8 @@ def test_without_rewards_the_policy_goes_back_to_its_reference(case: str, settin
     agent = moved(make_agent(case, mild, kl_coefficient=1.0, **settings, learner=learner), scale=0.2)
     results = []
     for _ in range(10):
-        assert agent.reference is not None
-        results.append(exact_divergence(agent.policy, agent.reference.policy))
+        assert agent.models.reference is not None
+        results.append(exact_divergence(agent.policy, agent.models.reference.policy))
         agent.update(every_token(agent.policy))
     assert results[0] > 0.1
     assert results[-1] < 0.1 * results[0]
@@ -184,17 +185,17 @@ def test_the_coefficient_rises_above_the_target_and_falls_below_it() -> None:
 def test_the_controller_stays_where_nothing_was_measured() -> None:
     agent = make_agent("grpo/kl", kl_coefficient=0.2, kl_target=0.1, kl_horizon=60)
     agent.update(errored_rows(0, [0, 0, 0]))
-    assert agent.kl_coefficient() == 0.2
+    assert agent.updating.kl_coefficient() == 0.2
     with torch.no_grad():
         agent.policy.parameters()[0].fill_(math.nan)
     assert agent.update(some_batch(tiny_policy()))["skipped"] == 1
-    assert agent.kl_coefficient() == 0.2
+    assert agent.updating.kl_coefficient() == 0.2
 
 
 def test_trpo_steers_its_divergence_too() -> None:
     agent = moved(make_agent("trpo", kl_coefficient=0.2, kl_estimator="k2", kl_target=1e-6, kl_horizon=60))
     agent.update(some_batch(agent.policy))
-    assert agent.kl_coefficient() == pytest.approx(0.2 * 1.04)
+    assert agent.updating.kl_coefficient() == pytest.approx(0.2 * 1.04)
 
 
 # Entropy

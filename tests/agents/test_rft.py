@@ -83,7 +83,7 @@ def test_the_threshold_rises_over_the_run() -> None:
     batch = make_batch(rows_of((0.0, 0.5, 1.0)))
     counts = []
     for step in range(5):
-        agent.steps = step
+        agent.progress.steps = step
         counts.append(int(agent.kept(batch).sum()))
     assert counts == [3, 2, 2, 1, 1]
 

@@ -33,14 +33,14 @@ def train(folder: Path, steps: int, per_step: int, **run_settings: Any) -> list[
     env = vector_env(4)
     agent = Reinforce(CausalLMPolicy(small_model()), ReinforceConfig(problems_per_step=6, baseline="none", gamma=1.0))
     played: list[list[Any]] = []
-    collect = agent.collect
+    sample = agent.sample_batch
 
-    def collected(env: Any, first_round: int) -> Any:
-        trajectories, rounds = collect(env, first_round)
+    def sampled(*arguments: Any) -> Any:
+        trajectories, rounds = sample(*arguments)
         played.append(trajectories)
         return trajectories, rounds
 
-    agent.collect = collected  # type: ignore[method-assign]
+    agent.sample_batch = sampled  # type: ignore[method-assign]
     run = Run(folder, {}, loggers=(), log_rollouts=per_step, **run_settings)
     try:
         agent.learn(env, steps=steps, run=run)

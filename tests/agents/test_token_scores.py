@@ -155,7 +155,7 @@ def test_advantages_and_the_gradient_credit_the_right_tokens() -> None:
     rewards = [0, 0, 0, 1, 0, -2, 10]
     batch, advantages = agent.compute_advantages([trajectory])
     assert advantages[0].tolist() == pytest.approx(rewards)
-    agent.learner.backward(batch, advantages, Loss(agent.terms, aggregation=agent.config.aggregation))
+    agent.learner.backward(batch, advantages, Loss(agent.updating.terms, aggregation=agent.config.aggregation))
     assert table.weight.grad is not None
     result, table.weight.grad = table.weight.grad.clone(), None
     tokens = torch.from_numpy(trajectory.tokens.astype(np.int64))

@@ -350,13 +350,16 @@ class NeverBetter(TRPO):
 def test_trpo_goes_back_exactly_where_no_length_will_do() -> None:
     policy = some_policy()
     agent = natural(NeverBetter, policy, backtracks=4)
-    assert agent.critic is not None
-    before, critic = flat_parameters(policy), [parameter.detach().clone() for parameter in agent.critic.parameters()]
+    assert agent.models.critic is not None
+    before, critic = (
+        flat_parameters(policy),
+        [parameter.detach().clone() for parameter in agent.models.critic.parameters()],
+    )
     ready, advantages = prepared(agent, some_rows(policy))
     metrics = agent.optimize(ready, advantages)
     assert (metrics["skipped"], metrics["backtracks"], metrics["kl_step"]) == (1, 4, 0)
     assert torch.equal(flat_parameters(policy), before)
-    assert any(not torch.equal(one, two) for one, two in zip(critic, agent.critic.parameters(), strict=True))
+    assert any(not torch.equal(one, two) for one, two in zip(critic, agent.models.critic.parameters(), strict=True))
 
 
 @pytest.mark.parametrize("cls", [TRPO, NPG])
@@ -379,7 +382,9 @@ def test_the_surrogates_gradient_is_the_policy_gradient_of_the_same_advantages()
     gradient(trpo, batch)
     result = flat_gradient(trpo.policy)
     a2c.learner.backward(
-        dataclasses.replace(ready, value_targets=None), advantages, Loss(a2c.terms, aggregation=a2c.config.aggregation)
+        dataclasses.replace(ready, value_targets=None),
+        advantages,
+        Loss(a2c.updating.terms, aggregation=a2c.config.aggregation),
     )
     expected = flat_gradient(a2c.policy)
     assert float(expected.abs().max()) > 1e-3

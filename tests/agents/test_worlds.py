@@ -28,10 +28,10 @@ from agents import (
     rollout,
 )
 from agents.advantages import gae, n_step, returns_to_go
-from agents.training.batch_passes import state_values
 from rlvr_envs import Observation, exact
 from rlvr_envs.worlds import Walk, move_tokens, world_of
 from tests.agents import corridor
+from tests.agents.agent_cases import state_values
 from tests.agents.corridor import TWO_PARTS, at_the_goal, share_learned, tiny_policy, walk_values
 from verifiers import Problem
 
@@ -455,8 +455,8 @@ def visited(agent: A2C, env: Any, truth: Mapping[str, float]) -> tuple[Batch, np
 def value_error(agent: A2C, env: Any, truth: Mapping[str, float]) -> tuple[float, float]:
     """The critic's root mean square error over the states of sampled episodes, and the exact values' standard deviation."""
     batch, expected = visited(agent, env, truth)
-    assert agent.critic is not None
-    values, _ = state_values(agent.policy, agent.critic, batch, 512)
+    assert agent.models.critic is not None
+    values, _ = state_values(agent.policy, agent.models.critic, batch, 512)
     result = values[batch.loss_mask].numpy()
     return float(np.sqrt(np.mean((result - expected) ** 2))), float(expected.std())
 

@@ -45,9 +45,9 @@ def results_of(case: str) -> dict[str, Any]:
     """Rewards, the first gradient, and weights and metrics after one step. In float64, so that no sample hangs on rounding."""
     env = sort_env(CASES[case][0])
     agent = new_agent(case, env)
-    sampled = agent.sample(env, 0)
+    sampled = agent.sampling.sample(env, 0)
     if sampled.carried:
-        sampled = agent.sample(env, 1, sampled.carried)
+        sampled = agent.sampling.sample(env, 1, sampled.carried)
     trajectories = sampled.trajectories
     first = gradient(new_agent(case, env), make_batch(trajectories))
     metrics = agent.update(trajectories)

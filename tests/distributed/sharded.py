@@ -47,11 +47,11 @@ def learned(kind: str) -> dict[str, Any]:
     learner = agent(**_SETTINGS[kind])
     for _ in range(2):
         learner.update(batch)
-    assert learner.reference is not None
+    assert learner.models.reference is not None
     return {
         "gradient": first.float(),
         "weights": all_weights(learner),
-        "reference": flat(list(learner.reference.policy.model.parameters())),
+        "reference": flat(list(learner.models.reference.policy.model.parameters())),
         "bytes": _held(learner),
         "acting": _refusal(learner),
     }

@@ -1,0 +1,75 @@
+"""What the settings of an agent, its policy and its sampler have to fit."""
+
+from __future__ import annotations
+
+from typing import get_type_hints
+
+from agents.distributed.ranks import Ranks
+from agents.distributed.requirements import check_sharding, objection_to_rows
+from agents.importance import Correction
+from agents.learn.algorithm import Algorithm
+from agents.policies.trainable import TrainablePolicy, check_members
+from agents.policies.transformers.lora import has_adapter
+from agents.settings.agent import AgentConfig, no_effect
+from agents.types import Sampler
+from verifiers import InvalidArgumentError
+
+
+def correction_of(config: AgentConfig, policy: TrainablePolicy, sampler: Sampler) -> Correction:
+    """The importance correction: samples of another sampler or of older weights are weighted unless the config objects."""
+    if config.importance_correction is not None:
+        return config.importance_correction
+    on_policy = sampler is policy and config.older_weights is None
+    return Correction.NONE if on_policy else Correction.TOKEN_TRUNCATE
+
+
+def check_use(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks) -> None:
+    """Reject a policy that agents can't train, settings of another agent, and settings that would have no effect.
+
+    Raises:
+        InvalidArgumentError: If there are any.
+    """
+    check_members(policy)
+    config, cls = algorithm.config, type(algorithm)
+    wanted = get_type_hints(cls).get("config", AgentConfig)
+    if not isinstance(config, wanted):
+        raise InvalidArgumentError(f"{cls.__name__} expects a {wanted.__name__}, got {type(config).__name__}")
+    if sampler.learner is not policy:
+        raise InvalidArgumentError(
+            "the sampler uses the weights of another policy than the one that learns: build it from the agent's policy"
+        )
+    if config.problems_per_step < ranks.size:
+        raise InvalidArgumentError(
+            f"rank {config.problems_per_step} would have nothing to play: a step has "
+            f"problems_per_step={config.problems_per_step} groups of completions for {ranks.size} ranks, and each "
+            "rank plays whole groups; raise problems_per_step, or use fewer processes"
+        )
+    if config.critic is not None and cls.value_targets is Algorithm.value_targets:
+        raise InvalidArgumentError(f"{cls.__name__} does not use a critic: leave `critic` out")
+    if config.reference_sync_every is not None and has_adapter(policy.model):
+        raise InvalidArgumentError(
+            "the reference of a model with an adapter is the model without the adapter, which can't be synced: leave "
+            "`reference_sync_every` out"
+        )
+    if config.carried_groups and cls.sample_batch is not Algorithm.sample_batch:
+        raise InvalidArgumentError(
+            f"carried_groups={config.carried_groups} interrupts the episodes of a step, and {cls.__name__} plays a "
+            "step in a way of its own: leave `carried_groups` out"
+        )
+    _check_importance(config, correction_of(config, policy, sampler))
+    objection = objection_to_rows(algorithm) if ranks.gathers == "rows" else None
+    if objection is not None:
+        raise InvalidArgumentError(
+            f"only the numbers of rows are to be gathered, and {objection}: gather trajectories instead"
+        )
+    check_sharding(algorithm, policy, sampler, ranks)
+
+
+def _check_importance(config: AgentConfig, correction: Correction) -> None:
+    for name in ("importance_cap", "importance_floor"):
+        if getattr(config, name) != getattr(type(config), name) and correction is Correction.NONE:
+            raise no_effect(
+                name,
+                getattr(config, name),
+                "the policy itself samples, with the weights that learn: set importance_correction, or a lag",
+            )

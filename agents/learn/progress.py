@@ -1,0 +1,48 @@
+"""`Progress`: how far the training of an agent has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.training.carried import CarriedGroup, carried_from_state, carried_state
+from agents.training.sampled import Sampled
+
+
+@dataclass
+class Progress:
+    """What an agent counts, and the groups that it carries from one step to the next."""
+
+    steps: int = 0
+    """Number of training steps done, each on one batch of episodes."""
+    rounds: int = 0
+    """Number of rounds of problems drawn; more than `steps` if a step draws several."""
+    tokens: int = 0
+    """Number of tokens generated so far, including those of completions that were not trained on."""
+    carried: tuple[CarriedGroup, ...] = ()
+    """The groups that were begun, and that the next step plays on (`carried_groups`)."""
+
+    def count(self, sampled: Sampled) -> None:
+        """Count a batch that was learned from."""
+        self.rounds += sampled.rounds
+        self.tokens += sampled.tokens
+        self.carried = sampled.carried
+
+    def state(self) -> dict[str, Any]:
+        """Tensors and plain data for `load`."""
+        return {
+            "steps": self.steps,
+            "rounds": self.rounds,
+            "tokens": self.tokens,
+            "carried": carried_state(self.carried),
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Restore a state of `state`."""
+        self.steps, self.rounds, self.tokens = state["steps"], state["rounds"], state["tokens"]
+        self.carried = carried_from_state(state.get("carried", ()))  # checkpoints of earlier versions have none
+
+    def components(self) -> dict[str, list[str] | None]:
+        """None: every agent counts."""
+        return {}

@@ -1,0 +1,160 @@
+"""`Sampling`: plays the episodes of training steps, and counts what was played."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gymnasium.vector import VectorEnv
+
+from agents.distributed.ranks import MOST_GATHERING, Ranks
+from agents.distributed.requirements import objection_to_rows
+from agents.distributed.rollouts import play_divided
+from agents.learn.algorithm import Algorithm
+from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout
+from agents.rollouts.problem_order import episodes_of_step
+from agents.training.carried import CarriedGroup, Unfinished, collect_carried, num_policy_tokens
+from agents.training.sampled import Sampled
+from agents.training.verifier_errors import SeenEpisodes
+from agents.types import Action, Policy, Sampler, Trajectory
+
+
+class SamplingStopped(Exception):
+    """Raised in the sampling thread where it has to stop within a batch."""
+
+
+class Sampling:
+    """Plays episodes with one sampler, on several ranks each its own groups.
+
+    Args:
+        algorithm: Says which episodes a step has, and which can be trained on.
+        sampler: The policy that samples.
+        ranks: The processes that play together.
+        on_errored: Called with each episode on which the verifier broke, as soon as it ends.
+        stopped: Set to make the sampler raise `SamplingStopped`.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        sampler: Sampler,
+        ranks: Ranks,
+        *,
+        on_errored: Callable[[Trajectory], None] | None = None,
+        stopped: threading.Event | None = None,
+    ) -> None:
+        self.algorithm, self.sampler, self.ranks = algorithm, sampler, ranks
+        self._on_errored, self._stopped = on_errored, stopped
+        self._seen, self._tokens = SeenEpisodes(), 0  # of the current step
+
+    def sample(self, env: VectorEnv[Any, Any, Any], first_round: int, carried: Sequence[CarriedGroup] = ()) -> Sampled:
+        """Sample a batch with the sampler's current weights, and measure it.
+
+        Args:
+            env: The environment.
+            first_round: Number of the first round of problems.
+            carried: The groups that earlier steps have begun.
+        """
+        started, verified, config = time.perf_counter(), _verification_seconds(env), self.algorithm.config
+        self._seen, self._tokens = SeenEpisodes(), 0
+        with self.sampler.sampling() as metrics:
+            if config.carried_groups:
+                collected = collect_carried(self, config, env, first_round, carried)
+                trajectories, rounds, rest = collected.trajectories, 1, collected.carried
+                metrics = {**metrics, **collected.metrics}
+            else:
+                (trajectories, rounds), rest = self.algorithm.sample_batch(self, env, first_round), ()
+        return Sampled(
+            trajectories,
+            rounds,
+            self._tokens,
+            self._seen,
+            dict(metrics),
+            time.perf_counter() - started,
+            None if verified is None else (_verification_seconds(env) or 0.0) - verified,
+            rest,
+        )
+
+    def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
+        """Return the episodes of round `number`, a pure function of the number and the seed."""
+        config = self.algorithm.config
+        return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed)
+
+    def play(
+        self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: Policy | None = None
+    ) -> list[Trajectory]:
+        """Play episodes with the sampler, or with another policy on its weights; check them and count their tokens.
+
+        Each rank plays its own groups, and all return all trajectories, in the order of `episodes`.
+        """
+        acting = self._stoppable(policy or self.sampler)
+
+        def play_own(mine: Sequence[Episode]) -> list[Trajectory]:
+            return rollout(env, acting, mine, on_episode=self._ended)
+
+        played = play_divided(self.ranks, episodes, play_own, seen=self._see, rows=self._gathers_rows)
+        self._tokens += num_policy_tokens(played)
+        return played
+
+    def play_on(
+        self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Unfinished], policy: Policy, tokens: int
+    ) -> list[Trajectory | PartialEpisode]:
+        """Play episodes as `play` does, and interrupt each when it has `tokens` more of the policy."""
+        acting = self._stoppable(policy)
+
+        def play_own(mine: Sequence[Unfinished]) -> list[Trajectory | PartialEpisode]:
+            done: dict[int, Trajectory | PartialEpisode] = {}
+            for index, played in play_on(env, acting, mine, tokens):
+                done[index] = played
+                if isinstance(played, Trajectory):
+                    self._ended(played)
+            return [done[index] for index in range(len(mine))]
+
+        played = play_divided(self.ranks, episodes, play_own, seen=self._see)
+        self._tokens += num_policy_tokens(played) - num_policy_tokens(episodes)
+        return played
+
+    @property
+    def _gathers_rows(self) -> bool:
+        """Whether each rank trains on the episodes that it played, and gets only the numbers of the others' rows."""
+        wanted = self.ranks.gathers
+        if wanted == "auto":
+            return self.ranks.size > MOST_GATHERING and objection_to_rows(self.algorithm) is None
+        return wanted == "rows" and self.ranks.size > 1
+
+    def _stoppable(self, policy: Policy) -> Policy:
+        return policy if self._stopped is None else _StoppablePolicy(policy, self._stopped)
+
+    def _ended(self, trajectory: Trajectory) -> None:
+        """Count and check an episode that this rank has played."""
+        self._see(trajectory)
+        self.algorithm.check_episode(trajectory)
+
+    def _see(self, played: Trajectory | PartialEpisode) -> None:
+        if isinstance(played, Trajectory):
+            self._seen.see(played)
+            if played.errored and self._on_errored is not None:
+                self._on_errored(played)
+
+
+class _StoppablePolicy:
+    """A policy that no longer acts once an event is set; everything else is the policy's own."""
+
+    def __init__(self, policy: Policy, stopped: threading.Event) -> None:
+        self._policy, self._stopped = policy, stopped
+
+    def act(self, *arguments: Any, **keywords: Any) -> Action:
+        if self._stopped.is_set():
+            raise SamplingStopped
+        return self._policy.act(*arguments, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+
+def _verification_seconds(env: VectorEnv[Any, Any, Any]) -> float | None:
+    """The seconds that an environment reports for verification; None if it reports none."""
+    seconds = getattr(env.unwrapped, "verification_seconds", None)
+    return None if seconds is None else float(seconds)

@@ -1,0 +1,155 @@
+"""`Trainer`: training steps one after the other, each of which samples a batch, learns from it and says so."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gymnasium.vector import VectorEnv
+
+import rlvr_envs
+from agents.distributed.ranks import Ranks
+from agents.distributed.weights import require_same_weights
+from agents.interrupts import interrupts_deferred
+from agents.learn.algorithm import Algorithm
+from agents.learn.progress import Progress
+from agents.learn.saving import Saving
+from agents.learn.source import Arrived, BatchSource
+from agents.learn.updating import OnAdvantages, Updating
+from agents.training.health import Health
+from agents.training.metrics import summarize
+from agents.training.run import Run
+from agents.training.steps import Callback, check_numbers, kept_on_interrupt, take_steps
+from agents.training.verifier_errors import VerifierWatch
+from agents.types import Trajectory
+from verifiers import RankError
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Trainer:
+    """Makes the training steps of an agent.
+
+    Args:
+        algorithm: What the agent needs of an environment.
+        source: Where batches come from.
+        updating: What an update consists of, with the optimiser's schedule.
+        update: Learns from a batch.
+        saving: Writes checkpoints.
+        progress: What is counted.
+        watch: Counts verifier errors.
+        ranks: The processes that train together.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        source: BatchSource,
+        updating: Updating,
+        update: Callable[[Sequence[Trajectory]], dict[str, float]],
+        saving: Saving,
+        progress: Progress,
+        watch: VerifierWatch,
+        ranks: Ranks,
+    ) -> None:
+        self._algorithm, self._source = algorithm, source
+        self._updating, self._update, self._saving = updating, update, saving
+        self._progress, self._watch, self._ranks = progress, watch, ranks
+        self._health = Health()
+
+    def forget_health(self) -> None:
+        """Forget the steps that were observed, after a checkpoint was loaded."""
+        self._health = Health()
+
+    def learn(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        *,
+        steps: int,
+        tokens: int | None,
+        run: Run | None,
+        checkpoint_every: int | None,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        """See `Agent.learn`."""
+        check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
+        self._algorithm.require_env(env)
+        self._saving.tokenizer = getattr(env.unwrapped, "tokenizer", self._saving.tokenizer)
+        learner, config = self._updating.learner, self._algorithm.config
+        learner.run_steps = steps * config.epochs * config.minibatches
+        learner.config.check_schedule(learner.run_steps)
+        if run is not None and self._health.steps == 0:
+            for row in run.rows():
+                self._health.observe(row["step"], row)
+        require_same_weights(self._ranks, learner.policy.model)
+
+        def keep() -> None:
+            self._saving.keep(run, self._progress.steps)
+
+        # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
+        ranks, sampling = self._ranks, self._source.running(env, steps)
+        with ranks.interrupts_together(), ranks.failures_named(), kept_on_interrupt(keep), sampling:
+            take_steps(
+                self._progress,
+                lambda: self._train_step(env, run),
+                keep,
+                steps=steps,
+                tokens=tokens,
+                checkpoint_every=checkpoint_every,
+                callbacks=callbacks,
+            )
+        self._watch.check(run)  # steps without anything to train on are not saved as done
+        keep()
+
+    def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
+        started = time.perf_counter()
+        arrived = self._next_batch(run)
+        sampled, progress = arrived.sampled, self._progress
+        begun = time.perf_counter()
+        # An interrupt waits until the step is complete: weights, counts and metrics.
+        with interrupts_deferred():
+            metrics = summarize(sampled.trajectories) | dict(sampled.metrics) | dict(arrived.metrics)
+            self._updating.on_advantages = self._rollout_writer(env, run)
+            metrics |= self._update(sampled.trajectories)
+            self._source.learned(arrived)
+            now = time.perf_counter()
+            metrics |= {"step_s": now - started, "rollout_s": sampled.seconds, "update_s": now - begun}
+            if sampled.verify_seconds is not None:
+                metrics["verify_s"] = sampled.verify_seconds
+            metrics |= {"num_tokens": float(progress.tokens), "tokens_per_s": sampled.tokens / (now - started)}
+            warnings = [str(warning) for warning in self._health.observe(progress.steps, metrics)]
+            warnings += self._watch.unsupported(sampled.trajectories)
+            if run is not None:
+                run.log(progress.steps, metrics, warnings)
+        for warning in warnings if self._ranks.is_main else ():
+            _LOGGER.warning(warning)
+        return metrics
+
+    def _next_batch(self, run: Run | None) -> Arrived:
+        """The episodes of this step; on failure, save the steps done so far."""
+        step = self._progress.steps
+        try:
+            arrived = self._source.next()
+            self._watch.end_step(arrived.sampled.seen, step + 1, run)
+            return arrived
+        except Exception as error:
+            self._source.sample_errored_again()
+            # Divided weights can't be saved without a rank that is lost.
+            if step > 0 and not (self._ranks.sharding is not None and isinstance(error, RankError)):
+                self._saving.keep(run, step)
+            raise
+
+    def _rollout_writer(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> OnAdvantages | None:
+        """What writes some completions of the coming update; None if none are to be written."""
+        log = None if run is None else run.rollouts
+        if log is None:
+            return None
+        world = env.unwrapped
+        dataset = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
+        render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
+        question = render.asked if isinstance(render, rlvr_envs.PromptRenderer) else None
+        step, tokenizer = self._progress.steps + 1, self._saving.tokenizer
+        return lambda trajectories, advantages: log.write(step, trajectories, advantages, tokenizer, dataset, question)
