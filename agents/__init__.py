@@ -13,41 +13,21 @@ from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes,
 from verifiers import lazy_face
 
 if TYPE_CHECKING:
-    from agents.agent import Agent as Agent
     from agents.algorithms.a2c import A2C as A2C, A2CConfig as A2CConfig
     from agents.algorithms.actor_critic import ActorCritic as ActorCritic, ActorCriticConfig as ActorCriticConfig
     from agents.algorithms.cispo import CISPO as CISPO, CISPOConfig as CISPOConfig
     from agents.algorithms.dapo import DAPO as DAPO, DAPOConfig as DAPOConfig
-    from agents.algorithms.double_q_learning import (
-        DoubleQLearning as DoubleQLearning,
-        DoubleQLearningConfig as DoubleQLearningConfig,
-    )
     from agents.algorithms.dpo import DPO as DPO, DPOConfig as DPOConfig
     from agents.algorithms.dqn import DQN as DQN, DQNConfig as DQNConfig
     from agents.algorithms.dr_grpo import DrGRPO as DrGRPO, DrGRPOConfig as DrGRPOConfig
-    from agents.algorithms.epsilon_greedy import (
-        EpsilonGreedy as EpsilonGreedy,
-        EpsilonGreedyConfig as EpsilonGreedyConfig,
-    )
-    from agents.algorithms.expected_sarsa import (
-        ExpectedSARSA as ExpectedSARSA,
-        ExpectedSARSAConfig as ExpectedSARSAConfig,
-    )
     from agents.algorithms.gdpo import GDPO as GDPO, GDPOConfig as GDPOConfig
-    from agents.algorithms.gradient_bandit import (
-        GradientBandit as GradientBandit,
-        GradientBanditConfig as GradientBanditConfig,
-    )
     from agents.algorithms.grpo import GRPO as GRPO, GRPOConfig as GRPOConfig
     from agents.algorithms.gspo import GSPO as GSPO, GSPOConfig as GSPOConfig
-    from agents.algorithms.linucb import LinUCB as LinUCB, LinUCBConfig as LinUCBConfig
     from agents.algorithms.maxrl import MaxRL as MaxRL, MaxRLConfig as MaxRLConfig
-    from agents.algorithms.monte_carlo import MonteCarlo as MonteCarlo, MonteCarloConfig as MonteCarloConfig
     from agents.algorithms.npg import NPG as NPG, NPGConfig as NPGConfig
     from agents.algorithms.opo import OPO as OPO, OPOConfig as OPOConfig
     from agents.algorithms.pass_at_k import PassAtK as PassAtK, PassAtKConfig as PassAtKConfig
     from agents.algorithms.ppo import PPO as PPO, PPOConfig as PPOConfig
-    from agents.algorithms.q_learning import QLearning as QLearning, QLearningConfig as QLearningConfig
     from agents.algorithms.reinforce import Reinforce as Reinforce, ReinforceConfig as ReinforceConfig
     from agents.algorithms.reinforce_plus_plus import (
         ReinforcePlusPlus as ReinforcePlusPlus,
@@ -56,17 +36,16 @@ if TYPE_CHECKING:
     from agents.algorithms.remax import ReMax as ReMax, ReMaxConfig as ReMaxConfig
     from agents.algorithms.rft import RFT as RFT, RFTConfig as RFTConfig
     from agents.algorithms.rloo import RLOO as RLOO, RLOOConfig as RLOOConfig
-    from agents.algorithms.sarsa import SARSA as SARSA, SARSAConfig as SARSAConfig
-    from agents.algorithms.thompson import Thompson as Thompson, ThompsonConfig as ThompsonConfig
     from agents.algorithms.trpo import TRPO as TRPO, TRPOConfig as TRPOConfig
-    from agents.algorithms.ucb1 import UCB1 as UCB1, UCB1Config as UCB1Config
     from agents.algorithms.vineppo import VinePPO as VinePPO, VinePPOConfig as VinePPOConfig
     from agents.batch import Batch as Batch, make_batch as make_batch
-    from agents.endpoint.client import Endpoint as Endpoint, EndpointConfig as EndpointConfig
-    from agents.evaluation import Evaluation as Evaluation, evaluate as evaluate
     from agents.experiments.supervised import SupervisedConfig as SupervisedConfig, train_supervised as train_supervised
     from agents.importance import Correction as Correction
     from agents.kl import KLEstimator as KLEstimator
+    from agents.learn.agent import Agent as Agent
+    from agents.learn.critic import Critic as Critic
+    from agents.learn.learner import Learner as Learner
+    from agents.learn.reference import ReferencePolicy as ReferencePolicy
     from agents.losses import Aggregation as Aggregation
     from agents.policies.check import check_policy as check_policy
     from agents.policies.mlp import MLPPolicy as MLPPolicy
@@ -91,23 +70,45 @@ if TYPE_CHECKING:
         new_reward_model as new_reward_model,
         train_reward_model as train_reward_model,
     )
-    from agents.results.evaluation_record import EvaluationRecord as EvaluationRecord
+    from agents.rollouts.endpoint.client import Endpoint as Endpoint, EndpointConfig as EndpointConfig
+    from agents.rollouts.evaluation import evaluate as evaluate
     from agents.rollouts.loop import Episode as Episode, rollout as rollout
+    from agents.runs.evaluation import Evaluation as Evaluation
+    from agents.runs.evaluation_record import EvaluationRecord as EvaluationRecord
+    from agents.runs.loggers import MetricLogger as MetricLogger
+    from agents.runs.run import Run as Run
     from agents.settings.agent import AgentConfig as AgentConfig
     from agents.settings.critic import CriticConfig as CriticConfig
     from agents.settings.learner import LearnerConfig as LearnerConfig
     from agents.settings.schedules import Schedule as Schedule
-    from agents.tabular import (
+    from agents.tables.agent import (
         TabularAgent as TabularAgent,
         TabularConfig as TabularConfig,
         Transition as Transition,
     )
+    from agents.tables.double_q_learning import (
+        DoubleQLearning as DoubleQLearning,
+        DoubleQLearningConfig as DoubleQLearningConfig,
+    )
+    from agents.tables.epsilon_greedy import (
+        EpsilonGreedy as EpsilonGreedy,
+        EpsilonGreedyConfig as EpsilonGreedyConfig,
+    )
+    from agents.tables.expected_sarsa import (
+        ExpectedSARSA as ExpectedSARSA,
+        ExpectedSARSAConfig as ExpectedSARSAConfig,
+    )
+    from agents.tables.gradient_bandit import (
+        GradientBandit as GradientBandit,
+        GradientBanditConfig as GradientBanditConfig,
+    )
+    from agents.tables.linucb import LinUCB as LinUCB, LinUCBConfig as LinUCBConfig
+    from agents.tables.monte_carlo import MonteCarlo as MonteCarlo, MonteCarloConfig as MonteCarloConfig
+    from agents.tables.q_learning import QLearning as QLearning, QLearningConfig as QLearningConfig
+    from agents.tables.sarsa import SARSA as SARSA, SARSAConfig as SARSAConfig
+    from agents.tables.thompson import Thompson as Thompson, ThompsonConfig as ThompsonConfig
+    from agents.tables.ucb1 import UCB1 as UCB1, UCB1Config as UCB1Config
     from agents.testing import check_agent as check_agent
-    from agents.training.critic import Critic as Critic
-    from agents.training.learner import Learner as Learner
-    from agents.training.loggers import MetricLogger as MetricLogger
-    from agents.training.reference import ReferencePolicy as ReferencePolicy
-    from agents.training.run import Run as Run
     from agents.truncation import Truncation as Truncation
     from agents.types import Action as Action, Policy as Policy, Sampler as Sampler, Trajectory as Trajectory
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 from verifiers import InvalidArgumentError, import_attribute, is_attribute_path, unknown_name
 
 if TYPE_CHECKING:
-    from agents.agent import Agent
+    from agents.learn.agent import Agent
     from agents.settings.agent import AgentConfig
-    from agents.tabular import TabularAgent, TabularConfig
+    from agents.tables.agent import TabularAgent, TabularConfig
 
 ENTRY_POINT_GROUP = "rlvr_envs.agents"
 
@@ -24,7 +24,7 @@ class AgentEntry:
     """Location and summary of an agent."""
 
     module: str
-    """Name of the module in `agents.algorithms`."""
+    """Name of the module in `agents`."""
     class_name: str
     summary: str
     """One line for `--help`."""
@@ -36,58 +36,78 @@ class AgentEntry:
 
     def load(self) -> tuple[type[Any], type[Any]]:
         """Import the agent's class and its config class."""
-        module = importlib.import_module(f"agents.algorithms.{self.module}")
+        module = importlib.import_module(f"agents.{self.module}")
         return getattr(module, self.class_name), getattr(module, self.config_name)
 
 
 AGENTS = {
     "reinforce": AgentEntry(
-        "reinforce", "Reinforce", "policy gradient with the return from each token on, minus a baseline"
+        "algorithms.reinforce", "Reinforce", "policy gradient with the return from each token on, minus a baseline"
     ),
-    "rloo": AgentEntry("rloo", "RLOO", "scores minus the mean of the group's other scores (leave-one-out)"),
-    "remax": AgentEntry("remax", "ReMax", "scores minus the score of the greedy completion"),
-    "actor-critic": AgentEntry("actor_critic", "ActorCritic", "TD errors of a critic, with eligibility traces"),
-    "a2c": AgentEntry("a2c", "A2C", "advantages from a critic: n-step returns or generalised advantage estimation"),
-    "npg": AgentEntry("npg", "NPG", "natural policy gradient: a step of fixed KL divergence"),
-    "trpo": AgentEntry("trpo", "TRPO", "natural gradient with a line search inside a trust region"),
-    "ppo": AgentEntry("ppo", "PPO", "clipped surrogate over minibatches, with a critic"),
-    "vineppo": AgentEntry("vineppo", "VinePPO", "clipped surrogate with Monte Carlo values between steps, no critic"),
-    "grpo": AgentEntry("grpo", "GRPO", "scores normalised within their group, clipped surrogate, no critic"),
-    "dr-grpo": AgentEntry("dr_grpo", "DrGRPO", "GRPO without dividing by length and standard deviation"),
-    "dapo": AgentEntry("dapo", "DAPO", "GRPO with clip-higher and dynamic sampling"),
+    "rloo": AgentEntry("algorithms.rloo", "RLOO", "scores minus the mean of the group's other scores (leave-one-out)"),
+    "remax": AgentEntry("algorithms.remax", "ReMax", "scores minus the score of the greedy completion"),
+    "actor-critic": AgentEntry(
+        "algorithms.actor_critic", "ActorCritic", "TD errors of a critic, with eligibility traces"
+    ),
+    "a2c": AgentEntry(
+        "algorithms.a2c", "A2C", "advantages from a critic: n-step returns or generalised advantage estimation"
+    ),
+    "npg": AgentEntry("algorithms.npg", "NPG", "natural policy gradient: a step of fixed KL divergence"),
+    "trpo": AgentEntry("algorithms.trpo", "TRPO", "natural gradient with a line search inside a trust region"),
+    "ppo": AgentEntry("algorithms.ppo", "PPO", "clipped surrogate over minibatches, with a critic"),
+    "vineppo": AgentEntry(
+        "algorithms.vineppo", "VinePPO", "clipped surrogate with Monte Carlo values between steps, no critic"
+    ),
+    "grpo": AgentEntry("algorithms.grpo", "GRPO", "scores normalised within their group, clipped surrogate, no critic"),
+    "dr-grpo": AgentEntry("algorithms.dr_grpo", "DrGRPO", "GRPO without dividing by length and standard deviation"),
+    "dapo": AgentEntry("algorithms.dapo", "DAPO", "GRPO with clip-higher and dynamic sampling"),
     "reinforce++": AgentEntry(
-        "reinforce_plus_plus", "ReinforcePlusPlus", "whitened returns, clipped surrogate, no critic"
+        "algorithms.reinforce_plus_plus", "ReinforcePlusPlus", "whitened returns, clipped surrogate, no critic"
     ),
-    "opo": AgentEntry("opo", "OPO", "scores minus the length-weighted mean of their group, exactly on-policy"),
-    "gspo": AgentEntry("gspo", "GSPO", "GRPO with one probability ratio per completion"),
-    "cispo": AgentEntry("cispo", "CISPO", "GRPO with capped importance weights instead of clipping"),
-    "gdpo": AgentEntry("gdpo", "GDPO", "GRPO for several rewards, each normalised separately"),
-    "maxrl": AgentEntry("maxrl", "MaxRL", "GRPO that maximises the likelihood of correct completions"),
-    "pass-at-k": AgentEntry("pass_at_k", "PassAtK", "maximises the expected best score of k completions"),
-    "rft": AgentEntry("rft", "RFT", "rejection sampling: learns the right completions as if they were given"),
-    "dpo": AgentEntry("dpo", "DPO", "learns from pairs of better and worse completions, its own or from a file"),
+    "opo": AgentEntry(
+        "algorithms.opo", "OPO", "scores minus the length-weighted mean of their group, exactly on-policy"
+    ),
+    "gspo": AgentEntry("algorithms.gspo", "GSPO", "GRPO with one probability ratio per completion"),
+    "cispo": AgentEntry("algorithms.cispo", "CISPO", "GRPO with capped importance weights instead of clipping"),
+    "gdpo": AgentEntry("algorithms.gdpo", "GDPO", "GRPO for several rewards, each normalised separately"),
+    "maxrl": AgentEntry("algorithms.maxrl", "MaxRL", "GRPO that maximises the likelihood of correct completions"),
+    "pass-at-k": AgentEntry("algorithms.pass_at_k", "PassAtK", "maximises the expected best score of k completions"),
+    "rft": AgentEntry(
+        "algorithms.rft", "RFT", "rejection sampling: learns the right completions as if they were given"
+    ),
+    "dpo": AgentEntry(
+        "algorithms.dpo", "DPO", "learns from pairs of better and worse completions, its own or from a file"
+    ),
 }
 """All agents that train a policy on tokens, in the order in which they are best read."""
 
 VALUE_AGENTS = {
-    "dqn": AgentEntry("dqn", "DQN", "Q-learning with a network, a replay buffer and a target network"),
+    "dqn": AgentEntry("algorithms.dqn", "DQN", "Q-learning with a network, a replay buffer and a target network"),
 }
 """The agents that train the same policies, on tokens or on vectors, but as action values, from a replay buffer."""
 
 TABULAR_AGENTS = {
-    "epsilon-greedy": AgentEntry("epsilon_greedy", "EpsilonGreedy", "the highest mean reward, or at times any action"),
-    "gradient-bandit": AgentEntry(
-        "gradient_bandit", "GradientBandit", "gradient ascent on a softmax over preferences, with a mean baseline"
+    "epsilon-greedy": AgentEntry(
+        "tables.epsilon_greedy", "EpsilonGreedy", "the highest mean reward, or at times any action"
     ),
-    "ucb1": AgentEntry("ucb1", "UCB1", "the highest upper confidence bound of the mean reward"),
-    "thompson": AgentEntry("thompson", "Thompson", "each action with the probability that it is the best"),
-    "linucb": AgentEntry("linucb", "LinUCB", "the highest upper confidence bound of a linear model of the reward"),
-    "monte-carlo": AgentEntry("monte_carlo", "MonteCarlo", "action values by the returns of whole episodes"),
-    "sarsa": AgentEntry("sarsa", "SARSA", "action values by the next n rewards and the value of the action after them"),
-    "expected-sarsa": AgentEntry("expected_sarsa", "ExpectedSARSA", "SARSA with the mean over the next actions"),
-    "q-learning": AgentEntry("q_learning", "QLearning", "action values of the best policy, learned from any"),
+    "gradient-bandit": AgentEntry(
+        "tables.gradient_bandit",
+        "GradientBandit",
+        "gradient ascent on a softmax over preferences, with a mean baseline",
+    ),
+    "ucb1": AgentEntry("tables.ucb1", "UCB1", "the highest upper confidence bound of the mean reward"),
+    "thompson": AgentEntry("tables.thompson", "Thompson", "each action with the probability that it is the best"),
+    "linucb": AgentEntry(
+        "tables.linucb", "LinUCB", "the highest upper confidence bound of a linear model of the reward"
+    ),
+    "monte-carlo": AgentEntry("tables.monte_carlo", "MonteCarlo", "action values by the returns of whole episodes"),
+    "sarsa": AgentEntry(
+        "tables.sarsa", "SARSA", "action values by the next n rewards and the value of the action after them"
+    ),
+    "expected-sarsa": AgentEntry("tables.expected_sarsa", "ExpectedSARSA", "SARSA with the mean over the next actions"),
+    "q-learning": AgentEntry("tables.q_learning", "QLearning", "action values of the best policy, learned from any"),
     "double-q-learning": AgentEntry(
-        "double_q_learning", "DoubleQLearning", "two tables, of which one chooses and the other tells the value"
+        "tables.double_q_learning", "DoubleQLearning", "two tables, of which one chooses and the other tells the value"
     ),
 }
 """The agents that learn a table and need no model, in the order in which they are best read."""
@@ -155,7 +175,7 @@ def require_agent(cls: object, name: str) -> type[Agent]:
     Raises:
         InvalidArgumentError: If it is not, or does not define all that an agent must.
     """
-    from agents.agent import Agent
+    from agents.learn.agent import Agent
 
     if not (isinstance(cls, type) and issubclass(cls, Agent)):
         raise InvalidArgumentError(f"{name!r} is not a subclass of agents.Agent")

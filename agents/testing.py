@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.agent import Agent
 from agents.batch import Batch
+from agents.learn.agent import Agent
 from agents.policies.check import check_policy
 from agents.policies.transformers.loading import tiny_model
 from agents.policies.transformers.policy import CausalLMPolicy

@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 
 from agents import TABULAR_AGENTS, tabular_classes
-from agents.results.plots import TrainingCurve, bands, plot
+from agents.runs.plots import TrainingCurve, bands, plot
 from rlvr_envs import StateEnv, exact
 from verifiers.statistics import mean_interval
 

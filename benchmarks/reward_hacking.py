@@ -29,8 +29,8 @@ from agents.experiments.rlhf import (
     train_ppo,
     warm_start,
 )
-from agents.files.json_files import read_json, read_lines, write_json
-from agents.results.plots import TrainingCurve, bands, plot_panels
+from agents.runs.files.json_files import read_json, read_lines, write_json
+from agents.runs.plots import TrainingCurve, bands, plot_panels
 from verifiers.statistics import mean_interval
 
 MEMBERS = 3

@@ -17,7 +17,7 @@ import time
 from agents.commands.main import COMMANDS
 
 ANCHOR = "gymnasium, numpy, tyro, rich"
-IMPORTS = ("verifiers", "rlvr_envs", "agents", "agents.settings.agent", "agents.algorithms.q_learning", "agents.losses")
+IMPORTS = ("verifiers", "rlvr_envs", "agents", "agents.settings.agent", "agents.tables.q_learning", "agents.losses")
 AGENTS = ("train grpo", "train q-learning")
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agents.files.outputs import free_folder
+from agents.runs.files.outputs import free_folder
 
 
 def rlvr(*arguments: object) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from agents.results.evaluation_record import EvaluationRecord
-from agents.results.reading import RecordedRun
+from agents.runs.evaluation_record import EvaluationRecord
+from agents.runs.reading import RecordedRun
 
 ODD = (
     "</script><script>alert(1)</script>",

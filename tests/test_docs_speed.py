@@ -29,8 +29,8 @@ def test_every_switch_is_one() -> None:
 
 
 def test_the_sizes_are_those_of_the_code() -> None:
+    from agents.learn import batch_passes
     from agents.policies.transformers import acting, language_model, sampling
-    from agents.training import batch_passes
 
     assert language_model.LOGITS_AT_ONCE == 2**24
     assert acting._PROMPT_TOKENS_AT_ONCE == 2**16
@@ -41,8 +41,8 @@ def test_the_sizes_are_those_of_the_code() -> None:
 
 
 def test_loggers_and_metrics_have_the_names_it_gives() -> None:
+    from agents.learn import metrics
     from agents.policies.transformers import model_capabilities, scoring
-    from agents.training import metrics
 
     assert scoring._LOGGER.name == "agents.policies.transformers.scoring"
     assert model_capabilities.__name__ == "agents.policies.transformers.model_capabilities"

@@ -64,6 +64,50 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                 assert top == package or public, f"{path}:{line} reaches into {name}"
 
 
+ROOMS = (
+    *("settings", "seeding", "types", "deferred", "interrupts", "loopback"),
+    *("batch", "advantages", "truncation", "losses", "kl", "importance", "turns"),
+    *("console", "runs", "rollouts", "distributed", "tables", "policies", "learn"),
+    *("preferences", "algorithms", "registry", "search", "self_play", "experiments", "testing"),
+    *("adapters", "serving", "suites", "commands"),
+)
+"""The rooms of `agents` from the ground up: each imports only from itself and from those before it."""
+MAY_GO = ("tables", "preferences", "search", "self_play", "experiments", "testing", "adapters", "serving", "suites")
+"""Rooms that only the registry and the commands, or none, import: each can be deleted with them."""
+
+
+def room_of(module: str) -> str | None:
+    """The room of a module of `agents`; None for the face."""
+    return module.split(".")[1] if "." in module else None
+
+
+def modules_imported(path: Path) -> list[tuple[str, int]]:
+    """Also the modules of `from agents import policies`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return imports_of(path) + [
+        (f"agents.{alias.name}", node.lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "agents"
+        for alias in node.names
+        if alias.name in ROOMS
+    ]
+
+
+def test_the_rooms_of_agents_stand_one_on_another() -> None:
+    paths = [path for path in (ROOT / "agents").glob("*") if path.suffix == ".py" or (path / "__init__.py").exists()]
+    assert {path.stem for path in paths} - {"__init__", "__main__"} == set(ROOMS)
+    for path in (ROOT / "agents").rglob("*.py"):
+        own = path.relative_to(ROOT / "agents").parts[0].removesuffix(".py")
+        if own.startswith("__"):
+            continue
+        for name, line in modules_imported(path):
+            room = room_of(name) if name.partition(".")[0] == "agents" else None
+            if room is not None:
+                assert ROOMS.index(room) <= ROOMS.index(own), f"{path}:{line} imports {name}, which stands above"
+                kept = room not in MAY_GO or own in (room, "registry", "commands", *MAY_GO)
+                assert kept or (room, own) == ("preferences", "algorithms"), f"{path}:{line} needs {name}"
+
+
 @pytest.mark.parametrize("room", ["data", "prompts", "procedural", "worlds", "envs"])
 def test_what_environments_share_knows_none_of_them(room: str) -> None:
     for path in (ROOT / "rlvr_envs" / room).rglob("*.py"):
@@ -108,8 +152,8 @@ def test_a_face_loads_what_it_names_when_it_is_used(face: str, own: set[str]) ->
     "module",
     [
         "agents.settings.agent",
-        "agents.tabular",
-        "agents.algorithms.q_learning",
+        "agents.tables.agent",
+        "agents.tables.q_learning",
         "agents.distributed.ranks",
         "agents.losses",
     ],

@@ -13,8 +13,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import verifiers
-from agents.files.json_files import plain
-from agents.training.verifier_errors import error_cause
+from agents.runs.files.json_files import plain
+from agents.runs.verdicts import error_cause
 from verifiers import Message, Outcome, Problem, Verifier
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import rlvr_envs
 import verifiers
-from agents.files.json_files import to_json
-from agents.training.verifier_errors import error_cause
+from agents.runs.files.json_files import to_json
+from agents.runs.verdicts import error_cause
 from verifiers import (
     DataError,
     InvalidArgumentError,

@@ -23,7 +23,7 @@ from typing import Any
 import rlvr_envs
 import verifiers
 from agents.adapters.problems import data_as_python, judged, load_task, number_of_problems
-from agents.files.json_files import to_json
+from agents.runs.files.json_files import to_json
 from verifiers import DataError, Problem, Verdict, Verifier, missing_dependency
 
 _REWARD = '''\

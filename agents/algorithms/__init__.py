@@ -1,1 +1,1 @@
-"""One file a paper: which advantages, which loss. What an agent does otherwise is in `agents.agent`."""
+"""One file a paper: which advantages, which loss. What an agent does otherwise is in `agents.learn.agent`."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents.advantages import n_step
-from agents.agent import Agent
-from agents.algorithms.config_checks import NO_RATIO, require_defaults, require_one_step, require_share
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages
 from agents.batch import Batch
+from agents.learn.agent import Agent
 from agents.losses import Aggregation, policy_gradient
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import NO_RATIO, require_defaults, require_one_step, require_share
 from agents.settings.critic import CriticConfig
 from verifiers import InvalidArgumentError
 

@@ -21,12 +21,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agents.agent import Agent
-from agents.algorithms.config_checks import NO_RATIO, require_one_step, require_share
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
+from agents.learn.agent import Agent
 from agents.losses import policy_gradient
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import NO_RATIO, require_one_step, require_share
 from agents.settings.critic import CriticConfig
 from verifiers import InvalidArgumentError
 

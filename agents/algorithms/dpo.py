@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from gymnasium.vector import VectorEnv
 
 import rlvr_envs
-from agents import training
-from agents.agent import Agent
-from agents.algorithms.config_checks import require_defaults
+from agents import learn
 from agents.batch import Batch
 from agents.deferred import torch
 from agents.importance import Correction
+from agents.learn.agent import Agent
 from agents.learn.algorithm import Plays
+from agents.learn.metrics import merge
 from agents.losses import Aggregation, PreferenceLoss, policy_gradient, preference_loss
 from agents.policies.trainable import TrainablePolicy
 from agents.preferences.pairs import PreferencePair, read_pairs
@@ -41,7 +41,7 @@ from agents.rollouts.given import given_episode
 from agents.rollouts.problem_order import problems_of_step
 from agents.settings.agent import AgentConfig
 from agents.settings.choices import choice
-from agents.training.metrics import merge
+from agents.settings.config_checks import require_defaults
 from agents.types import Sampler, Trajectory
 from verifiers import DataError, InvalidArgumentError
 
@@ -152,7 +152,7 @@ class DPO(Agent):
     def prepare(self, batch: Batch) -> Batch:
         """Add the log-probabilities of reference and policy; those of a file's completions are the policy's own."""
         batch = super().prepare(batch)
-        current = training.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
+        current = learn.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
         if self.pairs is not None:
             return dataclasses.replace(batch, logprobs=current, old_logprobs=None)
         return dataclasses.replace(batch, old_logprobs=current)
@@ -196,7 +196,7 @@ class DPO(Agent):
         _, metrics = self._slopes(batch, batch.old)
         for epoch in range(self.config.epochs):
             if epoch > 0:
-                current = training.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
+                current = learn.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
                 advantages, _ = self._slopes(batch, current)
             steps.append(self.learner.step(batch, advantages, self.updating.loss()))
         metrics = merge(steps) | metrics

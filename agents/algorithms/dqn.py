@@ -35,20 +35,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from agents import policies, training
-from agents.agent import Agent
-from agents.algorithms.config_checks import require_defaults, require_on_policy, require_one_step, require_share
+from agents import learn, policies
 from agents.batch import Batch
 from agents.deferred import torch
-from agents.evaluation import Evaluation
+from agents.learn.agent import Agent
 from agents.learn.algorithm import Plays
+from agents.learn.metrics import merge
 from agents.policies.epsilon_greedy import EpsilonGreedyPolicy
 from agents.policies.trainable import TrainablePolicy
-from agents.results.evaluation_record import EvaluationRecord
+from agents.runs.evaluation import Evaluation
+from agents.runs.evaluation_record import EvaluationRecord
 from agents.seeding import episode_seeds
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import require_defaults, require_on_policy, require_one_step, require_share
 from agents.settings.learner import LearnerConfig
-from agents.training.metrics import merge
 from agents.truncation import Truncation
 from agents.types import Sampler, Trajectory
 from verifiers import InvalidArgumentError
@@ -148,7 +148,7 @@ class DQN(Agent):
             )
         self.target = policy.with_model(copy.deepcopy(policy.model).requires_grad_(False))
         """The target network, as a policy."""
-        self.buffer = training.ReplayBuffer(config.buffer_size, policy.vocab_size)
+        self.buffer = learn.ReplayBuffer(config.buffer_size, policy.vocab_size)
         self.updates = 0
         """Number of updates so far."""
 
@@ -265,7 +265,7 @@ _REPLAY = 2**60
 def action_values(policy: TrainablePolicy, batch: Batch) -> tuple[Tensor, Tensor]:
     """Q of every action f32[b v] in the states before and after the one token on the loss mask of each row."""
     head = policy.model["head"] if isinstance(policy, policies.TorchPolicy) else policy.model.get_output_embeddings()
-    states = training.contexts.read_states(policy, batch)
+    states = learn.contexts.read_states(policy, batch)
     rows, first = torch.arange(len(batch), device=states.device), batch.first
     before, after = batch.loss_mask.int().argmax(dim=1) - first, batch.lengths - first
     return head(states[rows, before]).float(), head(states[rows, after]).float()

@@ -14,11 +14,11 @@ from gymnasium.vector import VectorEnv
 
 import rlvr_envs
 from agents.advantages import multi_reward
-from agents.algorithms.config_checks import require_plain_scores
 from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig
 from agents.batch import Batch
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.vector_adapter import with_token_info
+from agents.settings.config_checks import require_plain_scores
 from agents.types import Sampler, Trajectory, reward_parts
 from verifiers import InvalidArgumentError, Outcome, verify_batch
 

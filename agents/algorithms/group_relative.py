@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from agents.advantages import group_centered, group_centered_batch_std, group_z_score
-from agents.agent import Agent
-from agents.algorithms.config_checks import require_choice, require_clip, require_groups
 from agents.batch import Batch
+from agents.learn.agent import Agent
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import require_choice, require_clip, require_groups
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents.advantages import maximum_likelihood
-from agents.algorithms.config_checks import require_plain_scores
 from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig
 from agents.batch import Batch
 from agents.losses import Aggregation
+from agents.settings.config_checks import require_plain_scores
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 

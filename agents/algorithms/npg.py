@@ -1,7 +1,7 @@
 """NPG: natural policy gradient (Kakade 2001, "A natural policy gradient").
 
 The gradient is multiplied by the inverse of the Fisher matrix, so that the step is the steepest in the space of
-distributions, whatever the parametrisation: x = F^-1 g by conjugate gradients (`agents.training.natural_gradient`). Each step
+distributions, whatever the parametrisation: x = F^-1 g by conjugate gradients (`agents.learn.natural_gradient`). Each step
 is scaled to a mean divergence KL(pi_old || pi) of `max_kl` by its quadratic approximation (Rajeswaran et al. 2017,
 arXiv:1703.02660).
 
@@ -19,18 +19,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from agents import training
+from agents import learn
 from agents.advantages import whiten
-from agents.agent import Agent
-from agents.algorithms.config_checks import require_defaults, require_on_policy, require_one_step, require_share
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
 from agents.deferred import torch
+from agents.learn.agent import Agent
+from agents.learn.loss import Loss
+from agents.learn.metrics import pass_metrics
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import require_defaults, require_on_policy, require_one_step, require_share
 from agents.settings.critic import CriticConfig
 from agents.settings.learner import LearnerConfig
-from agents.training.loss import Loss
-from agents.training.metrics import pass_metrics
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class NPG(Agent):
         if not batch.loss_mask.any():
             return {"skipped": 1.0, "nonfinite_gradients": 0.0}
         metrics = self._surrogate(batch, advantages)
-        gradient = training.flat_gradient(self.policy)
+        gradient = learn.flat_gradient(self.policy)
         metrics["grad_norm"] = float(gradient.norm())
         finite = math.isfinite(metrics["grad_norm"])
         metrics["nonfinite_gradients"] = float(not finite)
@@ -129,27 +129,27 @@ class NPG(Agent):
 
     def _natural_step(self, batch: Batch, advantages: Tensor, gradient: Tensor, before: float) -> dict[str, float]:
         product = self._fisher(batch)
-        direction = training.conjugate_gradient(product, gradient, self.config.cg_iterations)
+        direction = learn.conjugate_gradient(product, gradient, self.config.cg_iterations)
         curvature = float(direction.dot(product(direction)))
         full = (2 * self.config.max_kl / (curvature + 1e-8)) ** 0.5 * direction
         if not bool(torch.isfinite(full).all()):
             return {"skipped": 1.0, "nonfinite_gradients": 1.0}
-        old = training.flat_parameters(self.policy)
+        old = learn.flat_parameters(self.policy)
         try:
             return self._move(batch, advantages, old, full, before)
         except BaseException:
-            training.set_flat_parameters(self.policy, old)
+            learn.set_flat_parameters(self.policy, old)
             self.learner.optimizer.zero_grad(set_to_none=True)
             raise
 
     def _fisher(self, batch: Batch) -> Callable[[Tensor], Tensor]:
         size, damping = self.config.learner.micro_batch_size, self.config.damping
-        return lambda vector: training.fisher_vector_product(self.policy, batch, vector, size) + damping * vector
+        return lambda vector: learn.fisher_vector_product(self.policy, batch, vector, size) + damping * vector
 
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
         """Take the full step from the weights `old`, where the surrogate is `before`."""
-        training.set_flat_parameters(self.policy, old - full)
-        divergence = training.mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
+        learn.set_flat_parameters(self.policy, old - full)
+        divergence = learn.mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
         return {"kl_step": divergence, "skipped": 0.0}
 
     def _surrogate(self, batch: Batch, advantages: Tensor) -> dict[str, float]:

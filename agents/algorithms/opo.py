@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents.advantages import length_weighted
-from agents.algorithms.config_checks import require_on_policy, require_one_step
 from agents.algorithms.group_relative import GroupAgent, GroupConfig
 from agents.batch import Batch
 from agents.losses import Aggregation, policy_gradient
+from agents.settings.config_checks import require_on_policy, require_one_step
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,15 +10,15 @@ One training step, and the functions that implement it:
     episodes       problems of the step, and seeds                       rollouts.problem_order.episodes_of_step
     trajectories   tokens ~ pi_old, scored by the verifier               rollouts.loop.rollout
     batch          padded tensors of tokens, rewards, masks              batch.make_batch
-    V              values before each token                              training.batch_passes.critic_reader
+    V              values before each token                              learn.batch_passes.critic_reader
     r              rewards - beta * KL estimate                          learn.enrich.Enrichment, kl.kl_estimate
     A              sum of (gamma lambda)^k TD errors, then whitened      advantages.gae, advantages.whiten
     G              A + V before whitening: the critic's targets          algorithms.value_based.lambda_returns
     for each epoch, for each minibatch of completions:
         ratio      exp(log pi - log pi_old)                              policies.transformers.scoring.Scorer.read
         L          -min(ratio A, clip(ratio) A) + value and other terms  losses.clipped_surrogate, losses.squared_value_error
-        gradient   of the mean of L over the minibatch's tokens          training.learner.Learner.backward
-        step       clip the gradient's norm, AdamW                       training.learner.Learner.step
+        gradient   of the mean of L over the minibatch's tokens          learn.learner.Learner.backward
+        step       clip the gradient's norm, AdamW                       learn.learner.Learner.step
 
 Departures from the paper: advantages are whitened over the whole batch (Engstrom et al. 2020, arXiv:2005.12729, list such
 implementation choices; most implementations whiten each minibatch). Value targets are not whitened. The default is one pass
@@ -35,13 +35,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents.advantages import whiten
-from agents.agent import Agent
-from agents.algorithms.config_checks import require_clip, require_share
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
 from agents.kl import KLEstimator
+from agents.learn.agent import Agent
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import require_clip, require_share
 from agents.settings.critic import CriticConfig
 from verifiers import InvalidArgumentError
 

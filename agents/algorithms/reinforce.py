@@ -24,13 +24,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from agents.advantages import batch_mean_baseline, moving_average, returns_to_go, whole_returns
-from agents.agent import Agent
-from agents.algorithms.config_checks import NO_RATIO, require_choice, require_defaults, require_one_step, require_share
 from agents.algorithms.value_based import VALUE_CONTROL
 from agents.batch import Batch
+from agents.learn.agent import Agent
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TrainablePolicy
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import NO_RATIO, require_choice, require_defaults, require_one_step, require_share
 from agents.settings.critic import CriticConfig
 from agents.types import Sampler
 from verifiers import InvalidArgumentError

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from agents.advantages import group_centered, returns_to_go, whiten
-from agents.agent import Agent
-from agents.algorithms.config_checks import require_clip, require_defaults, require_groups, require_share
 from agents.batch import Batch
 from agents.kl import KLEstimator
+from agents.learn.agent import Agent
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.policies.trainable import TrainablePolicy
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import require_clip, require_defaults, require_groups, require_share
 from agents.types import Sampler
 
 if TYPE_CHECKING:

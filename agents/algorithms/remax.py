@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from gymnasium.vector import VectorEnv
 
 from agents.advantages import returns_to_go
-from agents.agent import Agent
-from agents.algorithms.config_checks import NO_RATIO, require_one_step
 from agents.batch import Batch, make_batch
 from agents.deferred import torch
 from agents.kl import KLEstimator
+from agents.learn.agent import Agent
 from agents.learn.algorithm import Plays
 from agents.losses import Aggregation, policy_gradient
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import NO_RATIO, require_one_step
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 

@@ -25,13 +25,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from agents.agent import Agent
-from agents.algorithms.config_checks import require_defaults
 from agents.batch import Batch
 from agents.deferred import torch
+from agents.learn.agent import Agent
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TrainablePolicy
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import require_defaults
 from agents.settings.learning_rate import has_adapter
 from agents.settings.schedules import Schedule
 from agents.types import Sampler

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from agents.advantages import leave_one_out
-from agents.algorithms.config_checks import NO_RATIO, require_one_step
 from agents.algorithms.group_relative import GroupAgent, GroupConfig
 from agents.batch import Batch
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
+from agents.settings.config_checks import NO_RATIO, require_one_step
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents import training
+from agents import learn
 from agents.algorithms.npg import NPG, NPGConfig
 from agents.batch import Batch
 from agents.deferred import torch
@@ -52,10 +52,10 @@ class TRPO(NPG):
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
         """Backtrack from the full step, and restore the old weights if no length is acceptable."""
         for tries in range(self.config.backtracks):
-            training.set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
+            learn.set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
             with torch.no_grad():
                 after = self._surrogate(batch, advantages)["loss"]
-            divergence = training.mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
+            divergence = learn.mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
             if divergence <= self.config.max_kl and after <= before:
                 return {
                     "kl_step": divergence,
@@ -63,5 +63,5 @@ class TRPO(NPG):
                     "improvement": before - after,
                     "skipped": 0.0,
                 }
-        training.set_flat_parameters(self.policy, old)
+        learn.set_flat_parameters(self.policy, old)
         return {"kl_step": 0.0, "backtracks": float(self.config.backtracks), "improvement": 0.0, "skipped": 1.0}

@@ -40,15 +40,15 @@ from gymnasium.vector import VectorEnv
 
 import rlvr_envs
 from agents.advantages import step_advantages, whiten
-from agents.agent import Agent
-from agents.algorithms.config_checks import require_clip
 from agents.batch import Batch, make_batch
+from agents.learn.agent import Agent
 from agents.learn.algorithm import Plays
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.rollouts.loop import Episode
 from agents.rollouts.states import require_states, states_before
 from agents.seeding import mix
 from agents.settings.agent import AgentConfig
+from agents.settings.config_checks import require_clip
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError
 

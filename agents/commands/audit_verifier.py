@@ -13,8 +13,8 @@ import rlvr_envs
 import verifiers
 from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device, verifier_spec
 from agents.console.progress import progress
-from agents.files.json_files import write_json
-from agents.files.outputs import check_new_file
+from agents.runs.files.json_files import write_json
+from agents.runs.files.outputs import check_new_file
 from verifiers import InvalidArgumentError
 
 

@@ -15,11 +15,11 @@ from agents.commands.evaluate import EngineName, Evaluate, short_name
 from agents.commands.main import check_before_loading, parse_command
 from agents.commands.problems import load_problems
 from agents.commands.saved_agents import SavedAgent, make_plain
-from agents.files.json_files import write_json
-from agents.files.outputs import check_folder, check_new_folder, free_folder
 from agents.policies.transformers.model_files import check_model, model_folder
-from agents.results.leaderboard import Leaderboard, LeaderboardCell
-from agents.results.reading import RecordedRun
+from agents.runs.files.json_files import write_json
+from agents.runs.files.outputs import check_folder, check_new_folder, free_folder
+from agents.runs.leaderboard import Leaderboard, LeaderboardCell
+from agents.runs.reading import RecordedRun
 from agents.suites import Suite, SuiteEnvironment, SuiteTraining, read_suite
 from verifiers import InvalidArgumentError
 

@@ -16,8 +16,8 @@ from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
 from agents.console.progress import progress
-from agents.results.clusters import distinct_note, problem_cluster
-from agents.training.verifier_errors import is_unsupported
+from agents.runs.clusters import distinct_note, problem_cluster
+from agents.runs.verdicts import is_unsupported
 from verifiers import MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
 from verifiers.unit_tests import DeferredTests
 

@@ -18,8 +18,8 @@ from rich.console import Console
 
 import rlvr_envs
 from agents.console.terminal import TerminalConsole
-from agents.files.json_files import plain
 from agents.policies.vllm.engine import require_vllm
+from agents.runs.files.json_files import plain
 from agents.settings.endpoint import EndpointConfig
 from verifiers import InvalidArgumentError, redacted, secret, unknown_argument
 from verifiers.devices import using_device

@@ -17,10 +17,10 @@ from agents.commands.common import check_at_least, env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
 from agents.console.counting import counted
 from agents.console.printable import in_one_line
-from agents.console.sections import as_text, print_section
-from agents.results.at_k import answer_verifier, check_draws
-from agents.results.clusters import distinct_note
-from agents.results.comparison import (
+from agents.commands.sections import as_text, print_section
+from agents.runs.at_k import answer_verifier, check_draws
+from agents.runs.clusters import distinct_note
+from agents.runs.comparison import (
     Measure,
     MeasureComparison,
     RunComparison,
@@ -30,9 +30,9 @@ from agents.results.comparison import (
     score_measure,
     task_differences,
 )
-from agents.results.evaluation_record import ORACLE_NOTE
-from agents.results.judging import recorded_votes
-from agents.results.reading import RecordedRun
+from agents.runs.evaluation_record import ORACLE_NOTE
+from agents.runs.judging import recorded_votes
+from agents.runs.reading import RecordedRun
 from verifiers import InvalidArgumentError
 from verifiers.statistics import FEW_PROBLEMS
 

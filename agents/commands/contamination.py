@@ -10,7 +10,7 @@ from rich.console import Console
 
 from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import load_problems
-from agents.results.contamination import NGRAM, overlaps, text_of
+from agents.runs.contamination import NGRAM, overlaps, text_of
 from verifiers import InvalidArgumentError
 
 _SHOWN = 20

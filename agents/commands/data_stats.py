@@ -16,8 +16,8 @@ from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
 from agents.console.progress import progress
-from agents.results.clusters import distinct_note
-from agents.results.dataset_statistics import QUANTILES, DatasetStatistics
+from agents.runs.clusters import distinct_note
+from agents.runs.dataset_statistics import QUANTILES, DatasetStatistics
 from verifiers import MissingDataError, Problem, unknown_name
 
 _CHUNK = 256

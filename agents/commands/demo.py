@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from agents.commands.common import DEVICE, on_device
-from agents.files.outputs import check_folder
+from agents.runs.files.outputs import check_folder
 
 
 @dataclass(frozen=True)

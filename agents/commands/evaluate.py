@@ -43,20 +43,21 @@ from agents.commands.saved_agents import (
 from agents.commands.searches import search_for
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
-from agents.endpoint.client import Endpoint
-from agents.evaluation import Evaluation, evaluate, number_of_problems
-from agents.files.outputs import free_folder
-from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
-from agents.results.at_k import check_draws
-from agents.results.evaluation_record import MANIFEST, ORACLE_NOTE, SAMPLES, EvaluationRecord, Sample
+from agents.rollouts.endpoint.client import Endpoint
+from agents.rollouts.evaluation import evaluate, number_of_problems
+from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
-from agents.search.results import Search
+from agents.runs.at_k import check_draws
+from agents.runs.evaluation import Evaluation
+from agents.runs.evaluation_record import MANIFEST, ORACLE_NOTE, SAMPLES, EvaluationRecord, Sample
+from agents.runs.files.outputs import free_folder
+from agents.runs.files.versions import package_versions
 from agents.types import Policy
 from verifiers import InvalidArgumentError, UnknownNameError
 
 if TYPE_CHECKING:
-    from agents.tabular import TabularAgent
+    from agents.tables.agent import TabularAgent
 
 EngineName = Literal["torch", "vllm", "openai"]
 SearchName = Literal["best-of-n", "beam", "mcts"]
@@ -322,7 +323,7 @@ class Evaluate:
                 advance(done, f"score {total / scored:.3f} so far" if scored else "")
 
             if not isinstance(policy, Endpoint):  # which needs no torch
-                from agents.tabular import TabularAgent
+                from agents.tables.agent import TabularAgent
 
                 if isinstance(policy, TabularAgent):
                     return policy.evaluate(

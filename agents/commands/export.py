@@ -16,9 +16,9 @@ import rlvr_envs
 from agents.adapters import lm_eval, primeintellect, trl, verl
 from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments
-from agents.files.outputs import check_folder, check_new_folder, whole_folder
-from agents.files.sizes import describe_model
 from agents.policies.transformers.model_files import check_model, model_folder
+from agents.runs.files.outputs import check_folder, check_new_folder, whole_folder
+from agents.runs.files.sizes import describe_model
 from agents.settings.choices import SaveDtype
 from verifiers import InvalidArgumentError
 

@@ -22,14 +22,14 @@ from agents.commands.common import (
 )
 from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
-from agents.evaluation import summarize_evaluation
-from agents.files.integrity import fingerprint
-from agents.files.outputs import free_folder
 from agents.interrupts import sigterm_interrupts
-from agents.results.at_k import answer_verifier, count_votes
-from agents.results.completions import read_completions
-from agents.results.evaluation_record import MANIFEST, EvaluationRecord, Sample
-from agents.results.judging import judge, match_problems
+from agents.runs.at_k import answer_verifier, count_votes
+from agents.runs.completions import read_completions
+from agents.runs.evaluation import summarize_evaluation
+from agents.runs.evaluation_record import MANIFEST, EvaluationRecord, Sample
+from agents.runs.files.integrity import fingerprint
+from agents.runs.files.outputs import free_folder
+from agents.runs.judging import judge, match_problems
 from verifiers import InvalidArgumentError, MissingDataError, convention_of, verifier_record
 
 

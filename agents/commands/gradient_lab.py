@@ -12,11 +12,11 @@ from rich.table import Table
 
 import rlvr_envs
 from agents import policies
-from agents.agent import Agent
 from agents.commands.common import check_at_least, env_arguments, make_vec
 from agents.console.progress import progress
 from agents.deferred import torch
 from agents.experiments.gradient_lab import BiasReport, GradientLab, examine
+from agents.learn.agent import Agent
 from agents.losses import Aggregation
 from agents.registry import agent_classes
 from verifiers import InvalidArgumentError, Problem, from_function

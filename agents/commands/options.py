@@ -9,9 +9,9 @@ from pathlib import Path
 from agents.commands.before_loading import UNTRAINED, check_policy
 from agents.commands.common import DEVICE, check_at_least, env_arguments, verifier_spec
 from agents.commands.main import Preview
-from agents.files.outputs import check_new_folder
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.preferences.pairs import read_pairs
+from agents.runs.files.outputs import check_new_folder
 from agents.settings.choices import SaveDtype
 from verifiers import InvalidArgumentError, check_spec
 from verifiers.devices import check_device_name

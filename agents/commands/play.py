@@ -26,15 +26,15 @@ from agents.commands.common import (
     verifier_spec,
     with_options,
 )
+from agents.commands.playing.numbers import Chooser, person, play_numbers, top_values
+from agents.commands.playing.person import TextPlayer, TokenPlayer
 from agents.commands.saved_agents import SavedAgent, check_table_temperature, make_plain, vectorized
 from agents.console.counting import counted
-from agents.console.sections import print_section, verdict_text
-from agents.files.json_files import plain
-from agents.playing.episode import PlayedEpisode, Player, play_episode
-from agents.playing.numbers import Chooser, person, play_numbers, top_values
-from agents.playing.person import TextPlayer, TokenPlayer
+from agents.commands.sections import print_section, verdict_text
 from agents.policies.transformers.model_files import check_model, model_folder
-from agents.results.evaluation_record import Sample, sample_line
+from agents.rollouts.played_episode import PlayedEpisode, Player, play_episode
+from agents.runs.evaluation_record import Sample, sample_line
+from agents.runs.files.json_files import plain
 from verifiers import InvalidArgumentError
 
 _ME = "me"
@@ -186,7 +186,7 @@ class Play:
 
     def _other_side(self, env: rlvr_envs.TaskEnv, opponent: str, console: Console) -> rlvr_envs.Interaction:
         """What answers in place of the environment."""
-        from agents.playing.other_side import require_two_sides, typed_side
+        from agents.commands.playing.other_side import require_two_sides, typed_side
 
         interaction = env.streams.rules.interaction
         if opponent == _ME:
@@ -234,7 +234,7 @@ class Play:
     def _player(self, env: rlvr_envs.TaskEnv, policy: Any, *, limited: bool, console: Console) -> Player:
         if policy is None:
             return TokenPlayer(env, console) if limited or self.tokens else TextPlayer(env, console)
-        from agents.playing.model import ModelPlayer
+        from agents.commands.playing.model import ModelPlayer
 
         if self.top:
             print_section(console, f"tokens, with probabilities, and the {self.top} most probable", "")

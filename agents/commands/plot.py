@@ -10,8 +10,8 @@ import tyro
 from rich.console import Console
 
 from agents.commands.common import check_at_least
-from agents.files.outputs import check_new_file
-from agents.results.plots import STEP, TrainingCurve, bands, plot_panels
+from agents.runs.files.outputs import check_new_file
+from agents.runs.plots import STEP, TrainingCurve, bands, plot_panels
 from verifiers import InvalidArgumentError
 
 _SUFFIXES = (".svg", ".png")

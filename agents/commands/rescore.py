@@ -14,9 +14,9 @@ import rlvr_envs
 from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device, shown_warnings, verifier_spec
 from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
-from agents.results.judging import Flip, rejudge
-from agents.results.reading import RecordedRun
-from agents.training.verifier_errors import error_cause
+from agents.runs.judging import Flip, rejudge
+from agents.runs.reading import RecordedRun
+from agents.runs.verdicts import error_cause
 from verifiers import DataError, Outcome
 
 

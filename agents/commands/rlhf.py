@@ -11,9 +11,9 @@ from agents.commands.common import env_arguments, on_device, shown_warnings, ver
 from agents.commands.options import RLHFOptions
 from agents.commands.policies import policy_for
 from agents.experiments.rlhf import RLHFConfig, Task, run_rlhf
-from agents.files.outputs import check_new_folder
 from agents.interrupts import sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
+from agents.runs.files.outputs import check_new_folder
 from verifiers import InvalidArgumentError
 
 

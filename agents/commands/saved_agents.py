@@ -14,15 +14,15 @@ from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 import rlvr_envs
 from agents.commands.common import DISABLED, make_one, with_options
-from agents.files.integrity import check_checksums
 from agents.registry import VALUE_AGENTS, tabular_classes
 from agents.rollouts.vector_adapter import with_token_info
-from agents.training.run import latest_checkpoint, read_config
+from agents.runs.files.integrity import check_checksums
+from agents.runs.run import latest_checkpoint, read_config
 from verifiers import CheckpointError, InvalidArgumentError, RLVRError
 
 if TYPE_CHECKING:
     from agents.policies.mlp import MLPPolicy
-    from agents.tabular import TabularAgent
+    from agents.tables.agent import TabularAgent
 
 _TABLE = "state.json"
 _PERCEPTRON = Path("model", "architecture.json")
@@ -68,7 +68,7 @@ class SavedAgent:
     @functools.cached_property
     def has_values(self) -> bool:
         """Whether a perceptron has learned action values rather than a policy."""
-        from agents.training.checkpoint import agent_of
+        from agents.learn.checkpoint import agent_of
 
         return agent_of(self.checkpoint) in VALUE_AGENTS
 

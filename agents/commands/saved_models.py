@@ -10,17 +10,17 @@ from typing import Any
 
 from rich.console import Console
 
-from agents import training
+from agents import learn
 from agents.commands.common import redacted_pairs
 from agents.console.counting import counted
-from agents.files.sizes import describe_model, in_words, size_on_disk
 from agents.rollouts.vector_adapter import num_problems
+from agents.runs.files.sizes import describe_model, in_words, size_on_disk
 
 _DRAWN = "100"
 """Problems of an evaluation where the environment draws them, and has no last one."""
 
 
-def say_disk(console: Console, size: training.CheckpointSize, kept: int, folder: Path) -> None:
+def say_disk(console: Console, size: learn.CheckpointSize, kept: int, folder: Path) -> None:
     """Print what checkpoints will take on disk.
 
     Args:

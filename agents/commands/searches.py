@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import verifiers
 from agents.commands.common import named_arguments, verifier_arguments
+from agents.rollouts.search import Search
 from agents.search.guides import GUIDES, Guide, GuideName
-from agents.search.results import Search
 from verifiers import InvalidArgumentError, Verifier, unknown_argument
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 import rlvr_envs
-from agents import policies, training
+from agents import learn, policies
 from agents.commands.common import env_arguments, on_device, say_prompt, say_stops
 from agents.commands.options import SFTOptions
 from agents.commands.policies import policy_for, say_device
@@ -19,9 +19,9 @@ from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.experiments.supervised import SupervisedConfig, supervised_learner, train_supervised
-from agents.files.outputs import check_new_folder, whole_folder
 from agents.interrupts import interrupts_deferred, sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
+from agents.runs.files.outputs import check_new_folder, whole_folder
 from agents.settings.learning_rate import describe_choice
 from verifiers import CheckpointError, InvalidArgumentError
 
@@ -60,7 +60,7 @@ class SFT(SFTOptions):
         say_stops(console, env)
         console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
         learner = supervised_learner(policy, config)
-        say_disk(console, training.checkpoint_size(policy, learner), 0, self.out.parent)
+        say_disk(console, learn.checkpoint_size(policy, learner), 0, self.out.parent)
         settings = self._settings(config)
         if self.resume:
             self._restore(learner, settings)
@@ -85,7 +85,7 @@ class SFT(SFTOptions):
                 with interrupts_deferred():
                     state = {"agent": _NAME, "parts": {}, "settings": settings, "learner": learner.state_dict()}
                     tokenizer, dtype = env.streams.rules.tokenizer, policy.saved_dtype
-                    training.save_checkpoint(self.out, policy.model, state, tokenizer, dtype=dtype)
+                    learn.save_checkpoint(self.out, policy.model, state, tokenizer, dtype=dtype)
                 said = (
                     f"stopped after {done} of {config.steps} steps, last loss {last:.3f} nats per token; the model so far is "
                     f"in {self.out}; continue with the same command and --resume"
@@ -105,13 +105,13 @@ class SFT(SFTOptions):
         own = {"env": self.env, "model": self.model, "split": self.split, "env_args": " ".join(self.env_args)}
         return own | {name: repr(value) for name, value in dataclasses.asdict(config).items()}
 
-    def _restore(self, learner: training.Learner, settings: Mapping[str, str]) -> None:
+    def _restore(self, learner: learn.Learner, settings: Mapping[str, str]) -> None:
         """Load the weights and the state of an interrupted training.
 
         Raises:
             CheckpointError: If there is none in the folder, or it had other settings.
         """
-        state = training.load_checkpoint(self.out, learner.policy.model, agent=_NAME, components={})
+        state = learn.load_checkpoint(self.out, learner.policy.model, agent=_NAME, components={})
         for name, value in settings.items():
             if state["settings"].get(name) != value:
                 raise CheckpointError(

@@ -32,14 +32,14 @@ from agents.commands.common import (
 )
 from agents.commands.main import Preview, value_of
 from agents.commands.problems import with_gold
-from agents.files.json_files import differences, plain
-from agents.files.outputs import check_folder, check_unlocked
 from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, check_agent_name
 from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
+from agents.runs.files.json_files import differences, plain
+from agents.runs.files.outputs import check_folder, check_unlocked
+from agents.runs.loggers import check_loggers
+from agents.runs.run import check_free, read_config
 from agents.settings.choices import Checkpointing, Gathering, Precision, SaveDtype
-from agents.training.loggers import check_loggers
-from agents.training.run import check_free, read_config
 from verifiers import CheckpointError, InvalidArgumentError, RLVRError, check_spec
 from verifiers.devices import check_device_name, using_device
 
@@ -227,7 +227,7 @@ class AgentCommands(Mapping[str, str]):
             check_agent_name(name)
             return None
         entry = _NAMED[name]
-        settings = f"agents.algorithms.{entry.module}:{entry.config_name}"
+        settings = f"agents.{entry.module}:{entry.config_name}"
         if name in TABULAR_AGENTS:
             from agents.commands.train_tabular import TabularOptions, check_tabular
 

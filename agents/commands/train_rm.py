@@ -13,14 +13,14 @@ from agents.commands.common import on_device
 from agents.commands.options import TrainRMOptions
 from agents.commands.policies import say_device
 from agents.console.progress import progress
-from agents.files.json_files import write_json
-from agents.files.outputs import check_new_folder, whole_folder
-from agents.files.sizes import describe_model
-from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
 from agents.preferences.pairs import held_out, read_pairs
 from agents.preferences.report import PreferenceReport
 from agents.preferences.reward_model import RewardModelConfig
+from agents.runs.files.json_files import write_json
+from agents.runs.files.outputs import check_new_folder, whole_folder
+from agents.runs.files.sizes import describe_model
+from agents.runs.files.versions import package_versions
 from agents.settings.learning_rate import describe_choice
 
 REPORT = "preferences.json"

@@ -13,13 +13,13 @@ from rich.console import Console
 import rlvr_envs
 from agents.commands.common import check_at_least, env_arguments, make_one
 from agents.commands.train import check_run_folder, check_same, plain_options, run_folder
-from agents.files.json_files import plain
-from agents.files.outputs import check_folder
 from agents.registry import TABULAR_AGENTS, tabular_classes
-from agents.training.loggers import check_loggers
+from agents.runs.files.json_files import plain
+from agents.runs.files.outputs import check_folder
+from agents.runs.loggers import check_loggers
 
 if TYPE_CHECKING:
-    from agents.tabular import TabularAgent, TabularConfig
+    from agents.tables.agent import TabularAgent, TabularConfig
 
 
 @dataclass(frozen=True)

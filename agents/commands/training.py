@@ -16,7 +16,6 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 import rlvr_envs
-from agents.agent import Agent
 from agents.commands.common import say_prompt, say_stops, shown_warnings
 from agents.commands.policies import policy_for, sampler_for, say_device
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
@@ -35,20 +34,21 @@ from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
 from agents.distributed.ranks import Ranks, Sharding, active_ranks
-from agents.files.json_files import plain
-from agents.files.outputs import check_folder
-from agents.files.versions import package_versions
 from agents.interrupts import sigterm_interrupts
+from agents.learn.agent import Agent
+from agents.learn.disk import agent_size
 from agents.policies.devices import perceptron_device
 from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import add_lora
-from agents.results.plots import TrainingCurve, bands, plot
+from agents.runs.files.json_files import plain
+from agents.runs.files.outputs import check_folder
+from agents.runs.files.versions import package_versions
+from agents.runs.plots import TrainingCurve, bands, plot
+from agents.runs.run import BEST_OVER, CONFIG, Run, latest_checkpoint
 from agents.settings.agent import AgentConfig, no_effect
 from agents.settings.learning_rate import describe_choice
-from agents.tabular import TabularAgent
-from agents.training.disk import agent_size
-from agents.training.run import BEST_OVER, CONFIG, Run, latest_checkpoint
+from agents.tables.agent import TabularAgent
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:

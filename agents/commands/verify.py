@@ -12,7 +12,7 @@ from rich.console import Console
 import verifiers
 from agents.commands.common import DEVICE, on_device, verifier_arguments
 from agents.console.printable import printable
-from agents.files.json_files import to_json
+from agents.runs.files.json_files import to_json
 from verifiers import (
     InvalidArgumentError,
     Outcome,

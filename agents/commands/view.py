@@ -14,9 +14,9 @@ import tyro
 from rich.console import Console
 
 from agents.console.counting import counted
-from agents.files.outputs import check_new_file
-from agents.results.inspect_log import is_log_of, write_inspect_log
-from agents.results.reading import read_run
+from agents.runs.files.outputs import check_new_file
+from agents.runs.inspect_log import is_log_of, write_inspect_log
+from agents.runs.reading import read_run
 from verifiers import InvalidArgumentError
 
 LOG = "inspect.eval"

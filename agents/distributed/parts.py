@@ -6,16 +6,16 @@ A part is of consecutive rows, `ceil(rows / ranks)` of them while there are so m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import torch
-from torch import Tensor
-
+from agents.deferred import torch
 from agents.distributed.ranks import active_ranks
 from agents.distributed.weights import is_sharded
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-@torch.no_grad()
+
 def whole(tensor: Tensor, *, wanted: bool = True) -> Tensor | None:
     """A copy on the CPU of a tensor with the parts of all ranks; None where it is not wanted. Called by all ranks."""
     together: Tensor = cast(Any, tensor.detach()).full_tensor() if is_sharded(tensor) else tensor.detach()
@@ -24,7 +24,7 @@ def whole(tensor: Tensor, *, wanted: bool = True) -> Tensor | None:
 
 def whole_state(state: Any) -> Any:
     """Plain data with divided tensors put together on rank 0; None in their place elsewhere. Called by all ranks."""
-    if isinstance(state, Tensor):
+    if isinstance(state, torch.Tensor):
         return whole(state, wanted=active_ranks().is_main) if is_sharded(state) else state
     if isinstance(state, Mapping):
         return {name: whole_state(value) for name, value in state.items()}
@@ -50,13 +50,13 @@ def divided_like(tensor: Tensor, other: Tensor) -> Tensor:
     return divided
 
 
-@torch.no_grad()
 def take_part(tensor: Tensor, values: Tensor) -> None:
     """Copy whole values into a tensor, of which this rank may hold only a part."""
-    if not is_sharded(tensor):
-        tensor.copy_(values)
-        return
-    own: Tensor = cast(Any, tensor).to_local()
-    ranks = active_ranks()
-    start = min(ranks.rank * -(-len(values) // ranks.size), len(values))
-    own.copy_(values[start : start + len(own)])
+    with torch.no_grad():
+        if not is_sharded(tensor):
+            tensor.copy_(values)
+            return
+        own: Tensor = cast(Any, tensor).to_local()
+        ranks = active_ranks()
+        start = min(ranks.rank * -(-len(values) // ranks.size), len(values))
+        own.copy_(values[start : start + len(own)])

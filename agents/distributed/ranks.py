@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agents.files.json_files import differences
 from agents.interrupts import interrupts_deferred
+from agents.runs.files.json_files import differences
 from agents.settings.choices import Gathering
 from verifiers import RankError, RLVRError
 

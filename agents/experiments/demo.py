@@ -20,14 +20,15 @@ from rich.table import Table
 
 from agents.algorithms.grpo import GRPO, GRPOConfig
 from agents.console.progress import progress
-from agents.evaluation import Evaluation, evaluate
 from agents.experiments.supervised import SupervisedConfig, train_supervised
-from agents.files.outputs import check_folder, free_folder, whole_folder
 from agents.policies.devices import policy_device
 from agents.policies.transformers.loading import load_policy, save_model, tiny_model
 from agents.policies.transformers.policy import CausalLMPolicy
+from agents.rollouts.evaluation import evaluate
+from agents.runs.evaluation import Evaluation
+from agents.runs.files.outputs import check_folder, free_folder, whole_folder
+from agents.runs.run import Run
 from agents.settings.learner import LearnerConfig
-from agents.training.run import Run
 from verifiers import InvalidArgumentError
 
 ENV = "rlvr/Addition-v0"

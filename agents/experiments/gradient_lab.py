@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 import rlvr_envs
 from agents import policies
-from agents.agent import Agent
 from agents.batch import Batch, make_batch
 from agents.deferred import torch
+from agents.learn.agent import Agent
 from agents.losses import token_weights
 from agents.policies.trainable import TokenOutputs
 from agents.rollouts.loop import Episode, rollout

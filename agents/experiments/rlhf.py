@@ -24,16 +24,17 @@ import rlvr_envs
 from agents import policies, preferences
 from agents.algorithms.ppo import PPO, PPOConfig
 from agents.console.progress import progress
-from agents.evaluation import Evaluation, evaluate
 from agents.experiments.supervised import SupervisedConfig, train_supervised
-from agents.files.json_files import write_json
 from agents.preferences.pairs import held_out, pairs_of, read_pairs, scored_completions, write_pairs
 from agents.preferences.report import PreferenceReport
 from agents.preferences.reward_model import RewardModelConfig
+from agents.rollouts.evaluation import evaluate
 from agents.rollouts.loop import rollout
 from agents.rollouts.problem_order import episodes_of_step
+from agents.runs.evaluation import Evaluation
+from agents.runs.files.json_files import write_json
+from agents.runs.run import Run
 from agents.settings.learner import LearnerConfig
-from agents.training.run import Run
 from verifiers import DataError, InvalidArgumentError
 
 VerifierChoice = tuple[str, Mapping[str, Any]]

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import rlvr_envs
-from agents import policies, training
+from agents import learn, policies
 from agents.batch import Batch, make_batch
 from agents.deferred import torch
 from agents.interrupts import interrupts_deferred
+from agents.learn.loss import Loss
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TokenOutputs
 from agents.rollouts.given import given_episode, given_turns
 from agents.rollouts.problem_order import problems_of_step
 from agents.settings.agent import MAX_COMPLETIONS
 from agents.settings.learner import LearnerConfig
-from agents.training.loss import Loss
 from agents.types import Trajectory
 from verifiers import DataError, InvalidArgumentError, Problem, check_types
 
@@ -104,9 +104,9 @@ def _gold_completion(streams: rlvr_envs.TokenStreams, problem: Problem) -> str:
     return gold
 
 
-def supervised_learner(policy: policies.CausalLMPolicy, config: SupervisedConfig) -> training.Learner:
+def supervised_learner(policy: policies.CausalLMPolicy, config: SupervisedConfig) -> learn.Learner:
     """The learner of a supervised training, before its first step."""
-    return training.Learner(policy, config.learner.for_model(policy.model, supervised=True))
+    return learn.Learner(policy, config.learner.for_model(policy.model, supervised=True))
 
 
 def train_supervised(
@@ -116,7 +116,7 @@ def train_supervised(
     *,
     seconds: float | None = None,
     on_step: Callable[[int, float], None] | None = None,
-    learner: training.Learner | None = None,
+    learner: learn.Learner | None = None,
     demonstrate: Callable[[rlvr_envs.TokenStreams, int], Trajectory] = demonstration,
 ) -> int:
     """Fit a policy to gold completions, or to other demonstrations.
@@ -155,7 +155,7 @@ def train_supervised(
     return step
 
 
-def _fit(learner: training.Learner, demonstrations: Sequence[Trajectory]) -> dict[str, float]:
+def _fit(learner: learn.Learner, demonstrations: Sequence[Trajectory]) -> dict[str, float]:
     batch = make_batch(demonstrations)
     ones = torch.ones(batch.tokens.shape, dtype=torch.float64)
     return learner.step(batch, ones, Loss(_likelihood, aggregation=Aggregation.TOKEN_MEAN))

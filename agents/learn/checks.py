@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import get_type_hints
 
 from agents.distributed.ranks import Ranks
-from agents.distributed.requirements import check_sharding, objection_to_rows
 from agents.importance import Correction
 from agents.learn.algorithm import Algorithm
+from agents.learn.rank_requirements import check_sharding, objection_to_rows
 from agents.policies.trainable import TrainablePolicy, check_members
-from agents.policies.transformers.lora import has_adapter
 from agents.settings.agent import AgentConfig, no_effect
+from agents.settings.learning_rate import has_adapter
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
 

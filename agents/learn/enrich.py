@@ -20,9 +20,9 @@ from agents.batch import Batch
 from agents.deferred import torch
 from agents.importance import Correction, importance_weights
 from agents.kl import kl_estimate
+from agents.learn.batch_passes import Reader, critic_reader, logprobs_reader, read_columns, values_and_last
 from agents.learn.models import Models
 from agents.settings.agent import AgentConfig
-from agents.training.batch_passes import Reader, critic_reader, logprobs_reader, read_columns, values_and_last
 from agents.truncation import Truncation
 
 Enricher = Callable[[Batch, Mapping[str, "torch.Tensor"]], Batch]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from agents import policies
+from agents import learn, policies
+from agents.learn.reference import ReferencePolicy
 from agents.policies.trainable import TrainablePolicy
-from agents.training.critic import Critic, make_critic
-from agents.training.reference import ReferencePolicy
 
 if TYPE_CHECKING:
     import torch
 
     from agents.distributed.ranks import Sharding
     from agents.distributed.sharding import ShardedModule
+    from agents.learn.critic import Critic
     from agents.settings.agent import AgentConfig
 
 
@@ -35,7 +35,7 @@ class Models:
         """
         return cls(
             policy,
-            None if config.critic is None else make_critic(policy, config.critic),
+            None if config.critic is None else learn.make_critic(policy, config.critic),
             ReferencePolicy(policy) if config.needs_reference else None,
         )
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents.training.carried import CarriedGroup, carried_from_state, carried_state
-from agents.training.sampled import Sampled
+from agents.learn.carried import CarriedGroup, carried_from_state, carried_state
+from agents.learn.sampled import Sampled
 
 
 @dataclass

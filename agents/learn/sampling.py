@@ -10,14 +10,14 @@ from typing import Any
 from gymnasium.vector import VectorEnv
 
 from agents.distributed.ranks import MOST_GATHERING, Ranks
-from agents.distributed.requirements import objection_to_rows
 from agents.distributed.rollouts import play_divided
 from agents.learn.algorithm import Algorithm
+from agents.learn.carried import CarriedGroup, Unfinished, collect_carried, num_policy_tokens
+from agents.learn.rank_requirements import objection_to_rows
+from agents.learn.sampled import Sampled
+from agents.learn.verifier_errors import SeenEpisodes
 from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout
 from agents.rollouts.problem_order import episodes_of_step
-from agents.training.carried import CarriedGroup, Unfinished, collect_carried, num_policy_tokens
-from agents.training.sampled import Sampled
-from agents.training.verifier_errors import SeenEpisodes
 from agents.types import Action, Policy, Sampler, Trajectory
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import rlvr_envs
-from agents import distributed
+from agents import distributed, learn
 from agents.distributed.ranks import Ranks
 from agents.learn.algorithm import Algorithm
 from agents.learn.models import Models
+from agents.learn.random_state import random_state, set_random_state
+from agents.runs.run import Run
 from agents.settings.agent import AgentConfig
-from agents.training.checkpoint import load_checkpoint, save_checkpoint
-from agents.training.random_state import random_state, set_random_state
-from agents.training.run import Run
 
 
 class Part(Protocol):
@@ -84,7 +83,7 @@ class Saving:
         """
         sharded = self._models.sharded
         model = self._models.whole_model(everywhere=True)
-        state = load_checkpoint(folder, model, agent=self._algorithm.name, components=self._components())
+        state = learn.load_checkpoint(folder, model, agent=self._algorithm.name, components=self._components())
         if sharded is not None:
             sharded.take(model)
         for part in self._parts:
@@ -108,7 +107,7 @@ class Saving:
         return components | ({_carried(config): []} if config.carried_groups else {})
 
     def _write(self, folder: Path, model: Any, state: dict[str, Any]) -> None:
-        save_checkpoint(folder, model, state, self.tokenizer, dtype=self._models.saved_dtype)
+        learn.save_checkpoint(folder, model, state, self.tokenizer, dtype=self._models.saved_dtype)
 
 
 def _carried(config: AgentConfig) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from gymnasium.vector import VectorEnv
 
 from agents.learn.progress import Progress
+from agents.learn.sampled import Sampled
 from agents.learn.sampling import Sampling
-from agents.training.sampled import Sampled
 
 
 @dataclass(frozen=True)

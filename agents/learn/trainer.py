@@ -14,15 +14,15 @@ from agents.distributed.ranks import Ranks
 from agents.distributed.weights import require_same_weights
 from agents.interrupts import interrupts_deferred
 from agents.learn.algorithm import Algorithm
+from agents.learn.metrics import summarize
 from agents.learn.progress import Progress
 from agents.learn.saving import Saving
 from agents.learn.source import Arrived, BatchSource
 from agents.learn.updating import OnAdvantages, Updating
-from agents.training.health import Health
-from agents.training.metrics import summarize
-from agents.training.run import Run
-from agents.training.steps import Callback, check_numbers, kept_on_interrupt, take_steps
-from agents.training.verifier_errors import VerifierWatch
+from agents.learn.verifier_errors import VerifierWatch
+from agents.runs.health import Health
+from agents.runs.run import Run
+from agents.runs.steps import Callback, check_numbers, kept_on_interrupt, take_steps
 from agents.types import Trajectory
 from verifiers import RankError
 

@@ -14,13 +14,13 @@ from agents.importance import Correction
 from agents.kl import AdaptiveKLController
 from agents.learn.algorithm import Algorithm, require_equal_minibatches, require_per_token
 from agents.learn.enrich import Enrichment, reference_kl
+from agents.learn.learner import Learner
+from agents.learn.loss import Loss
+from agents.learn.metrics import merge
 from agents.learn.models import Models
 from agents.learn.progress import Progress
 from agents.policies.trainable import TokenOutputs
 from agents.seeding import mix
-from agents.training.learner import Learner
-from agents.training.loss import Loss
-from agents.training.metrics import merge
 from agents.types import Trajectory
 
 if TYPE_CHECKING:

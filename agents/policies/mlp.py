@@ -15,10 +15,10 @@ from torch import Tensor
 
 import rlvr_envs
 from agents.batch import Batch
-from agents.files.integrity import check_checksums
 from agents.policies.torch_policy import TorchPolicy
 from agents.policies.transformers.loading import ARCHITECTURE, saved_weights
 from agents.rollouts.vector_adapter import with_token_info
+from agents.runs.files.integrity import check_checksums
 from verifiers import CheckpointError, InvalidArgumentError, unknown_name
 
 Activation = Literal["tanh", "relu"]

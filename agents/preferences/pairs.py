@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 import rlvr_envs
-from agents.files.json_files import JsonLines
-from agents.results.reading import RecordLine, read_run
+from agents.runs.files.json_files import JsonLines
+from agents.runs.reading import RecordLine, read_run
 from agents.types import Trajectory
 from verifiers import DataError, InvalidArgumentError, Message, Problem
 

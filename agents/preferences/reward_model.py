@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 import rlvr_envs
 from agents import policies
 from agents.deferred import torch
-from agents.files.json_files import read_json
-from agents.files.modes import follow_umask
 from agents.interrupts import interrupts_deferred
 from agents.losses import bradley_terry
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.preferences.pairs import PreferencePair
 from agents.preferences.report import PreferenceReport, preference_report
 from agents.rollouts.problem_order import problems_of_step
+from agents.runs.files.json_files import read_json
+from agents.runs.files.modes import follow_umask
 from agents.settings.agent import MAX_COMPLETIONS
 from agents.settings.learner import LearnerConfig
 from verifiers import DataError, InvalidArgumentError, Outcome, check_types

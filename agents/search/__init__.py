@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from verifiers import lazy_face
 
 if TYPE_CHECKING:
+    from agents.rollouts.search import Search as Search, SearchResult as SearchResult
     from agents.search.beam import Beam as Beam
     from agents.search.best_of_n import BestOfN as BestOfN
     from agents.search.mcts import MCTS as MCTS
-    from agents.search.results import Search as Search, SearchResult as SearchResult
 
 __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -12,9 +12,10 @@ from gymnasium.vector import VectorEnv
 import rlvr_envs
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.loop import Episode
+from agents.rollouts.search import SearchResult
 from agents.rollouts.states import own_streams
 from agents.search.prefixes import next_logprobs, played, rating_policy
-from agents.search.results import SearchResult, manifest_of, require_counts
+from agents.search.settings import manifest_of, require_counts
 from agents.types import Policy
 from verifiers import InvalidArgumentError
 

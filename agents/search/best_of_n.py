@@ -14,8 +14,9 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from agents.rollouts.loop import Episode, play
+from agents.rollouts.search import SearchResult
 from agents.search.guides import GUIDES, ORACLE, Guide, check_guide, guide_scores
-from agents.search.results import SearchResult, manifest_of, require_counts
+from agents.search.settings import manifest_of, require_counts
 from agents.seeding import mix
 from agents.types import Policy, Trajectory
 from verifiers import InvalidArgumentError

@@ -17,9 +17,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from agents.results.at_k import answer_verifier
 from agents.rollouts.states import require_states
-from agents.training.verifier_errors import error_cause
+from agents.runs.at_k import answer_verifier
+from agents.runs.verdicts import error_cause
 from agents.types import Trajectory
 from verifiers import (
     AnswerVerifier,

@@ -30,10 +30,11 @@ from numpy.typing import NDArray
 import rlvr_envs
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.loop import Episode, rollout
+from agents.rollouts.search import SearchResult
 from agents.rollouts.states import own_streams
 from agents.search.guides import ORACLE, Guide, check_guide, guide_scores
 from agents.search.prefixes import Scripted, next_logprobs, played, rating_policy
-from agents.search.results import SearchResult, manifest_of, require_counts
+from agents.search.settings import manifest_of, require_counts
 from agents.seeding import mix
 from agents.types import Policy, Trajectory
 from verifiers import InvalidArgumentError

@@ -41,9 +41,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from agents.adapters import openrlhf
+from agents.runs.verdicts import error_cause
 from agents.serving.batching import Batcher, OverloadedError
 from agents.serving.guard import Guard, RequestLimits, answer, refusal
-from agents.training.verifier_errors import error_cause
 from verifiers import InvalidArgumentError, Message, Outcome, Problem, Verdict, Verifier, __version__, unknown_name
 
 _UNKNOWN_KEY = "unknown_key"

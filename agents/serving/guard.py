@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agents.files.json_files import to_json
+from agents.runs.files.json_files import to_json
 
 OPEN_PATHS = frozenset({"/health"})
 """Paths that need no token."""

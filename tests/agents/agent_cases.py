@@ -24,9 +24,9 @@ from agents import (
     tiny_model,
 )
 from agents.distributed.parts import whole
+from agents.learn.batch_passes import critic_reader, read_columns, values_and_last
+from agents.learn.learner import Loss
 from agents.registry import agent_classes
-from agents.training.batch_passes import critic_reader, read_columns, values_and_last
-from agents.training.learner import Loss
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, tiny_policy, trajectory
 from verifiers import Outcome, Problem, Verdict
 

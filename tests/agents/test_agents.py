@@ -48,10 +48,10 @@ from agents import (
     rollout,
     tiny_model,
 )
+from agents.learn.learner import Loss
+from agents.learn.metrics import summarize
 from agents.losses import policy_gradient
 from agents.rollouts.vector_adapter import with_token_info
-from agents.training.learner import Loss
-from agents.training.metrics import summarize
 from tests.agents import corridor
 from tests.agents.agent_cases import (
     CASES,
@@ -910,7 +910,7 @@ def test_maxrl_finds_out_at_the_first_episode_that_scores_are_negative() -> None
 @pytest.mark.parametrize("spoil", [math.nan, math.inf])
 def test_a_reward_that_is_no_number_stops_the_run_and_keeps_what_was_done(spoil: float, tmp_path: Path) -> None:
     from agents import Run
-    from agents.training.run import latest_checkpoint
+    from agents.runs.run import latest_checkpoint
 
     env = sort_env("grpo")
     counted = CountsSteps(env)

@@ -31,7 +31,7 @@ from agents import (
     UCB1Config,
     tabular_classes,
 )
-from agents.bandits import BanditAgent
+from agents.tables.bandits import BanditAgent
 from rlvr_envs import StateEnv, exact
 from verifiers import InvalidArgumentError, UnknownNameError
 

@@ -20,9 +20,9 @@ from agents.commands.before_loading import check_policy
 from agents.commands.main import CANNOT, COMMANDS as ENTRIES, REFUSED, Preview, _load, main
 from agents.commands.setting_names import setting_names
 from agents.commands.train import AGENT_COMMANDS, _with
-from agents.files.outputs import locked
 from agents.policies.transformers.model_files import check_model, model_context, model_folder
 from agents.registry import VALUE_AGENTS
+from agents.runs.files.outputs import locked
 from rlvr_envs import ByteTokenizer
 from tests import tiny_models
 from verifiers import InvalidArgumentError

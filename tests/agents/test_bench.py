@@ -11,9 +11,9 @@ import pytest
 
 from agents import save_model, tiny_model
 from agents.commands.main import main
-from agents.results.evaluation_record import SAMPLES
-from agents.results.leaderboard import Leaderboard, LeaderboardCell
-from agents.results.reading import RecordedRun
+from agents.runs.evaluation_record import SAMPLES
+from agents.runs.leaderboard import Leaderboard, LeaderboardCell
+from agents.runs.reading import RecordedRun
 from agents.suites import SMALL_SET_SAMPLES, read_suite, suite_names
 from rlvr_envs import ByteTokenizer, environment_class
 from tests.recorded import row, run_of

@@ -16,10 +16,8 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from agents import GRPO, AgentConfig, Episode, Trajectory, make_batch, rollout
-from agents.registry import agent_classes
-from agents.rollouts.loop import PartialEpisode, play_on
-from agents.training.batch_passes import token_logprobs
-from agents.training.carried import (
+from agents.learn.batch_passes import token_logprobs
+from agents.learn.carried import (
     CarriedGroup,
     begin_groups,
     carried_from_state,
@@ -27,8 +25,10 @@ from agents.training.carried import (
     carried_state,
     fill_batch,
 )
-from agents.training.lag import LaggedSampling
-from agents.training.sampled import sampled_from_state, sampled_state
+from agents.learn.lag import LaggedSampling
+from agents.learn.sampled import sampled_from_state, sampled_state
+from agents.registry import agent_classes
+from agents.rollouts.loop import PartialEpisode, play_on
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env, timeless
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_contexts import EPISODES, Cuts, alone, reader, transformer, world

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from agents import Run, tiny_model
-from agents.training.checkpoint import save_checkpoint
-from agents.training.random_state import random_state, set_random_state
+from agents.learn.checkpoint import save_checkpoint
+from agents.learn.random_state import random_state, set_random_state
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
 from verifiers import InvalidArgumentError
 

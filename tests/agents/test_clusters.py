@@ -11,16 +11,16 @@ import pytest
 
 from agents import CausalLMPolicy, PolicyConfig, evaluate, tiny_model
 from agents.commands.main import main
-from agents.evaluation import summarize_evaluation
-from agents.results.at_k import estimate_maj_at, estimate_pass_at
-from agents.results.clusters import problem_cluster
-from agents.results.comparison import compare_measures, score_measure
-from agents.results.completions import ExternalCompletion
-from agents.results.dataset_statistics import DatasetStatistics
-from agents.results.evaluation_record import MANIFEST, SAMPLES, EvaluationRecord, Sample
-from agents.results.judging import judge
-from agents.results.leaderboard import LeaderboardCell
-from agents.results.reading import RecordedRun
+from agents.runs.at_k import estimate_maj_at, estimate_pass_at
+from agents.runs.clusters import problem_cluster
+from agents.runs.comparison import compare_measures, score_measure
+from agents.runs.completions import ExternalCompletion
+from agents.runs.dataset_statistics import DatasetStatistics
+from agents.runs.evaluation import summarize_evaluation
+from agents.runs.evaluation_record import MANIFEST, SAMPLES, EvaluationRecord, Sample
+from agents.runs.judging import judge
+from agents.runs.leaderboard import LeaderboardCell
+from agents.runs.reading import RecordedRun
 from rlvr_envs import ByteTokenizer, TokenVectorEnv
 from rlvr_envs.data import ProblemDataset
 from rlvr_envs.tasks import Addition

@@ -50,7 +50,7 @@ from agents.commands.usage_errors import with_option_names
 from agents.experiments.gradient_lab import GradientLab
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.preferences import reward_model
-from agents.results.evaluation_record import EvaluationRecord, Sample, sample_line
+from agents.runs.evaluation_record import EvaluationRecord, Sample, sample_line
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer, CharTokenizer, environment_class
 from rlvr_envs.envs.build import SETTINGS
 from rlvr_envs.tasks import Sort

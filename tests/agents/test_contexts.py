@@ -36,14 +36,14 @@ from agents import (
 )
 from agents.algorithms.dqn import action_values
 from agents.distributed.rows import row_of, trajectory_of
+from agents.learn import contexts
+from agents.learn.batch_passes import token_logprobs
+from agents.learn.natural_gradient import flat_gradient, flat_parameters, mean_kl, set_flat_parameters
+from agents.learn.replay import ReplayBuffer
 from agents.policies.trainable import TokenOutputs
 from agents.rollouts.given import given_turns
 from agents.rollouts.states import states_before
 from agents.search.prefixes import Scripted, played
-from agents.training import contexts
-from agents.training.batch_passes import token_logprobs
-from agents.training.natural_gradient import flat_gradient, flat_parameters, mean_kl, set_flat_parameters
-from agents.training.replay import ReplayBuffer
 from rlvr_envs import ByteTokenizer, CharTokenizer, FixedActions, Reply, TokenVectorEnv, Turn
 from tests.agents.agent_cases import gradient, make_agent, some_batch
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
@@ -463,7 +463,7 @@ def test_passes_of_a_trust_region_have_as_many_contexts_as_fit(monkeypatch: pyte
     most = (
         width * policy.vocab_size
     )  # one episode, whose two contexts are longer together, since both begin with a prompt
-    monkeypatch.setattr("agents.training.natural_gradient.LOGITS_AT_ONCE", most)
+    monkeypatch.setattr("agents.learn.natural_gradient.LOGITS_AT_ONCE", most)
     assert_equal(mean_kl(policy, batch, old, 64), expected)
     assert max(made) <= most
 

@@ -35,8 +35,8 @@ from agents import (
 from agents.advantages import returns_to_go, whole_returns
 from agents.commands.main import main
 from agents.commands.train import AGENT_COMMANDS
-from agents.training.batch_passes import token_logprobs
-from agents.training.natural_gradient import fisher_vector_product, flat_parameters
+from agents.learn.batch_passes import token_logprobs
+from agents.learn.natural_gradient import fisher_vector_product, flat_parameters
 from tests.agents.agent_cases import state_values
 from tests.agents.trajectories import trajectory
 from verifiers import InvalidArgumentError

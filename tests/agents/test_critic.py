@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from agents import CausalLMPolicy, Critic, CriticConfig, make_batch
-from agents.training.critic import make_critic
-from agents.training.learner import Loss
-from agents.training.metrics import explained_variance
+from agents.learn.critic import make_critic
+from agents.learn.learner import Loss
+from agents.learn.metrics import explained_variance
 from tests.agents.agent_cases import all_weights, gradient, make_agent, prepared, some_batch, state_values
 from tests.agents.rounding import FLOAT64, tolerance
 from tests.agents.test_trust_region import gpt2

@@ -26,7 +26,7 @@ from agents import (
     rollout,
     tiny_model,
 )
-from agents.training.critic import make_critic
+from agents.learn.critic import make_critic
 from tests.agents.trajectories import trajectory
 from verifiers import CheckpointError, InvalidArgumentError
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents.commands.main import main
-from agents.results.dataset_statistics import DatasetStatistics
+from agents.runs.dataset_statistics import DatasetStatistics
 from rlvr_envs.tasks import CLASSES
 from verifiers import Problem, make
 from verifiers.math import kind_of

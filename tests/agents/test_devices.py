@@ -38,13 +38,13 @@ from agents.commands.main import COMMANDS as ENTRIES, REFUSED, _load, main
 from agents.commands.train import AGENT_COMMANDS
 from agents.distributed import processes
 from agents.experiments.supervised import SupervisedConfig, train_supervised
-from agents.files.hardware import hardware
+from agents.learn.batch_passes import token_logprobs
+from agents.learn.random_state import random_state, set_random_state
 from agents.policies import devices
 from agents.policies.transformers.memory import cacheable_tokens
 from agents.rollouts.problem_order import episodes_of_step
+from agents.runs.files.hardware import hardware
 from agents.search import Beam
-from agents.training.batch_passes import token_logprobs
-from agents.training.random_state import random_state, set_random_state
 from rlvr_envs import CharTokenizer
 from tests.agents.agent_cases import (
     CASES,

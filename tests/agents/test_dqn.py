@@ -24,8 +24,8 @@ from agents import (
 )
 from agents.algorithms.dqn import action_values
 from agents.commands.common import make_any_vec
+from agents.learn.replay import ReplayBuffer
 from agents.policies.epsilon_greedy import EpsilonGreedyPolicy
-from agents.training.replay import ReplayBuffer
 from rlvr_envs import exact
 from tests.agents import corridor
 from tests.agents.agent_cases import playing_policy, sort_env

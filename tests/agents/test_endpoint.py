@@ -19,9 +19,9 @@ import pytest
 
 from agents import Endpoint, EndpointConfig, EvaluationRecord, evaluate
 from agents.commands.main import main
-from agents.endpoint.client import TextCompletion, TextRequest, read_answer
-from agents.results.judging import rejudge
-from agents.results.reading import RecordedRun
+from agents.rollouts.endpoint.client import TextCompletion, TextRequest, read_answer
+from agents.runs.judging import rejudge
+from agents.runs.reading import RecordedRun
 from rlvr_envs import TokenVectorEnv, environment_class
 from verifiers import DataError, EngineError, InvalidArgumentError, UnknownNameError
 

@@ -19,8 +19,8 @@ from agents import (
     evaluate,
     tiny_model,
 )
-from agents.evaluation import summarize_evaluation
-from agents.results.evaluation_record import Sample
+from agents.runs.evaluation import summarize_evaluation
+from agents.runs.evaluation_record import Sample
 from agents.types import Action
 from rlvr_envs import ByteTokenizer, Observation
 from tests.agents.test_adapter import DrawnPrompt, third_party

@@ -23,8 +23,8 @@ from rich.console import Console
 from agents import CausalLMPolicy, EvaluationRecord, Reinforce, ReinforceConfig, evaluate, save_model, tiny_model
 from agents.commands.common import say_prompt
 from agents.commands.main import main
-from agents.files.json_files import JsonLines
-from agents.results.evaluation_record import MANIFEST, SAMPLES
+from agents.runs.evaluation_record import MANIFEST, SAMPLES
+from agents.runs.files.json_files import JsonLines
 from agents.seeding import uniforms
 from agents.types import Action
 from rlvr_envs import ByteTokenizer, Observation, TokenVectorEnv

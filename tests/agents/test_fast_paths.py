@@ -40,13 +40,13 @@ from agents import (
     make_batch,
     rollout,
 )
+from agents.learn.learner import Learner, Loss
+from agents.learn.natural_gradient import flat_gradient
 from agents.losses import Aggregation
 from agents.policies.transformers import acting, language_model, model_capabilities, scoring
 from agents.policies.transformers.memory import cache_bytes_per_token
 from agents.policies.transformers.model_capabilities import costs_of, logit_transform
 from agents.policies.transformers.sampling import sample
-from agents.training.learner import Learner, Loss
-from agents.training.natural_gradient import flat_gradient
 from rlvr_envs import TokenVectorEnv
 from tests.agents.agent_cases import state_values
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored

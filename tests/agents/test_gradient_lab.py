@@ -26,8 +26,8 @@ from agents.commands.gradient_lab import (
 )
 from agents.commands.main import main
 from agents.experiments.gradient_lab import BiasReport, GradientLab, all_completions, examine
+from agents.learn.learner import Loss
 from agents.losses import Aggregation
-from agents.training.learner import Loss
 from verifiers import InvalidArgumentError
 
 LAB = small_lab()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from agents import CausalLMPolicy, LearnerConfig, Reinforce, ReinforceConfig, Run, tiny_model
-from agents.training.health import WINDOW, Health, HealthWarning
+from agents.runs.health import WINDOW, Health, HealthWarning
 
 COMPLETIONS = 128
 

@@ -16,10 +16,10 @@ import pytest
 
 from agents.commands import view
 from agents.commands.main import main
-from agents.results.completions import read_completions
-from agents.results.evaluation_record import MANIFEST, EvaluationRecord
-from agents.results.inspect_log import is_log_of, write_inspect_log
-from agents.results.reading import RecordedRun, read_run
+from agents.runs.completions import read_completions
+from agents.runs.evaluation_record import MANIFEST, EvaluationRecord
+from agents.runs.inspect_log import is_log_of, write_inspect_log
+from agents.runs.reading import RecordedRun, read_run
 from tests.recorded import ODD, row, run_of
 from verifiers import DataError
 

@@ -20,8 +20,8 @@ import pytest
 import torch
 from hypothesis import given, strategies as st
 
-from agents.files.json_files import JsonLines, differences, plain, read_json, to_json, write_json
 from agents.losses import Aggregation
+from agents.runs.files.json_files import JsonLines, differences, plain, read_json, to_json, write_json
 from verifiers import DataError, Message
 
 
@@ -276,7 +276,7 @@ def test_a_line_for_which_there_is_no_room_leaves_the_file_as_it_was(lines: Json
 FULL = """
 import errno, json, subprocess, sys
 from pathlib import Path
-from agents.files.json_files import JsonLines
+from agents.runs.files.json_files import JsonLines
 lines = JsonLines(Path(sys.argv[1]) / "lines.jsonl")
 count = 0
 try:

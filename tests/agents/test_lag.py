@@ -17,11 +17,11 @@ import torch
 
 from agents import AGENTS, Agent, CausalLMPolicy, GRPOConfig, LearnerConfig, Run, TorchPolicy, Trajectory
 from agents.importance import Correction
+from agents.learn.lag import LaggedSampling
 from agents.learn.sampling import Sampling
 from agents.learn.source import OnDemand
 from agents.registry import agent_classes
-from agents.training.lag import LaggedSampling
-from agents.training.run import step_checkpoints
+from agents.runs.run import step_checkpoints
 from agents.types import Action
 from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, sort_env, timeless
 from verifiers import CheckpointError, InvalidArgumentError, Problem, VerifierFailureError

@@ -29,8 +29,8 @@ from agents import (
     Trajectory,
     make_batch,
 )
+from agents.learn.learner import Loss, TokenLoss
 from agents.losses import Aggregation, clipped_surrogate, policy_gradient
-from agents.training.learner import Loss, TokenLoss
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.trajectories import (
     VOCAB,

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from agents import CausalLMPolicy, CriticConfig, make_batch
 from agents.advantages import group_centered
-from agents.training.learner import Loss
-from agents.training.natural_gradient import flat_gradient
+from agents.learn.learner import Loss
+from agents.learn.natural_gradient import flat_gradient
 from tests.agents.agent_cases import GROUP, MAX_TOKENS, gradient, make_agent, prepared, some_batch
 from tests.agents.rounding import assert_equal, assert_equal_stored
 from tests.agents.trajectories import tiny_policy, trajectory

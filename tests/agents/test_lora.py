@@ -24,8 +24,8 @@ from agents import (
     rollout,
 )
 from agents.commands.main import main
+from agents.learn.batch_passes import token_logprobs
 from agents.policies.transformers.lora import merged
-from agents.training.batch_passes import token_logprobs
 from rlvr_envs import CharTokenizer
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_adapter import third_party

@@ -11,8 +11,8 @@ import pytest
 
 import verifiers
 from agents import CausalLMPolicy, EvaluationRecord, evaluate, tiny_model
-from agents.results.at_k import AtK, answer_verifier, count_votes, estimate_maj_at
-from agents.results.evaluation_record import Sample
+from agents.runs.at_k import AtK, answer_verifier, count_votes, estimate_maj_at
+from agents.runs.evaluation_record import Sample
 from rlvr_envs import ByteTokenizer
 from tests.envs.helpers import vector_env
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from agents import GRPO, PPOConfig, TokenOutputs, make_batch
+from agents.learn.metrics import advantage_metrics, merge, pass_metrics, pass_sums, sampling_metrics, summarize
 from agents.losses import clipped_tokens
-from agents.training.metrics import advantage_metrics, merge, pass_metrics, pass_sums, sampling_metrics, summarize
 from tests.agents.agent_cases import make_agent, scored_verdict, some_batch
 from tests.agents.rounding import FLOAT64
 from tests.agents.trajectories import scored, tiny_policy, trajectory

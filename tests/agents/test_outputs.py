@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.commands.main import main
-from agents.files.outputs import check_folder, check_new_file, check_new_folder, free_folder, whole_folder
+from agents.runs.files.outputs import check_folder, check_new_file, check_new_folder, free_folder, whole_folder
 from verifiers import InvalidArgumentError
 
 

@@ -20,10 +20,10 @@ from agents import PolicyConfig, evaluate, load_model, load_policy, save_model, 
 from agents.commands.common import make_vec
 from agents.commands.main import main
 from agents.commands.play import Play
+from agents.commands.playing.labels import legal_tokens, token_label
+from agents.commands.playing.person import TextPlayer, TokenPlayer
 from agents.console.terminal import TerminalConsole
-from agents.playing.episode import play_episode
-from agents.playing.labels import legal_tokens, token_label
-from agents.playing.person import TextPlayer, TokenPlayer
+from agents.rollouts.played_episode import play_episode
 from rlvr_envs import ByteTokenizer, CharTokenizer, TokenEnv, environment_class
 from tests import tiny_models
 from tests.envs.helpers import EOS, says, streams

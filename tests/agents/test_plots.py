@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agents.commands.main import main
-from agents.results.plots import TrainingCurve, bands, plot, running_mean
+from agents.runs.plots import TrainingCurve, bands, plot, running_mean
 from verifiers import DataError, InvalidArgumentError, MissingDataError, UnknownNameError, statistics
 
 

@@ -26,10 +26,10 @@ from transformers import (
 
 from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, rollout, tiny_model
 from agents.batch import make_batch
+from agents.learn.learner import Learner, Loss
 from agents.losses import Aggregation
 from agents.policies.transformers.kv_cache import CacheKind
 from agents.settings.learner import LearnerConfig
-from agents.training.learner import Learner, Loss
 from tests.agents.rounding import FLOAT64, assert_equal_stored, tolerance
 from tests.envs.helpers import PROBLEMS, streams, vector_env
 from verifiers import InvalidArgumentError, Problem
@@ -449,8 +449,8 @@ def test_policies_on_one_model_notice_that_its_weights_changed(change: Any) -> N
 @FLOAT64
 def test_caps_split_work_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts and micro-batches that are too large for one pass are read in several."""
+    from agents.learn import batch_passes
     from agents.policies.transformers import acting as acting_module
-    from agents.training import batch_passes
 
     episodes = [Episode(index % 5, index, seed=index) for index in range(12)]
     whole = play(policy(), 12, episodes)

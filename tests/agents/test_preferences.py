@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from agents import EvaluationRecord, PreferencePair, read_pairs
+from agents.learn.metrics import summarize
 from agents.losses import bradley_terry
 from agents.preferences.pairs import ScoredCompletion, held_out, pairs_of, write_pairs
 from agents.preferences.report import preference_report
-from agents.results.evaluation_record import Sample, sample_line
-from agents.training.metrics import summarize
+from agents.runs.evaluation_record import Sample, sample_line
 from tests.agents.rounding import ROUNDING
 from tests.agents.trajectories import scored
 from verifiers import DataError, InvalidArgumentError, Message, MissingDataError, Outcome, Problem, Verdict, statistics

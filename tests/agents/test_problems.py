@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agents.evaluation import _EVALUATION
+from agents.rollouts.evaluation import _EVALUATION
 from agents.rollouts.problem_order import episodes_of_step, problems_of_step
 from agents.rollouts.vector_adapter import num_problems
 from agents.seeding import episode_seeds, uniforms

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from agents import Agent, Batch, CausalLMPolicy, ReferencePolicy, make_batch, tiny_model
 from agents.kl import kl_estimate
-from agents.training.batch_passes import token_logprobs
-from agents.training.natural_gradient import flat_gradient
+from agents.learn.batch_passes import token_logprobs
+from agents.learn.natural_gradient import flat_gradient
 from tests.agents.agent_cases import NATURAL, errored_rows, gradient, make_agent, on_policy, prepared, some_batch
 from tests.agents.rounding import assert_equal, assert_equal_stored, tolerance
 from tests.agents.trajectories import tiny_policy, trajectory, weights

@@ -14,18 +14,17 @@ import pytest
 
 import verifiers
 from agents.commands.main import main
-from agents.files.json_files import plain
-from agents.results.at_k import count_votes, estimate_pass_at
-from agents.results.comparison import (
+from agents.runs.at_k import count_votes, estimate_pass_at
+from agents.runs.comparison import (
     compare_measures,
     compare_runs,
     pass_measure,
     score_measure,
     task_differences,
 )
-from agents.results.completions import ExternalCompletion, read_completions
-from agents.results.contamination import overlaps
-from agents.results.evaluation_record import (
+from agents.runs.completions import ExternalCompletion, read_completions
+from agents.runs.contamination import overlaps
+from agents.runs.evaluation_record import (
     COLUMNS,
     MANIFEST,
     SAMPLES,
@@ -35,8 +34,9 @@ from agents.results.evaluation_record import (
     recorded_completion,
     sample_line,
 )
-from agents.results.judging import match_problems, rejudge
-from agents.results.reading import RecordedRun, paired_scores
+from agents.runs.files.json_files import plain
+from agents.runs.judging import match_problems, rejudge
+from agents.runs.reading import RecordedRun, paired_scores
 from rlvr_envs.tasks import Addition, Hangman, Sort
 from rlvr_envs.tasks.hangman import HangmanVerifier
 from tests import recorded

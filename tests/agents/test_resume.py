@@ -26,7 +26,7 @@ from agents import (
     Run,
     tiny_model,
 )
-from agents.training.run import latest_checkpoint
+from agents.runs.run import latest_checkpoint
 from verifiers import CheckpointError, InvalidArgumentError, MissingDataError
 
 STEPS = 8

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from agents import Action, Episode, rollout
-from agents.training.metrics import summarize
+from agents.learn.metrics import summarize
 from rlvr_envs import Reply, TokenVectorEnv, Turn
 from tests.envs.helpers import EOS, CountLetters, says, streams, text_tokens, vector_env
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from agents import CausalLMPolicy, Episode, Reinforce, ReinforceConfig, Run, rollout, tiny_model
-from agents.training.rollout_log import ROLLOUT_COLUMNS, ROLLOUTS, RolloutLog
+from agents.runs.rollout_log import ROLLOUT_COLUMNS, ROLLOUTS, RolloutLog
 from rlvr_envs import ByteTokenizer
 from tests.envs.helpers import PROBLEMS, vector_env
 from verifiers import InvalidArgumentError

@@ -18,7 +18,7 @@ import torch
 from agents import Agent, Run, load_policy
 from agents.commands.main import main
 from agents.interrupts import Terminated, interrupts_deferred, sigterm_interrupts
-from agents.training.run import latest_checkpoint, step_checkpoints
+from agents.runs.run import latest_checkpoint, step_checkpoints
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
 from tests.agents.test_resume import OPTIONS, command, metrics, wait_for_lines
 from verifiers import CheckpointError, InvalidArgumentError, Problem
@@ -216,7 +216,7 @@ def test_a_folder_with_a_config_of_something_else_is_refused(tmp_path: Path) -> 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from agents.training.run import Run
+from agents.runs.run import Run
 run = Run(Path(sys.argv[1]), {}, loggers=())
 print("ready", flush=True)
 time.sleep(600)

@@ -19,8 +19,8 @@ from gymnasium.vector import AutoresetMode
 from agents import DQN, PPO, DQNConfig, MLPPolicy, PPOConfig, QLearning, QLearningConfig
 from agents.commands.main import main
 from agents.commands.saved_agents import SavedAgent
-from agents.files.integrity import write_checksums
-from agents.results.reading import RecordedRun, paired_scores
+from agents.runs.files.integrity import write_checksums
+from agents.runs.reading import RecordedRun, paired_scores
 from verifiers import CheckpointError
 
 Rlvr = Callable[..., tuple[int, str]]

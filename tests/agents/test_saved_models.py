@@ -18,12 +18,12 @@ from transformers import AutoModelForCausalLM
 from agents import CausalLMPolicy, PolicyConfig, add_lora, load_policy, save_model, tiny_model
 from agents.commands.main import main
 from agents.console.pace import Pace
-from agents.files.sizes import in_words
+from agents.learn.checkpoint import load_checkpoint, save_checkpoint
 from agents.policies.transformers.loading import load_model
 from agents.policies.transformers.lora import base_of, merged
 from agents.policies.transformers.rounding import restored, rounded
 from agents.preferences.reward_model import new_reward_model
-from agents.training.checkpoint import load_checkpoint, save_checkpoint
+from agents.runs.files.sizes import in_words
 from rlvr_envs import ByteTokenizer
 from verifiers import InvalidArgumentError, RLVRError
 

@@ -15,7 +15,7 @@ import pytest
 
 from agents.commands.common import named_arguments, redacted_pairs
 from agents.commands.main import main
-from agents.files.json_files import to_json
+from agents.runs.files.json_files import to_json
 from verifiers import InvalidArgumentError, Problem, Secret, Verdict, redacted, secret, verify
 
 SECRET = "sk-12345"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from agents import Episode, make_batch, rollout
+from agents.learn.batch_passes import token_logprobs
 from agents.rollouts.states import states_before
-from agents.training.batch_passes import token_logprobs
 from rlvr_envs import Reply, Turn
 from tests.agents.agent_cases import playing_policy, sort_env
 from tests.agents.rounding import FLOAT64, assert_equal_stored

@@ -23,8 +23,8 @@ from agents import (
     agent_classes,
     tabular_classes,
 )
-from agents.algorithms.thompson import ThompsonConfig
 from agents.commands.main import main
+from agents.tables.thompson import ThompsonConfig
 from verifiers import CheckpointError, InvalidArgumentError, UnknownNameError
 
 BANDITS = ("epsilon-greedy", "gradient-bandit", "ucb1", "thompson", "linucb")

@@ -25,7 +25,7 @@ from agents import (
     Transition,
     tabular_classes,
 )
-from agents.action_values import ActionValueAgent
+from agents.tables.action_values import ActionValueAgent
 from rlvr_envs import exact
 from rlvr_envs.tasks.gridworld import GridWorldStateEnv
 from rlvr_envs.tasks.maze import MazeStateEnv

@@ -11,7 +11,7 @@ import torch
 
 import verifiers
 from agents import Action, Episode, TorchPolicy, Trajectory, agent_classes, rollout
-from agents.training.learner import Loss
+from agents.learn.learner import Loss
 from rlvr_envs import ByteTokenizer, Rules, TokenEnv, TokenStreams, TokenVectorEnv
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, VerifierContractError
 

@@ -25,8 +25,8 @@ from agents import (
     make_batch,
     tiny_model,
 )
-from agents.training.learner import Loss
-from agents.training.natural_gradient import (
+from agents.learn.learner import Loss
+from agents.learn.natural_gradient import (
     conjugate_gradient,
     fisher_vector_product,
     flat_gradient,
@@ -186,7 +186,7 @@ def test_passes_are_cut_to_the_logits_that_fit_and_nothing_else_changes(monkeypa
     monkeypatch.setattr(policy, "distributions", counted)
     for rows in (1, 2):
         made.clear()
-        monkeypatch.setattr("agents.training.natural_gradient.LOGITS_AT_ONCE", rows * batch.tokens.shape[1] * VOCAB)
+        monkeypatch.setattr("agents.learn.natural_gradient.LOGITS_AT_ONCE", rows * batch.tokens.shape[1] * VOCAB)
         assert_equal(fisher_vector_product(policy, batch, vector, 64), expected[0])
         assert_equal(mean_kl(policy, batch, vector, 64), expected[1])
         assert max(count for count, _ in made) == rows
@@ -408,7 +408,7 @@ def test_an_error_in_the_middle_of_a_natural_step_leaves_the_weights_as_they_wer
     def failing(*_: Any) -> float:
         raise torch.OutOfMemoryError("no room")
 
-    monkeypatch.setattr("agents.training.mean_kl", failing)
+    monkeypatch.setattr("agents.learn.mean_kl", failing)
     with pytest.raises(torch.OutOfMemoryError, match="no room"):
         agent.update(batch)
     assert torch.equal(all_weights(agent), before)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from agents.commands.main import main
-from agents.evaluation import summarize_evaluation
-from agents.results.evaluation_record import Sample
-from agents.training.metrics import summarize
-from agents.training.verifier_errors import VerifierWatch, is_unsupported
+from agents.learn.metrics import summarize
+from agents.learn.verifier_errors import VerifierWatch
+from agents.runs.evaluation import summarize_evaluation
+from agents.runs.evaluation_record import Sample
+from agents.runs.verdicts import is_unsupported
 from agents.types import Trajectory
 from tests.agents.trajectories import trajectory
 from verifiers import Outcome, Verdict

@@ -15,10 +15,11 @@ import torch
 
 from agents import Agent, AgentConfig, Run
 from agents.commands.main import main
-from agents.evaluation import summarize_evaluation
-from agents.results.evaluation_record import Sample
-from agents.training.run import step_checkpoints
-from agents.training.verifier_errors import WINDOW, error_cause
+from agents.learn.verifier_errors import WINDOW
+from agents.runs.evaluation import summarize_evaluation
+from agents.runs.evaluation_record import Sample
+from agents.runs.run import step_checkpoints
+from agents.runs.verdicts import error_cause
 from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy
 from tests.agents.trajectories import trajectory
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, VerifierFailureError, make

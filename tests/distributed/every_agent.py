@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 from agents import agent_classes
-from agents.agent import Agent
 from agents.batch import make_batch
 from agents.distributed.ranks import Ranks, Sharding
+from agents.learn.agent import Agent
 from tests.agents.agent_cases import (
     CASES,
     NATURAL,

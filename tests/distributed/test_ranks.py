@@ -21,8 +21,8 @@ from agents.distributed.launch import exit_code_of
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.distributed.rollouts import owners_of, play_divided
 from agents.distributed.weights import require_same_weights, sum_gradients
+from agents.learn.batch_passes import micro_batches, own_micro_batches
 from agents.policies.vllm.policy import VLLMPolicy
-from agents.training.batch_passes import micro_batches, own_micro_batches
 from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
 from tests.agents.trajectories import VOCAB, tiny_policy
 from tests.distributed.threads import on_ranks

@@ -13,7 +13,7 @@ import gymnasium
 import pytest
 
 import verifiers
-from agents.results.contamination import NGRAM, overlaps
+from agents.runs.contamination import NGRAM, overlaps
 from rlvr_envs import tasks
 from rlvr_envs.procedural.instructions import (
     KINDS,

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from agents import Batch, Trajectory
 from agents.advantages import soft_overlong_penalty
-from agents.agent import Agent
 from agents.algorithms.grpo import GRPO
+from agents.learn.agent import Agent
 from agents.losses import clipped_surrogate
 from tests.trl.batches import completions, mixed_scores, sampled_by
 from tests.trl.sides import ROUNDING, Pairing, Step, both, gap, our_agent, our_step, silenced, their_step, their_trainer
@@ -168,7 +168,7 @@ def test_metrics_of_one_name_are_one_number(folder: Path) -> None:
 
 
 def all_metrics(agent: Agent, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    from agents.training.metrics import summarize
+    from agents.learn.metrics import summarize
 
     return summarize(trajectories) | agent.update(trajectories)
 

@@ -45,7 +45,7 @@ from trl import GRPOConfig
 from trl.trainer.utils import split_tensor_dict
 
 from agents import GRPO, CausalLMPolicy, GRPOConfig as GRPOAgentConfig, tiny_model
-from agents.training.metrics import summarize
+from agents.learn.metrics import summarize
 from tests.trl import oracle
 from tests.trl.batches import completions, mixed_scores, sampled_by
 from tests.trl.sides import ROUNDING, Pairing, both, gap, our_agent, our_step, silenced, their_step, their_trainer

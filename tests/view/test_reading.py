@@ -18,8 +18,8 @@ from inspect_ai.log import (
 )
 
 from agents.commands.view import OLDEST
-from agents.results.inspect_log import write_inspect_log
-from agents.results.reading import RecordedRun
+from agents.runs.inspect_log import write_inspect_log
+from agents.runs.reading import RecordedRun
 from tests.recorded import ODD, row, run_of
 from tests.view.conftest import SAMPLES, sample_row
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from agents import GRPO, GRPOConfig, LearnerConfig, Trajectory, VLLMPolicy, make_batch
-from agents.training.batch_passes import token_logprobs
+from agents.learn.batch_passes import token_logprobs
 from tests.vllm.doubles import DelayedEngine
 from tests.vllm.worlds import PROMPTS, learner, world
 

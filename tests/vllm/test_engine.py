@@ -28,7 +28,7 @@ from agents.policies.vllm.process_engine import ProcessEngine
 from agents.policies.vllm.process_main import sampling_parameters
 from agents.policies.vllm.weight_transfer import SharedMemoryTransfer
 from agents.policies.vllm.worker_extension import WeightLoader
-from agents.training.run import latest_checkpoint
+from agents.runs.run import latest_checkpoint
 from rlvr_envs import TokenVectorEnv
 from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT
 from tests.vllm.doubles import refusal

@@ -30,7 +30,7 @@ from agents.commands.main import main
 from agents.commands.policies import sampler_for
 from agents.importance import Correction
 from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
-from agents.results.reading import RecordedRun
+from agents.runs.reading import RecordedRun
 from rlvr_envs import FixedActions, Reply
 from tests.envs.helpers import says
 from tests.vllm.doubles import TorchEngine

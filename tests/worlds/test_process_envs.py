@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 import rlvr_envs
 import verifiers
-from agents.files.json_files import plain, to_json
+from agents.runs.files.json_files import plain, to_json
 from rlvr_envs import exact
 from rlvr_envs.tasks import Bandit, BlackjackHand, CliffWalk, ContextualBandit, FrozenLake
 from rlvr_envs.tasks.blackjack_hand import deal, dealer_ends

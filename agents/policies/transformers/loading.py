@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import hashlib
 import io
 import os
 import re
@@ -19,9 +18,6 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig, Qwen2Config, Qwen2ForCausalLM
 
 import rlvr_envs
-from agents.files.integrity import check_checksums
-from agents.files.json_files import write_json
-from agents.files.modes import follow_umask
 from agents.policies.devices import policy_device
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import base_of, merged, save_adapter, with_saved_adapter
@@ -39,6 +35,9 @@ from agents.policies.transformers.model_files import (
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.policies.transformers.rounding import rounded
 from agents.policies.transformers.source import Source, checksum, set_source, source_of
+from agents.runs.files.integrity import check_checksums
+from agents.runs.files.json_files import write_json
+from agents.runs.files.modes import follow_umask
 from rlvr_envs.gguf_files import gguf_file, gguf_header
 from verifiers import CheckpointError, InvalidArgumentError
 from verifiers.hub import without_loading_bars
@@ -252,16 +251,6 @@ def writing_to(path: Path) -> Iterator[None]:
             raise
         number = errno.ENOSPC if refused is None else int(refused[1])
         raise OSError(number, os.strerror(number), str(path)) from error
-
-
-def weights_fingerprint(model: torch.nn.Module) -> str:
-    """Hexadecimal sha256 over the names, dtypes, shapes and bytes of a model's weights."""
-    digest = hashlib.sha256()
-    for name, weight in model.state_dict().items():
-        data = weight.detach().cpu().contiguous()
-        digest.update(f"{name} {data.dtype} {tuple(data.shape)}\n".encode())
-        digest.update(data.reshape(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()
 
 
 def is_pretrained(model: Any) -> bool:

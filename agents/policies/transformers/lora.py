@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from agents.files.json_files import read_json, write_json
 from agents.policies.transformers.model_files import ADAPTER_CONFIG
 from agents.policies.transformers.source import checksum, source_of
+from agents.runs.files.json_files import read_json, write_json
 from agents.settings.learning_rate import has_adapter as has_adapter
 from verifiers import InvalidArgumentError, missing_dependency
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import rlvr_envs
-from agents.files.integrity import CHECKSUMS
-from agents.files.json_files import read_json
-from agents.training.run import latest_checkpoint
+from agents.runs.files.integrity import CHECKSUMS
+from agents.runs.files.json_files import read_json
+from agents.runs.run import latest_checkpoint
 from rlvr_envs.gguf_files import check_gguf, gguf_file, gguf_header
 from verifiers import InvalidArgumentError
 from verifiers.hub import HubError, ask_once

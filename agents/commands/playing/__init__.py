@@ -1,0 +1,1 @@
+"""One episode in the terminal, played by a person or a model."""

@@ -1,0 +1,117 @@
+"""One episode of an environment without tokens, step by step: what is seen, what is done, and what it earns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from rich.console import Console
+
+import rlvr_envs
+from agents.commands.playing.person import read_line
+from agents.console.counting import counted
+from agents.console.printable import printable
+from agents.commands.sections import print_section
+from verifiers import InvalidArgumentError
+
+Chooser = Callable[[Any], tuple[int, str] | None]
+"""Chooses an action for an observation, counted from 0, with a note that is shown beside it; None leaves the episode."""
+
+
+def play_numbers(
+    env: gymnasium.Env[Any, Any], choose: Chooser, console: Console, *, seed: int, problem: int | None
+) -> None:
+    """Play an episode, and print each step of it.
+
+    Args:
+        env: An environment with discrete actions.
+        choose: Chooses the actions.
+        console: Where to print.
+        seed: Seed of the first reset.
+        problem: Index of the problem, for an environment that has numbered ones; None draws it.
+    """
+    check_has_problem(env, problem)
+    observation, info = env.reset(seed=seed, options=None if problem is None else {"problem": problem})
+    facts = f"problem {info['problem_index']}, seed {seed}" if "problem_index" in info else f"seed {seed}"
+    print_section(console, f"{info.get('problem_id') or type(env.unwrapped).__name__}, {facts}", "")
+    total, regret, steps, over, truncated = 0.0, 0.0, 0, False, False
+    while not over:
+        console.print(f"{steps:5}  {described(env, observation)}", markup=False, highlight=False, soft_wrap=True)
+        chosen = choose(observation)
+        if chosen is None:
+            console.print(f"left after {counted(steps, 'action')}")
+            return
+        action, note = chosen
+        observation, reward, terminated, truncated, info = env.step(action + first_action(env))
+        total, steps, over = total + float(reward), steps + 1, terminated or truncated
+        regret += info.get("regret", 0.0)
+        text = f"       action {label(env, action)}{note}, reward {float(reward):g}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    end = "truncated" if truncated else "terminated"
+    lost = f", regret {regret:g}" if "regret" in info else ""
+    print_section(console, f"{end} after {counted(steps, 'action')}", f"return {total:g}{lost}")
+
+
+def check_has_problem(env: gymnasium.Env[Any, Any], problem: int | None) -> None:
+    """Refuse the index of a problem where an environment has none.
+
+    Raises:
+        InvalidArgumentError: If it has none.
+    """
+    if problem is not None and not hasattr(env.unwrapped, "num_problems"):
+        raise InvalidArgumentError(
+            f"{type(env.unwrapped).__name__} draws its problems and has no --problem: choose one by --seed"
+        )
+
+
+def first_action(env: gymnasium.Env[Any, Any]) -> int:
+    """The number of an environment's first action."""
+    space = env.action_space
+    if not isinstance(space, spaces.Discrete):
+        raise InvalidArgumentError(
+            f"only discrete actions can be played, and {type(env.unwrapped).__name__} has {space}"
+        )
+    return int(space.start)
+
+
+def label(env: gymnasium.Env[Any, Any], action: int) -> str:
+    """An action's number, and its character where the environment has one."""
+    world = env.unwrapped
+    name = f" ({world.process.actions[action]})" if isinstance(world, rlvr_envs.StateEnv) else ""
+    return f"{action + first_action(env)}{name}"
+
+
+def described(env: gymnasium.Env[Any, Any], observation: Any) -> str:
+    """An observation: a state's number and how it is written, or numbers."""
+    world = env.unwrapped
+    if isinstance(world, rlvr_envs.StateEnv):
+        name = world.process.states[int(observation)]
+        return printable(f"state {int(observation)}" + (f" ({name})" if name else ""))
+    if isinstance(observation, np.ndarray):
+        return " ".join(f"{number:.4g}" for number in observation.ravel())
+    return printable(str(observation))
+
+
+def person(env: gymnasium.Env[Any, Any], console: Console) -> Chooser:
+    """A person who types the number of each action; the end of input leaves the episode."""
+    first, count = first_action(env), int(env.action_space.n)  # type: ignore[attr-defined] # Discrete
+
+    def choose(observation: Any) -> tuple[int, str] | None:
+        while (line := read_line()) is not None:
+            if line.strip().isdecimal() and first <= int(line) < first + count:
+                return int(line) - first, ""
+            console.print(f"type the number of an action, from {first} to {first + count - 1}", highlight=False)
+        return None
+
+    return choose
+
+
+def top_values(env: gymnasium.Env[Any, Any], values: NDArray[Any], top: int, name: str) -> str:
+    """The highest of some numbers f[a], one for each action, as a note; nothing for `top` 0."""
+    best = np.argsort(-values, kind="stable")[:top]
+    shown = ", ".join(f"{label(env, int(action))} {values[action]:.3f}" for action in best)
+    return f" of {name} {shown}" if top else ""

@@ -1,0 +1,90 @@
+"""Who takes the environment's side of an episode of several turns in the terminal: a person, or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+
+import rlvr_envs
+from agents.commands.playing.person import read_line
+from rlvr_envs.games import Seat, TwoSidedInteraction
+from rlvr_envs.text_games import TextGameInteraction, TextSeat
+from verifiers import InvalidArgumentError, Message, Problem
+
+
+@dataclass(frozen=True)
+class TypedOpponent:
+    """A person who takes the other side of a game and types each move on a line of standard input."""
+
+    console: Console
+
+    def __call__(self, seat: Seat) -> str:
+        """Show the board and read a move; the end of input is none, which loses."""
+        board = seat.start.board
+        self.console.print(board.draw(seat.played), highlight=False)
+        self.console.print(
+            f"your move as {'XO'[len(seat.played) % 2]}, one of {board.legal(seat.played)}:", markup=False
+        )
+        return read_line() or ""
+
+
+@dataclass(frozen=True)
+class TypedTextOpponent:
+    """A person who takes the other side of a game in words and types each turn on a line of standard input.
+
+    What the person loses by a wrong move is scored, as the game warns of one before.
+    """
+
+    console: Console
+
+    def __call__(self, seat: TextSeat) -> str:
+        """Show what this player is told and read a turn; the end of input is a turn without words."""
+        self.console.print(seat.view[-1], highlight=False, markup=False, soft_wrap=True)
+        self.console.print("your turn, as the other player:", highlight=False)
+        return read_line() or ""
+
+
+@dataclass(frozen=True)
+class TypedReply:
+    """A person who answers each turn of the policy with a line of standard input; the end of input ends the episode."""
+
+    console: Console
+
+    def __call__(self, turns: Sequence[rlvr_envs.Turn], problem: Problem) -> rlvr_envs.Reply | None:
+        """Show the turn and read its answer."""
+        self.console.print(f"the policy says: {turns[-1].text}", highlight=False, markup=False, soft_wrap=True)
+        self.console.print("your answer, in the environment's place:", highlight=False)
+        line = read_line()
+        return None if line is None else rlvr_envs.Reply((Message("user", f"\n{line}\n"),))
+
+
+def typed_side(interaction: rlvr_envs.Interaction | None, console: Console) -> rlvr_envs.Interaction:
+    """Let a person take the place of an interaction.
+
+    Raises:
+        InvalidArgumentError: If there is none.
+    """
+    if interaction is None:
+        raise InvalidArgumentError("--opponent is for episodes of several turns, and this environment has none")
+    if isinstance(interaction, TextGameInteraction):
+        return TextGameInteraction(TypedTextOpponent(console), forfeits="scored")
+    return (
+        TwoSidedInteraction(TypedOpponent(console))
+        if isinstance(interaction, TwoSidedInteraction)
+        else TypedReply(console)
+    )
+
+
+def require_two_sides(interaction: rlvr_envs.Interaction | None) -> None:
+    """Check that an environment is a game of two sides, before a model is loaded for one of them.
+
+    Raises:
+        InvalidArgumentError: If it is none.
+    """
+    if not isinstance(interaction, TwoSidedInteraction | TextGameInteraction):
+        raise InvalidArgumentError(
+            "a model as --opponent is for games of two sides, such as TicTacToe; --opponent me answers turns of any "
+            "environment that has several"
+        )

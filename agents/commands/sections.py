@@ -1,0 +1,39 @@
+"""What is shown of a recorded completion, as titled sections of safe text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from agents.console.printable import printable
+from agents.runs.files.json_files import to_json
+
+
+def print_section(console: Console, title: str, content: Text | str) -> None:
+    """Print a bold title and its content."""
+    console.print(Text(f"── {printable(title)} ──", style="bold"), soft_wrap=True)
+    console.print(content if isinstance(content, Text) else Text(printable(content)), soft_wrap=True)
+
+
+def verdict_text(row: Mapping[str, Any]) -> str:
+    """Outcome, score, answer, reference and reason of a row as `agents.runs.evaluation_record` describes it."""
+    score = "no score" if row["score"] is None else f"score {row['score']:g}"
+    detail = row.get("detail")
+    detail = dict(detail) if isinstance(detail, dict) else {}
+    fields = {
+        "answer": "none" if row["answer"] is None else row["answer"],
+        "reference": as_text(row.get("reference")),
+        "reason": detail.pop("reason", None),
+        "error": row["error"],
+        "detail": to_json(detail) if detail else None,
+    }
+    lines = [f"{name + ':':11}{as_text(value)}" for name, value in fields.items() if value is not None]
+    return "\n".join([f"{row['outcome'] or 'no verifier'}, {score}", *lines])
+
+
+def as_text(value: object) -> str:
+    """Text as it is, nothing for None, and anything else as JSON."""
+    return value if isinstance(value, str) else "" if value is None else to_json(value)

@@ -1,1 +1,0 @@
-"""Writing results to disk: atomically, as strict JSON, and without overwriting unless asked to."""

@@ -1,0 +1,265 @@
+"""Sampling beside learning: batch n is sampled with the weights after update n - lag, while earlier batches are learned from.
+
+```
+lag 1   sampling   batch 0 with W0 | batch 1 with W0 | batch 2 with W1 | batch 3 with W2 ...
+        learning                     batch 0 -> W1     batch 1 -> W2     batch 2 -> W3   ...
+```
+
+A thread samples one batch after the other with a copy of the policy, so that which weights a batch is sampled with depends on
+its number alone, not on how fast anything is: a run with a lag is as repeatable as one without.
+
+With several ranks each has such a thread, and they play a batch together, beside the exchanges of learning.
+
+A checkpoint holds the batches that were sampled ahead, and, for those that were not sampled yet, the weights that they are to
+be sampled with. Nothing has to be waited for to write one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from gymnasium.vector import VectorEnv
+
+from agents.deferred import torch
+from agents.distributed.ranks import using
+from agents.learn.carried import CarriedGroup
+from agents.learn.progress import Progress
+from agents.learn.sampled import Sampled, sampled_from_state, sampled_state
+from agents.learn.sampling import Sampling, SamplingStopped
+from agents.learn.source import Arrived
+from agents.policies.trainable import TrainablePolicy
+from verifiers import InvalidArgumentError, RankError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_STOP_S = 10.0
+"""Seconds to wait for a thread that was told to stop; an engine may still be busy with a batch."""
+
+
+@dataclass
+class _Batch:
+    """A batch that is to be sampled, or was."""
+
+    number: int
+    """Number of updates before the one that learns from it."""
+    updates: int
+    """Number of updates before the weights that it is sampled with."""
+    version: int
+    """The policy's version with these weights."""
+    weights: list[Tensor] | None
+    """The trainable weights; None once it is sampled and no verifier broke."""
+    sampled: Sampled | None = None
+    error: BaseException | None = None
+
+
+class LaggedSampling:
+    """The batches that are sampled ahead, and the thread that samples them.
+
+    Args:
+        sampling: Samples with the current weights; the thread does the same with older ones.
+        policy: The policy that learns.
+        progress: What has been learned from.
+        lag: Number of updates between the weights that sample a batch and those that learn from it, at least 1.
+
+    Raises:
+        InvalidArgumentError: If the sampler is an engine that can't take its weights from a copy of the policy.
+    """
+
+    def __init__(self, sampling: Sampling, policy: TrainablePolicy, progress: Progress, lag: int) -> None:
+        engine = sampling.sampler
+        if engine is not policy and not hasattr(engine, "with_learner"):
+            raise InvalidArgumentError(
+                f"lag={lag} needs a sampler that takes weights from a copy of the policy, by a method with_learner(policy), as "
+                f"VLLMPolicy has; {type(engine).__name__} has none: leave `lag` out"
+            )
+        self._sampling, self._policy, self._progress = sampling, policy, progress
+        self._lag = lag
+        self._batches: deque[_Batch] = deque()
+        self._changed = threading.Condition()
+        self._copy: TrainablePolicy | None = None
+        self._sampler_in_use = threading.Lock()
+        self._ranks = sampling.ranks.branch()
+
+    @contextlib.contextmanager
+    def running(self, env: VectorEnv[Any, Any, Any], steps: int) -> Iterator[None]:
+        """Sample batches below number `steps` in a thread within the block; what is being sampled at its end is dropped."""
+        stopped = threading.Event()
+        for batch in self._batches:
+            batch.error = None
+        thread = threading.Thread(target=self._sample_batches, args=(env, steps, stopped), name="sampling", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            with self._changed:
+                self._changed.notify_all()
+            thread.join(_STOP_S)
+
+    def next(self) -> Arrived:
+        """The batch that the next update learns from; the batch `lag` updates later is sampled with the current weights.
+
+        Raises whatever was raised while the batch was sampled.
+        """
+        return self._sampling.ranks.together(self._next)
+
+    def _next(self) -> Arrived:
+        first = self._progress.steps
+        with self._changed:
+            for number in range(first + len(self._batches), first + self._lag + 1):
+                self._batches.append(_Batch(number, first, self._policy.version, _weights(self._policy)))
+            self._changed.notify_all()
+            batch = self._batches[0]
+            started = time.perf_counter()
+            self._changed.wait_for(lambda: batch.sampled is not None or batch.error is not None)
+        if batch.error is not None:
+            raise batch.error
+        assert batch.sampled is not None
+        waited, took = time.perf_counter() - started, batch.sampled.seconds
+        return Arrived(
+            batch.sampled,
+            {
+                # Updates between the weights that it was sampled with and those that learn from it.
+                "sampling/age": float(first - batch.updates),
+                # The share of the time to sample it that learning did not wait for.
+                "sampling/hidden": max(0.0, 1 - waited / took) if took else 0.0,
+                "wait_s": waited,
+            },
+        )
+
+    def learned(self, arrived: Arrived) -> None:
+        """Forget the batch that was learned from, and count it."""
+        with self._changed:  # the thread reads both
+            self._batches.popleft()
+            self._progress.count(arrived.sampled)
+
+    def sample_errored_again(self) -> None:
+        """Forget the episodes of batches on which a verifier broke, so that they are sampled again by the next run."""
+        with self._changed:
+            for batch in self._batches:
+                batch.sampled = batch.sampled if batch.weights is None else None
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Wait for the batch that is being sampled; no other is begun within the block."""
+        with self._sampler_in_use:
+            yield
+
+    # In the thread
+
+    def _sample_batches(self, env: VectorEnv[Any, Any, Any], steps: int, stopped: threading.Event) -> None:
+        with using(self._ranks):
+            while self._sample_next(self._await_batch(steps, stopped), env, stopped):
+                pass
+
+    def _sample_next(self, batch: _Batch | None, env: VectorEnv[Any, Any, Any], stopped: threading.Event) -> bool:
+        """Sample a batch, None if this rank stops, and return whether to go on."""
+        try:
+            going = all(self._ranks.gather(batch is not None))
+            if batch is None:
+                return False
+            if not going:
+                raise RankError("another rank has stopped sampling")
+            with self._sampler_in_use:
+                sampled = self._sampling_of(batch, stopped).sample(env, *self._before(batch))
+        except SamplingStopped:
+            return False
+        except BaseException as error:  # noqa: BLE001 - raised by `next`, where the batch is wanted
+            with self._changed:
+                if batch is not None:
+                    batch.error = error
+                self._changed.notify_all()
+            return False
+        with self._changed:
+            batch.sampled = sampled
+            if not self._sampled_again(batch):
+                batch.weights = None
+            self._changed.notify_all()
+        return True
+
+    def _sampled_again(self, batch: _Batch) -> bool:
+        """Whether a sampled batch has to be sampled again if the run stops: for its errors, or those before."""
+        if batch.sampled is None:
+            return False
+        if batch.sampled.seen.errored:
+            return True
+        before = [other for other in self._batches if other.number == batch.number - 1 and other.weights is not None]
+        return bool(self._sampling.algorithm.config.carried_groups and before)
+
+    def _await_batch(self, steps: int, stopped: threading.Event) -> _Batch | None:
+        """The next batch to sample; None if the thread is to end."""
+
+        def waiting() -> _Batch | None:
+            return next((batch for batch in self._batches if batch.sampled is None and batch.number < steps), None)
+
+        with self._changed:
+            self._changed.wait_for(lambda: stopped.is_set() or waiting() is not None)
+            return None if stopped.is_set() else waiting()
+
+    def _before(self, batch: _Batch) -> tuple[int, tuple[CarriedGroup, ...]]:
+        """The round of problems at which a batch begins, that after the batch before it, and the groups carried over to it."""
+        with self._changed:
+            before = [other.sampled for other in self._batches if other.number < batch.number]
+            rounds = self._progress.rounds + sum(sampled.rounds for sampled in before if sampled is not None)
+            last = before[-1] if before else None
+            return rounds, self._progress.carried if last is None else last.carried
+
+    def _sampling_of(self, batch: _Batch, stopped: threading.Event) -> Sampling:
+        """Sampling with the weights of a batch."""
+        policy, engine = self._copy_with(batch), self._sampling.sampler
+        sampler = policy if engine is self._policy else cast(Any, engine).with_learner(policy)
+        return Sampling(self._sampling.algorithm, sampler, self._ranks, stopped=stopped)
+
+    def _copy_with(self, batch: _Batch) -> TrainablePolicy:
+        policy = self._policy
+        if self._copy is None:
+            # Weights that are not trained, such as those under an adapter, are shared.
+            frozen = {id(weight): weight for weight in policy.model.parameters() if not weight.requires_grad}
+            self._copy = policy.with_model(copy.deepcopy(policy.model, frozen))
+        assert batch.weights is not None
+        with torch.no_grad():
+            for mine, weight in zip(self._copy.parameters(), batch.weights, strict=True):
+                mine.copy_(weight)
+        self._copy.weights_changed()
+        self._copy.version = batch.version
+        return self._copy
+
+    # In checkpoints
+
+    def state(self) -> dict[str, Any]:
+        """The batches sampled ahead, as tensors and plain data."""
+        with self._changed:
+            ahead = [
+                {
+                    "number": batch.number,
+                    "updates": batch.updates,
+                    "version": batch.version,
+                    "weights": batch.weights,
+                    "sampled": None if batch.sampled is None else sampled_state(batch.sampled),
+                }
+                for batch in self._batches
+            ]
+        return {"ahead": ahead}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Restore a state of `state`, between two runs of the thread."""
+        self._batches = deque(
+            _Batch(**{**batch, "sampled": batch["sampled"] and sampled_from_state(batch["sampled"])})
+            for batch in state["ahead"]
+        )
+
+    def components(self) -> dict[str, list[str] | None]:
+        """The lag, since a checkpoint holds what was sampled ahead."""
+        return {f"lag of {self._lag}": []}
+
+
+def _weights(policy: TrainablePolicy) -> list[Tensor]:
+    return [weight.detach().clone() for weight in policy.parameters()]

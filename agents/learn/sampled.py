@@ -1,0 +1,55 @@
+"""`Sampled`: what sampling one batch gave, and the same as tensors and plain data for checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agents.learn.carried import CarriedGroup, carried_from_state, carried_state
+from agents.learn.trajectory_state import trajectory_from_state, trajectory_state
+from agents.learn.verifier_errors import SeenEpisodes
+from agents.types import Trajectory
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The episodes of one training step, and what was measured while they were played."""
+
+    trajectories: list[Trajectory]
+    rounds: int
+    """Number of rounds of problems drawn."""
+    tokens: int
+    """Number of tokens generated, including those of episodes that are not trained on."""
+    seen: SeenEpisodes
+    """All episodes played, as far as verifier errors are concerned."""
+    metrics: Mapping[str, float]
+    """What the sampler measured when it took its weights, and what carried groups add."""
+    seconds: float
+    verify_seconds: float | None
+    """Seconds spent on verification, None if the environment reports none."""
+    carried: tuple[CarriedGroup, ...] = ()
+    """The groups that were begun and are not done."""
+
+
+def sampled_state(sampled: Sampled) -> dict[str, Any]:
+    """Tensors and plain data for `sampled_from_state`."""
+    seen = sampled.seen
+    return {
+        **{name: getattr(sampled, name) for name in ("rounds", "tokens", "seconds", "verify_seconds")},
+        "metrics": dict(sampled.metrics),
+        "trajectories": [trajectory_state(trajectory) for trajectory in sampled.trajectories],
+        "episodes": seen.episodes,
+        "errored": [trajectory_state(trajectory) for trajectory in seen.errored],
+        "carried": carried_state(sampled.carried),
+    }
+
+
+def sampled_from_state(state: Mapping[str, Any]) -> Sampled:
+    """Restore a state of `sampled_state`."""
+    fields = dict(state)
+    errored = [trajectory_from_state(each) for each in fields.pop("errored")]
+    trajectories = [trajectory_from_state(each) for each in fields.pop("trajectories")]
+    carried = carried_from_state(fields.pop("carried", ()))  # checkpoints of earlier versions have none
+    seen = SeenEpisodes(fields.pop("episodes"), errored)
+    return Sampled(seen=seen, carried=carried, **{**fields, "trajectories": trajectories})

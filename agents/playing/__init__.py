@@ -1,1 +1,0 @@
-"""One episode at a time, played in the terminal by a person or a model."""

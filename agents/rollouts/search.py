@@ -1,0 +1,47 @@
+"""What every search takes and gives; `agents.search` has some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gymnasium.vector import VectorEnv
+
+from agents.rollouts.loop import Episode
+from agents.types import Policy, Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What one search chose, and what it cost."""
+
+    trajectory: Trajectory
+    """The episode that was chosen, judged by the environment; log-probabilities are NaN where its tokens were not sampled."""
+    guide_score: float
+    """What the guide gave it; the searches say in which units."""
+    tokens: int
+    """Number of tokens that the policy sampled, and of states whose next tokens it rated, for everything that was tried."""
+
+
+class Search(Protocol):
+    """Chooses one episode among those that it tries."""
+
+    @property
+    def oracle(self) -> bool:
+        """Whether the guide is the verifier that scores the result."""
+        ...
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """The method, its guide and its budget as plain data, for the records of an evaluation."""
+        ...
+
+    def find(
+        self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]
+    ) -> Iterator[tuple[int, SearchResult]]:
+        """Search once for each of some episodes, and yield each result with its index.
+
+        The episodes say the problem, where to start and the seed, which decides everything that is drawn.
+        """
+        ...

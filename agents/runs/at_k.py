@@ -1,0 +1,210 @@
+"""pass@k and maj@k of recorded samples, with intervals over problems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import rlvr_envs
+from agents.console.counting import counted
+from agents.runs.clusters import sample_clusters
+from agents.runs.evaluation_record import Sample
+from verifiers import AnswerVerifier, InvalidArgumentError, Outcome, Problem, Verifier
+from verifiers.statistics import Interval, majority_at_k, pass_at_k, share_interval
+
+_CORRECT = 0
+"""The vote of every correct answer; those of wrong answers count from 1."""
+
+
+@dataclass(frozen=True)
+class AtK:
+    """pass@k or maj@k over the problems that have k samples."""
+
+    name: str
+    """`"pass"` or `"maj"`."""
+    k: int
+    value: float
+    interval: Interval
+    problems: int
+    left_out: int
+    """Problems with fewer than k samples that are right or wrong."""
+    scored: int = 0
+    """Samples with a score that says neither, since some sample's is neither 0 nor 1."""
+
+    def summary(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "k": self.k,
+            "value": self.value if self.problems else None,
+            "interval": [self.interval.low, self.interval.high] if self.problems else None,
+            "approximate": self.interval.approximate,
+            "problems": self.problems,
+            "left_out": self.left_out,
+        }
+
+    def __str__(self) -> str:
+        name = f"{self.name}@{self.k}"
+        if not self.problems:
+            return f"{name} unknown: no problem has {self.k} samples that are right or wrong{self._why()}"
+        about = ", approximately" if self.interval.approximate else ""
+        missing = f", {counted(self.left_out, 'problem')} with fewer samples left out" if self.left_out else ""
+        return f"{name} {self.value:.3f} [{self.interval.low:.3f}, {self.interval.high:.3f}{about}]{missing}"
+
+    def _why(self) -> str:
+        if not self.scored:
+            return ""
+        said = counted(self.scored, "sample")
+        return f"; of {said} with a score, not all have 0 or 1. A verifier says which are right by a bool, or 0 and 1 alone"
+
+
+def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[int] = ()) -> None:
+    """Refuse a k for which there will not be samples enough, before any is made.
+
+    Raises:
+        InvalidArgumentError: If a k is less than 1 or more than the samples of each problem.
+    """
+    for name, draws in (("pass", pass_at), ("maj", maj_at)):
+        for k in draws:
+            if not 1 <= k <= samples:
+                raise InvalidArgumentError(
+                    f"{name}@{k} is not possible: k must be from 1 to {samples}, the number of samples of each problem"
+                )
+
+
+def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
+    """Estimate the probability that one of k samples is correct, without bias (Chen et al. 2021, arXiv:2107.03374).
+
+    Only samples that are right or wrong count, not errored ones. A score alone is right or wrong where every such score is 1
+    or 0, and neither where any is another, as a reward model's. Problems with fewer than k are left out; where none has as
+    many, the value is NaN.
+
+    Args:
+        rows: All samples of an evaluation.
+        k: At least 1.
+    """
+    estimate = _mean_over_problems("pass", k, problem_pass_at(rows, k), sample_clusters(rows))
+    scored = _scored(rows)
+    return estimate if _says_right_or_wrong(scored) else replace(estimate, scored=len(scored))
+
+
+def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int, clusters: Sequence[Hashable] | None = None) -> AtK:
+    """Estimate the probability that a majority vote among k samples is correct: see `verifiers.statistics.majority_at_k`.
+
+    Problems with fewer than k votes are left out; where none has as many, the value is NaN.
+
+    Args:
+        votes: Those of each problem's samples; see `count_votes`.
+        k: At least 1.
+        clusters: The cluster of each problem, in the same order; None if each is its own.
+    """
+    of_problem = dict(enumerate(range(len(votes)) if clusters is None else clusters))
+    return _mean_over_problems("maj", k, _maj_at(enumerate(votes), k), of_problem)
+
+
+def problem_pass_at(rows: Sequence[Sample], k: int) -> dict[int, float]:
+    """pass@k of each problem, by its index, that has k samples which are right or wrong."""
+    right = {problem: list(map(_is_right, judged)) for problem, judged in _right_or_wrong(rows).items()}
+    return {
+        problem: pass_at_k(len(members), sum(members), k) for problem, members in right.items() if len(members) >= k
+    }
+
+
+def problem_maj_at(rows: Sequence[Sample], votes: Sequence[Sequence[int | None]], k: int) -> dict[int, float]:
+    """maj@k of each problem, by its index, that has k votes; `votes` are those that `count_votes` finds in `rows`."""
+    return _maj_at(zip(_right_or_wrong(rows), votes, strict=True), k)
+
+
+def _maj_at(votes: Iterable[tuple[int, Sequence[int | None]]], k: int) -> dict[int, float]:
+    return {problem: majority_at_k(members, _CORRECT, k) for problem, members in votes if len(members) >= k}
+
+
+def _mean_over_problems(name: str, k: int, values: Mapping[int, float], clusters: Mapping[int, Hashable]) -> AtK:
+    """The mean of some problems' values, among all whose cluster is given."""
+    if not values:
+        return AtK(name, k, math.nan, Interval(math.nan, math.nan, approximate=True), 0, len(clusters))
+    shares = list(values.values())
+    interval = share_interval(shares, [clusters[problem] for problem in values])
+    return AtK(name, k, sum(shares) / len(shares), interval, len(shares), len(clusters) - len(shares))
+
+
+def _right_or_wrong(rows: Sequence[Sample]) -> dict[int, list[Sample]]:
+    """The samples of each problem that are right or wrong."""
+    unjudged = (None,) if _says_right_or_wrong(_scored(rows)) else (None, Outcome.SCORED)
+    judged: dict[int, list[Sample]] = {}
+    for row in rows:
+        members = judged.setdefault(row.problem, [])
+        if not row.errored and row.outcome not in unjudged:
+            members.append(row)
+    return judged
+
+
+def _is_right(row: Sample) -> bool:
+    """Whether a sample that is right or wrong is right."""
+    return row.outcome == Outcome.CORRECT or (row.outcome == Outcome.SCORED and row.score == 1)
+
+
+def _scored(rows: Sequence[Sample]) -> list[Sample]:
+    return [row for row in rows if row.outcome == Outcome.SCORED]
+
+
+def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
+    """Whether scores are those of a function that returns 1 for right and 0 for wrong; a sum or a share has others, too."""
+    return all(row.score in (0, 1) for row in scored)
+
+
+# Votes
+
+
+def answer_verifier(verifier: Verifier | None) -> AnswerVerifier:
+    """The verifier of an environment as one that compares answers, which maj@k needs.
+
+    Raises:
+        InvalidArgumentError: If it does not compare answers.
+    """
+    if isinstance(verifier, AnswerVerifier):
+        return verifier
+    raise InvalidArgumentError(
+        f"maj@k needs a verifier that compares answers with each other (a method same_answer, as exact, numeric, choice and "
+        f"math have), got {type(verifier).__name__}: leave maj@k out, or choose another verifier"
+    )
+
+
+def count_votes(
+    rows: Sequence[Sample], problems: rlvr_envs.Dataset, verifier: AnswerVerifier
+) -> list[list[int | None]]:
+    """What each sample that is right or wrong votes for, by problem: equal numbers where answers are the same.
+
+    Correct answers are one vote, which no wrong answer shares. Wrong ones are compared with each other by the verifier, each
+    with the first of every vote so far. A sample without an answer does not vote, which is None.
+
+    Args:
+        rows: Samples of an evaluation.
+        problems: The data set that they answer.
+        verifier: The one that judged the samples.
+    """
+    return [
+        _votes(members, problems[index], verifier) if members else []
+        for index, members in _right_or_wrong(rows).items()
+    ]
+
+
+def _votes(members: Sequence[Sample], problem: Problem, verifier: AnswerVerifier) -> list[int | None]:
+    firsts: list[str] = []
+    known: dict[str, int] = {}
+
+    def vote(sample: Sample) -> int | None:
+        if _is_right(sample):
+            return _CORRECT
+        answer = sample.answer
+        if answer is None or sample.outcome == Outcome.NO_ANSWER:
+            return None
+        if answer not in known:
+            same = (number for number, first in enumerate(firsts, 1) if verifier.same_answer(answer, first, problem))
+            known[answer] = next(same, len(firsts) + 1)
+            if known[answer] > len(firsts):
+                firsts.append(answer)
+        return known[answer]
+
+    return [vote(sample) for sample in members]

@@ -1,0 +1,59 @@
+"""Which problems ask the same: those with equal prompts, which are one cluster in every interval and test.
+
+A policy answers equal prompts alike, so that scores of the same question are no independent evidence. Problems whose prompts
+do not show all that matters, such as games with a secret, count one by one: their `metadata["hidden"]` is true.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agents.runs.files.json_files import to_json
+from verifiers import Problem
+
+if TYPE_CHECKING:
+    from agents.runs.evaluation_record import Sample
+
+HIDDEN = "hidden"
+"""Key of a problem's metadata: true where its prompt leaves out what decides an episode."""
+
+
+def problem_cluster(problem: Problem | None) -> str | None:
+    """A digest of what a problem asks, equal for equal prompts.
+
+    Returns:
+        The digest; None of a problem that is hidden or not known, which is its own cluster.
+    """
+    return None if problem is None or problem.metadata.get(HIDDEN) else _digest(problem.prompt)
+
+
+def recorded_cluster(line: Mapping[str, Any]) -> str | None:
+    """The same of a line of a record, whose prompt is None if its environment does not expose problems.
+
+    Lines of earlier releases, which have no `cluster`, do not say whether something is hidden: of these the prompt and the
+    reference together have to be equal.
+    """
+    if "cluster" in line:
+        cluster: str | None = line["cluster"]
+        return cluster
+    return None if line.get("prompt") is None else _digest([line["prompt"], line.get("reference")])
+
+
+def sample_clusters(samples: Iterable[Sample]) -> dict[int, Hashable]:
+    """The cluster of each problem of some samples, by the problem's index, in order of appearance."""
+    clusters: dict[int, Hashable] = {}
+    for sample in samples:
+        if sample.problem not in clusters:
+            clusters[sample.problem] = sample.problem if sample.cluster is None else sample.cluster
+    return clusters
+
+
+def distinct_note(problems: int, distinct: int) -> str:
+    """What a report adds to its number of problems where some ask the same: `", 9 distinct"`, or nothing."""
+    return "" if distinct == problems else f", {distinct} distinct"
+
+
+def _digest(asked: object) -> str:
+    return hashlib.blake2b(to_json(asked).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -1,0 +1,185 @@
+"""Runs compared with a first one, problem by problem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.runs.files.json_files import differences
+from agents.runs.at_k import problem_maj_at, problem_pass_at
+from agents.runs.reading import RecordedRun, paired_clusters, paired_scores
+from verifiers import DataError, InvalidArgumentError, statistics
+
+_COMPARED = (
+    "env",
+    "split",
+    "environment.dataset",
+    "environment.prompt",
+    "environment.verifier",
+    "environment.reader",
+    "environment.max_new_tokens",
+)
+"""Settings of which a difference makes scores those of another task."""
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """One run beside the first."""
+
+    run: RecordedRun
+    score: float
+    """Mean over the problems that all runs have."""
+    interval: statistics.Interval
+    comparison: statistics.PairedDifference | None
+    """The run's score minus the first run's; None for the first itself."""
+    p_value: float | None
+    """Of the sign-flip test, adjusted for the number of runs by Holm's method."""
+
+    def sentence(self, first: RecordedRun) -> str:
+        """The comparison in words, which claim a difference only where the interval and the adjusted test both show it."""
+        if self.comparison is None:
+            raise InvalidArgumentError("the first run is compared with nothing")
+        result, p_value = self.comparison, 1.0 if self.p_value is None else self.p_value
+        low, high = result.interval.low, result.interval.high
+        if not result.differing:
+            same = (
+                f"{self.run.name} and {first.name} have the same score on every one of the {result.problems} problems"
+            )
+            known = math.isfinite(low) and math.isfinite(high)
+            return f"{same} (95 % interval of the difference {low:+.3f} to {high:+.3f})" if known else same
+        measured = f"{result.difference:+.3f}, 95 % interval {low:+.3f} to {high:+.3f}, p = {p_value:.3g}"
+        # Of several runs some intervals miss 0 by chance, and so does that of few problems that happen to agree.
+        if result.units == 1:
+            return f"no difference between {self.run.name} and {first.name} can be shown by one problem ({measured})"
+        if result.verdict == "no difference shown" or p_value > 1 - statistics.LEVEL:
+            detectable = f"; one of {result.detectable:.3f} would be found in 4 of 5 such comparisons"
+            power = detectable if math.isfinite(result.detectable) else ""
+            return f"no difference between {self.run.name} and {first.name} is shown ({measured}{power})"
+        return f"{self.run.name} is {result.verdict} than {first.name} ({measured})"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of each problem, by which runs are compared."""
+
+    name: str
+    """`"score"`, or such as `"pass@4"`."""
+    values: tuple[Mapping[str, float], ...]
+    """Those of each run, by the problem's id."""
+
+
+@dataclass(frozen=True)
+class MeasureComparison:
+    """All runs beside the first by one measure."""
+
+    measure: str
+    problems: int
+    """Number of problems of which every run has the measure; the others are left out."""
+    distinct: int
+    """Number of these that differ: those with equal prompts are one cluster."""
+    rows: tuple[RunComparison, ...]
+    """One for each run, in order."""
+
+
+def compare_runs(runs: Sequence[RecordedRun]) -> tuple[int, tuple[RunComparison, ...]]:
+    """Compare the scores of every run with those of the first, on the problems that all of them have.
+
+    Returns:
+        How many problems these are, and one comparison for each run, in order.
+
+    Raises:
+        InvalidArgumentError: If there are fewer than two runs, or one is named twice.
+        DataError: If the runs share no problem, or have several with one id.
+    """
+    (of_scores,) = compare_measures(runs, [score_measure(runs)])
+    return of_scores.problems, of_scores.rows
+
+
+def compare_measures(runs: Sequence[RecordedRun], measures: Sequence[Measure]) -> list[MeasureComparison]:
+    """Compare every run with the first by each measure; p-values are adjusted for the number of all these comparisons.
+
+    Raises:
+        InvalidArgumentError: If there are fewer than two runs, or one is named twice.
+        DataError: If the runs share no problem that has a measure.
+    """
+    if len(runs) < 2:
+        raise InvalidArgumentError(f"a comparison takes at least two runs, got {len(runs)}")
+    folders = [run.folder.resolve() for run in runs]
+    if len(set(folders)) < len(folders):
+        raise InvalidArgumentError("a run is named twice: compare different runs")
+    pairs = [paired_scores(runs, measure.values, measure.name) for measure in measures]
+    scores = [of_runs for _, of_runs in pairs]
+    clusters = [paired_clusters(runs, problems) for problems, _ in pairs]
+    results = [
+        [statistics.compare(of_runs[0], other, together) for other in of_runs[1:]]
+        for of_runs, together in zip(scores, clusters, strict=True)
+    ]
+    adjusted = iter(statistics.holm([result.p_value for of_measure in results for result in of_measure]))
+    comparisons = []
+    for measure, of_runs, together, of_measure in zip(measures, scores, clusters, results, strict=True):
+        p_values = [None, *(next(adjusted) for _ in of_measure)]
+        rows = tuple(
+            RunComparison(run, float(values.mean()), statistics.score_interval(values, together), result, p_value)
+            for run, values, result, p_value in zip(runs, of_runs, [None, *of_measure], p_values, strict=True)
+        )
+        comparisons.append(MeasureComparison(measure.name, of_runs.shape[1], len(set(together)), rows))
+    return comparisons
+
+
+def score_measure(runs: Sequence[RecordedRun]) -> Measure:
+    """The mean score of each problem's samples.
+
+    Raises:
+        DataError: If a run has two problems with one id.
+    """
+    return Measure("score", tuple(run.problem_scores() for run in runs))
+
+
+def pass_measure(runs: Sequence[RecordedRun], k: int) -> Measure:
+    """pass@k of each problem that has k samples which are right or wrong.
+
+    Raises:
+        DataError: If a run has no such problem.
+    """
+    return _at_k_measure("pass", k, runs, [problem_pass_at(run.samples(), k) for run in runs])
+
+
+def maj_measure(runs: Sequence[RecordedRun], votes: Sequence[Sequence[Sequence[int | None]]], k: int) -> Measure:
+    """maj@k of each problem that has k samples which are right or wrong.
+
+    Args:
+        runs: The runs.
+        votes: Those of each run's samples; see `agents.runs.judging.recorded_votes`.
+        k: Number of votes, at least 1.
+
+    Raises:
+        DataError: If a run has no such problem.
+    """
+    values = [problem_maj_at(run.samples(), of_run, k) for run, of_run in zip(runs, votes, strict=True)]
+    return _at_k_measure("maj", k, runs, values)
+
+
+def _at_k_measure(name: str, k: int, runs: Sequence[RecordedRun], values: Sequence[Mapping[int, float]]) -> Measure:
+    by_id = []
+    for run, of_run in zip(runs, values, strict=True):
+        if not of_run:
+            raise DataError(
+                f"{run.folder} has no problem with {k} samples that are right or wrong, as {name}@{k} needs"
+            )
+        ids = {row["problem"]: row["problem_id"] for row in run.rows}
+        by_id.append({ids[problem]: value for problem, value in of_run.items()})
+    return Measure(f"{name}@{k}", tuple(by_id))
+
+
+def task_differences(runs: Sequence[RecordedRun]) -> list[str]:
+    """What makes the runs' scores those of different tasks, a sentence each; empty where nothing does."""
+    first, sentences = runs[0], []
+    for run in runs[1:]:
+        for name, one, two in differences(first.settings, run.settings):
+            if name == "environment.reader":  # records made before readers had versions
+                one, two = one or 1, two or 1
+            known = one is not None and two is not None  # graded completions do not say how they were sampled
+            if known and any(f"{name}.".startswith(f"{setting}.") for setting in _COMPARED):
+                sentences.append(f"{name} is {one!r} in {first.name} and {two!r} in {run.name}")
+    return sentences

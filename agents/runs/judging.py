@@ -1,0 +1,143 @@
+"""Completions that are there already, judged: those made elsewhere, and those of a run by another verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import rlvr_envs
+import verifiers
+from agents.runs.at_k import count_votes
+from agents.runs.completions import ExternalCompletion
+from agents.runs.evaluation_record import Sample, recorded_completion, sample_line
+from agents.runs.reading import RecordedRun, RecordLine
+from verifiers import AnswerVerifier, DataError, Outcome, Problem, Verdict, Verifier
+
+CHUNK = 64
+"""Completions that a verifier is given at once."""
+
+
+def match_problems(
+    completions: Sequence[ExternalCompletion], dataset: rlvr_envs.Dataset
+) -> list[tuple[int, int, ExternalCompletion]]:
+    """Say of each completion which problem it answers, and which of that problem's samples it is: they count in order.
+
+    Args:
+        completions: In the order of their file.
+        dataset: The problems.
+
+    Raises:
+        DataError: If a completion names a problem that is not there.
+    """
+    by_id: dict[str, int] | None = None
+    counts: dict[int, int] = {}
+    placed: list[tuple[int, int, ExternalCompletion]] = []
+    for completion in completions:
+        key = completion.problem
+        if isinstance(key, str):
+            by_id = _indices(dataset) if by_id is None else by_id
+            index = by_id.get(key)
+            if index is None and key.isdecimal():
+                index = int(key)
+        else:
+            index = key
+        if index is None or not 0 <= index < len(dataset):
+            raise DataError(
+                f"{completion.source}: no problem of this split is {key!r}; it has {len(dataset)}, such as {dataset[0].id!r}"
+            )
+        sample = counts.get(index, 0)
+        counts[index] = sample + 1
+        placed.append((index, sample, completion))
+    return placed
+
+
+def _indices(dataset: rlvr_envs.Dataset) -> dict[str, int]:
+    return {dataset[index].id: index for index in range(len(dataset))}
+
+
+def judge(
+    placed: Sequence[tuple[int, int, ExternalCompletion]],
+    dataset: rlvr_envs.Dataset,
+    verifier: Verifier,
+) -> Iterator[tuple[Sample, RecordLine]]:
+    """Judge completions, and give each as a sample and as the line of a record."""
+    for start in range(0, len(placed), CHUNK):
+        chunk = placed[start : start + CHUNK]
+        problems = [dataset[index] for index, _, _ in chunk]
+        verdicts = verifiers.verify_batch(verifier, [completion.text for _, _, completion in chunk], problems)
+        for (index, number, completion), problem, verdict in zip(chunk, problems, verdicts, strict=True):
+            sample = Sample.judged(verdict, problem=index, problem_id=problem.id, sample=number, score=verdict.score)
+            sample = sample.of_problem(problem)
+            yield sample, sample_line(sample, completion.text, verdict, problem)
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A sample on which two verifiers disagree."""
+
+    row: RecordLine
+    """As it was recorded."""
+    verdict: Verdict
+    """The other verifier's."""
+
+
+def rejudge(
+    run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: Verifier, advance: Callable[[int], None] = lambda done: None
+) -> tuple[list[Flip], list[Verdict]]:
+    """Judge a run's completions by another verifier.
+
+    Args:
+        run: Whose rows hold completions; those without one, since the request for it failed, are passed over.
+        dataset: The problems it was run on.
+        verifier: The other verifier.
+        advance: Called with how many are done.
+
+    Returns:
+        The samples whose outcome or score differs, and the verdicts on all completions, in the order of the run's rows.
+
+    Raises:
+        DataError: If the data set's problems are not those of the run.
+    """
+    flips: list[Flip] = []
+    verdicts: list[Verdict] = []
+    completed = [row for row in run.rows if not Sample.read(row).unanswered]
+    for start in range(0, len(completed), CHUNK):
+        rows = completed[start : start + CHUNK]
+        problems = [_problem_of(row, dataset, run) for row in rows]
+        judged = verifiers.verify_batch(verifier, [recorded_completion(row) for row in rows], problems)
+        for row, verdict in zip(rows, judged, strict=True):
+            verdicts.append(verdict)
+            score = None if verdict.outcome is Outcome.VERIFIER_ERROR else verdict.score
+            if (str(verdict.outcome), score) != (row["outcome"], row["score"]):
+                flips.append(Flip(row, verdict))
+        advance(start + len(rows))
+    return flips, verdicts
+
+
+def recorded_votes(run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: AnswerVerifier) -> list[list[int | None]]:
+    """What each of a run's samples votes for, by problem: see `agents.runs.at_k.count_votes`.
+
+    Raises:
+        DataError: If the data set's problems are not those of the run.
+    """
+    for row in run.rows:
+        _problem_of(row, dataset, run)
+    return count_votes(run.samples(), dataset, verifier)
+
+
+def _recorded_dataset(run: RecordedRun) -> str:
+    """What a run says of its data set, if it says anything."""
+    environment = run.settings.get("environment")
+    recorded = environment.get("dataset") if isinstance(environment, dict) else None
+    return f"; its data set was {recorded}" if isinstance(recorded, str) else ""
+
+
+def _problem_of(row: RecordLine, dataset: rlvr_envs.Dataset, run: RecordedRun) -> Problem:
+    problem = dataset[row["problem"]] if row["problem"] < len(dataset) else None
+    if problem is None or str(problem.id) != row["problem_id"]:
+        now = "missing" if problem is None else repr(problem.id)
+        raise DataError(
+            f"{run.folder}: problem {row['problem']} was {row['problem_id']!r} and is {now} in this data set: give the run's "
+            f"environment, split and arguments{_recorded_dataset(run)}"
+        )
+    return problem

@@ -1,0 +1,160 @@
+"""A leaderboard: recorded evaluations of several models or agents on several environments, with intervals.
+
+The unit of an interval is the problem. Where an agent was trained with several seeds it is the seed: problems say how exact the
+score of one model is, and seeds how much the algorithm's models differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agents.console.counting import counted
+from agents.runs.clusters import distinct_note
+from agents.runs.comparison import compare_runs
+from agents.runs.reading import RecordedRun, paired_clusters
+from verifiers import DataError, statistics
+
+
+@dataclass(frozen=True)
+class LeaderboardCell:
+    """What one row of the leaderboard scored on one environment."""
+
+    name: str
+    """The model, or the agent."""
+    environment: str
+    runs: tuple[RecordedRun, ...]
+    """Its evaluations, one for each training seed; a single one of a model."""
+
+    @property
+    def scores(self) -> list[float]:
+        """The mean over problems of each run.
+
+        Raises:
+            DataError: If a run has no scored problem.
+        """
+        means = [list(run.problem_scores().values()) for run in self.runs]
+        for run, values in zip(self.runs, means, strict=True):
+            if not values:
+                raise DataError(
+                    f"{run.folder} has no scored problem: see the errors in its samples, and continue the bench"
+                )
+        return [float(np.mean(values)) for values in means]
+
+    @property
+    def score(self) -> float:
+        """The mean over runs."""
+        return float(np.mean(self.scores))
+
+    @property
+    def interval(self) -> statistics.Interval:
+        """Over problems of a single run, else over runs: by Student's distribution, unless all runs score the same."""
+        if len(self.runs) > 1:
+            interval = statistics.mean_interval(self.scores)
+            return interval if math.isfinite(interval.low) else statistics.score_interval(self.scores)
+        scores = self.runs[0].problem_scores()
+        return statistics.score_interval(list(scores.values()), paired_clusters(self.runs, list(scores)))
+
+    @property
+    def problems(self) -> int:
+        """Number of scored problems of the first run."""
+        return len(self.runs[0].problem_scores())
+
+    @property
+    def distinct(self) -> int:
+        """Number of these that differ: those with equal prompts are one cluster."""
+        return len(set(paired_clusters(self.runs, list(self.runs[0].problem_scores()))))
+
+    @property
+    def errored(self) -> int:
+        """Samples without a score, which are left out."""
+        return sum(run.errored for run in self.runs)
+
+    def summary(self) -> dict[str, Any]:
+        """The cell as plain data."""
+        seeds = len(self.runs) > 1
+        return {
+            "name": self.name,
+            "environment": self.environment,
+            "score": self.score,
+            "interval": [self.interval.low, self.interval.high],
+            "approximate": self.interval.approximate,
+            "unit": "seeds" if seeds else "problems",
+            "problems": self.problems,
+            "distinct": self.distinct,
+            "samples": sum(len(run.rows) for run in self.runs),
+            "errored": self.errored,
+            "scores": self.scores,
+            "interquartile_mean": float(statistics.interquartile_mean(self.scores)) if seeds else None,
+            "runs": [str(run.folder) for run in self.runs],
+        }
+
+    def __str__(self) -> str:
+        about = "≈" if self.interval.approximate else ""
+        text = f"{self.score:.3f} {about}[{self.interval.low:.3f}, {self.interval.high:.3f}]"
+        if len(self.runs) > 1:
+            text += f" (IQM {float(statistics.interquartile_mean(self.scores)):.3f})"
+        if self.distinct < self.problems:
+            text += f", {counted(self.problems, 'problem')}{distinct_note(self.problems, self.distinct)}"
+        return text + (f", {self.errored} errored" if self.errored else "")
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """All cells, every name on every environment."""
+
+    title: str
+    cells: Sequence[LeaderboardCell]
+
+    @property
+    def environments(self) -> list[str]:
+        """In the suite's order."""
+        return list(dict.fromkeys(cell.environment for cell in self.cells))
+
+    def ranking(self) -> list[tuple[str, float, list[LeaderboardCell]]]:
+        """Names, their mean over environments, and their cells; the highest mean first."""
+        rows: dict[str, list[LeaderboardCell]] = {}
+        for cell in self.cells:
+            rows.setdefault(cell.name, []).append(cell)
+        ranked = [(name, float(np.mean([cell.score for cell in cells])), cells) for name, cells in rows.items()]
+        return sorted(ranked, key=lambda row: -row[1])
+
+    def sentences(self) -> list[str]:
+        """Each model compared with the first of the ranking, problem by problem, on each environment."""
+        order = [name for name, _, _ in self.ranking()]
+        sentences = []
+        for environment in self.environments:
+            cells = {cell.name: cell for cell in self.cells if cell.environment == environment and len(cell.runs) == 1}
+            runs = [cells[name].runs[0] for name in order if name in cells]
+            if len(runs) > 1:
+                _, comparisons = compare_runs(runs)
+                sentences += [f"{environment}: {comparison.sentence(runs[0])}" for comparison in comparisons[1:]]
+        return sentences
+
+    def summary(self) -> dict[str, Any]:
+        """The leaderboard as plain data."""
+        return {
+            "title": self.title,
+            "ranking": [{"name": name, "mean": mean} for name, mean, _ in self.ranking()],
+            "cells": [cell.summary() for cell in self.cells],
+            "comparisons": self.sentences(),
+        }
+
+    def markdown(self) -> str:
+        """The leaderboard as a table, and what its intervals mean."""
+        several = any(len(cell.runs) > 1 for cell in self.cells)
+        header = ["", *self.environments, "mean"]
+        rows = [header, ["---"] * len(header)]
+        rows += [[name, *map(str, cells), f"{mean:.3f}"] for name, mean, cells in self.ranking()]
+        unit = "training seeds (Student's t)" if several else "problems"
+        lines = [f"# {self.title}", "", *("| " + " | ".join(map(_cell, row)) + " |" for row in rows), ""]
+        lines.append(f"Scores with 95 % intervals over {unit}; ≈ is approximate. The mean is over environments.")
+        return "\n".join([*lines, *(f"\n{sentence}" for sentence in self.sentences())]) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

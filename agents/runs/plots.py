@@ -1,0 +1,255 @@
+"""Curves of training runs, several side by side, as SVG and PNG.
+
+Runs that differ in nothing but their seed and folder are one curve: the mean over seeds, with the 95 % interval of that mean
+(Student's t) as a band. A single run is drawn as it was measured, faintly, under its running mean.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.console.printable import printable
+from agents.runs.files.json_files import read_json, to_json
+from verifiers import DataError, InvalidArgumentError, MissingDataError, missing_dependency, statistics, unknown_name
+
+Array = NDArray[np.float64]
+STEP = "step"
+"""What a curve is drawn over by default."""
+_OF_ONE_RUN = ("seed", "run_folder", "run_id", "resume", "keep", "checkpoint_every", "loggers", "versions", "steps")
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Distinguishable without red and green (Okabe and Ito 2008)."""
+
+
+@dataclass(frozen=True)
+class TrainingCurve:
+    """One metric of one run."""
+
+    folder: Path
+    setting: str
+    """Everything that decides the run but its seed, as text."""
+    label: str
+    steps: NDArray[np.int64]
+    values: Array
+    """f64[t], NaN where a step has no value."""
+    against: Array | None = None
+    """f64[t], the metric that the values are drawn over; None for the step."""
+
+    @classmethod
+    def read(cls, folder: str | Path, metric: str = "reward", against: str = STEP) -> TrainingCurve:
+        """Read a metric of a run that `rlvr train` wrote; the run may still be going on.
+
+        Args:
+            folder: Folder of the run.
+            metric: Name of the metric.
+            against: Name of the metric that it is drawn over, such as kl, or `STEP`.
+
+        Raises:
+            MissingDataError: If the folder holds no run.
+            DataError: If no step was logged.
+            UnknownNameError: If no step has the metric; the message offers the nearest.
+        """
+        folder = Path(folder)
+        config = read_json(folder / "config.json") if (folder / "config.json").is_file() else None
+        if not isinstance(config, dict) or not (folder / "metrics.jsonl").is_file():
+            raise MissingDataError(
+                f"{folder} {'holds no training run' if folder.exists() else 'does not exist'}: expected a folder with "
+                "config.json and metrics.jsonl, as rlvr train writes"
+            )
+        rows = list(_rows(folder / "metrics.jsonl"))
+        if not rows:
+            raise DataError(f"{folder} has no finished step to plot")
+        names = {name for row in rows for name, value in row.items() if name != STEP and _is_number(value)}
+        for name in (metric, *([] if against == STEP else [against])):
+            if name not in names:
+                raise unknown_name("metric", name, sorted(names))
+        return cls(
+            folder=folder,
+            setting=to_json(_without(config, _OF_ONE_RUN)),
+            label=f"{config.get('agent', folder.name)}, {str(config.get('env', '')).removeprefix('rlvr/')}".rstrip(
+                ", "
+            ),
+            steps=np.array([row["step"] for row in rows]),
+            values=_column(rows, metric),
+            against=None if against == STEP else _column(rows, against),
+        )
+
+
+def _column(rows: Sequence[Mapping[str, Any]], metric: str) -> Array:
+    values = [row.get(metric) for row in rows]
+    return np.array([value if _is_number(value) else np.nan for value in values], dtype=np.float64)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The steps of a file of metrics, without a line that is being written."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict) and isinstance(row.get("step"), int):
+                yield row
+
+
+def _without(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {
+        name: _without(value, names) if isinstance(value, Mapping) else value
+        for name, value in config.items()
+        if name not in names
+    }
+
+
+@dataclass(frozen=True)
+class Band:
+    """What is drawn of runs of one setting."""
+
+    label: str
+    steps: NDArray[np.int64]
+    mean: Array
+    low: Array
+    """Lower end of the 95 % interval over runs; NaN of a single run."""
+    high: Array
+    raw: Array
+    """A single run's values as they were measured; empty of several."""
+    against: Array | None = None
+    """f64[t], mean of the metric that the means are drawn over, in the order of the steps; None for the step."""
+
+
+def bands(curves: Sequence[TrainingCurve], smooth: int = 10) -> list[Band]:
+    """Put runs of one setting together.
+
+    Args:
+        curves: In the order in which they are to be drawn.
+        smooth: Steps of the running mean, which looks back only.
+
+    Raises:
+        InvalidArgumentError: If there are no curves, or `smooth` is less than 1.
+    """
+    if not curves:
+        raise InvalidArgumentError("a plot needs at least one run, got none")
+    if smooth < 1:
+        raise InvalidArgumentError(f"smooth, the number of steps of the running mean, must be at least 1, got {smooth}")
+    groups: dict[str, list[TrainingCurve]] = {}
+    for curve in curves:
+        groups.setdefault(curve.setting, []).append(curve)
+    labels = [group[0].label for group in groups.values()]
+    drawn: list[Band] = []
+    for group in groups.values():
+        label = group[0].label if labels.count(group[0].label) == 1 else group[0].folder.resolve().name
+        drawn.append(_band(label if len(group) == 1 else f"{label} ({len(group)} seeds)", group, smooth))
+    return drawn
+
+
+def _band(label: str, group: Sequence[TrainingCurve], smooth: int) -> Band:
+    steps = np.unique(np.concatenate([curve.steps for curve in group]))
+    table = _table(group, [curve.values for curve in group], steps, smooth)
+    known = np.isfinite(table)
+    mean, low, high = (np.full(len(steps), np.nan) for _ in range(3))
+    for column in range(len(steps)):
+        values = table[known[:, column], column]
+        if len(values):
+            mean[column] = values.mean()
+        if len(values) > 1:
+            interval = statistics.mean_interval(values)
+            if math.isfinite(interval.low):  # of equal values no interval is known
+                low[column], high[column] = interval.low, interval.high
+    over = [curve.against for curve in group if curve.against is not None]
+    if over:
+        positions = np.nanmean(_table(group, over, steps, smooth), axis=0)
+        return Band(label, steps, mean, low, high, raw=np.empty(0), against=positions)
+    return Band(label, steps, mean, low, high, raw=group[0].values if len(group) == 1 else np.empty(0))
+
+
+def _table(group: Sequence[TrainingCurve], values: Sequence[Array], steps: NDArray[np.int64], smooth: int) -> Array:
+    """The running means f64[r t] of r runs at t steps, NaN where a run has no value."""
+    table = np.full((len(group), len(steps)), np.nan)
+    for row, (curve, own) in enumerate(zip(group, values, strict=True)):
+        table[row, np.searchsorted(steps, curve.steps)] = running_mean(own, smooth)
+    return table
+
+
+def running_mean(values: Array, width: int) -> Array:
+    """The mean f64[t] of each value and those before it, `width` at most, without those that are missing."""
+    known = np.isfinite(values)
+    sums, counts = np.cumsum(np.where(known, values, 0.0)), np.cumsum(known)
+    before = np.maximum(np.arange(len(values)) - width, -1)
+    total = sums - np.where(before >= 0, sums[before], 0.0)
+    count = counts - np.where(before >= 0, counts[before], 0)
+    means: Array = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return means
+
+
+def plot(drawn: Sequence[Band], path: Path, *, metric: str = "reward", title: str | None = None) -> list[Path]:
+    """Draw curves of one metric over steps; see `plot_panels`."""
+    return plot_panels([(metric, drawn)], path, title=title)
+
+
+def plot_panels(
+    panels: Sequence[tuple[str, Sequence[Band]]], path: Path, *, against: str = STEP, title: str | None = None
+) -> list[Path]:
+    """Draw curves into `path` with the suffixes `.svg` and `.png`, and give the two files.
+
+    Over another metric than the step a curve is a path in the order of the steps, with a mark at its end. The same runs give
+    the same bytes.
+
+    Args:
+        panels: Metrics and their curves, one above the other over the same axis; the same curves in each.
+        path: Where to write, without a suffix.
+        against: Name of what the curves are drawn over.
+        title: Title above all.
+
+    Raises:
+        MissingDependencyError: If matplotlib is not installed.
+        OSError: If a file can't be written.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise missing_dependency("matplotlib", "plots", "a plot") from error
+    with matplotlib.rc_context(
+        {"svg.hashsalt": "rlvr-envs", "svg.fonttype": "none", "font.size": 9, "text.parse_math": False}
+    ):
+        figure = Figure(figsize=(5.5, 3.4 if len(panels) == 1 else 0.6 + 2.3 * len(panels)), layout="constrained")
+        stacked = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
+        for axes, (metric, drawn) in zip(stacked, panels, strict=True):
+            _draw(axes, drawn)
+            axes.set(ylabel=metric.replace("_", " "))
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.grid(alpha=0.25, linewidth=0.5)
+        stacked[0].set_title(printable(title or ""))
+        stacked[0].legend(frameon=False)
+        stacked[-1].set_xlabel(against.replace("_", " "))
+        files = [path.with_name(f"{path.name}{suffix}") for suffix in (".svg", ".png")]
+        figure.savefig(files[0], metadata={"Date": None})
+        figure.savefig(files[1], dpi=200, metadata={"Software": None})
+    return files
+
+
+def _draw(axes: Any, drawn: Sequence[Band]) -> None:
+    for colour, band in zip(_endless(_COLOURS), drawn, strict=False):
+        style = {"color": colour, "linewidth": 1.6, "label": printable(band.label)}
+        if band.against is not None:
+            axes.plot(band.against, band.mean, marker="o", markersize=4, markevery=[-1], **style)
+            continue
+        if len(band.raw):
+            axes.plot(band.steps, band.raw, color=colour, alpha=0.25, linewidth=0.8)
+        axes.fill_between(band.steps, band.low, band.high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(band.steps, band.mean, **style)
+
+
+def _endless(values: Sequence[str]) -> Iterator[str]:
+    while True:
+        yield from values

@@ -1,0 +1,169 @@
+"""Recorded completions, read back: the settings they were made with, and one row for each."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.runs.files.json_files import read_json, read_lines
+from agents.runs.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
+from agents.runs.rollout_log import ROLLOUTS
+from verifiers import DataError, MissingDataError
+
+RecordLine = dict[str, Any]
+"""A line of a record; `agents.runs.evaluation_record` lists its columns."""
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """An evaluation, finished or not, or the completions that a training run has logged."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    rows: tuple[RecordLine, ...]
+    """One for each problem and sample, in this order, the last of a repeated sample; those of training in order of steps."""
+
+    @classmethod
+    def read(cls, folder: str | Path) -> RecordedRun:
+        """Read a run's folder; nothing in it is changed, and another process may still write there.
+
+        Raises:
+            MissingDataError: If the folder holds no evaluation.
+            DataError: If the evaluation is damaged.
+        """
+        folder = Path(folder)
+        if not (folder / MANIFEST).is_file():
+            raise MissingDataError(
+                f"{folder} {'holds no evaluation' if folder.exists() else 'does not exist'}: expected a folder with {MANIFEST} "
+                f"and {SAMPLES}, as rlvr eval writes"
+            )
+        manifest = read_manifest(folder / MANIFEST)
+        rows: dict[tuple[int, int], RecordLine] = {}
+        for row in read_lines(folder / SAMPLES, _checked):
+            rows[row["problem"], row["sample"]] = row
+        return cls(folder, manifest, tuple(rows[key] for key in sorted(rows)))
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.resolve().name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decided the samples: environment, split, model, verifier, seed, and the environment's own manifest."""
+        settings: dict[str, Any] = self.manifest["settings"]
+        return settings
+
+    @property
+    def oracle(self) -> bool:
+        """Whether a search chose the samples by the verdicts that score them, so that the score is no accuracy."""
+        search = self.settings.get("search")
+        return isinstance(search, dict) and bool(search.get("oracle"))
+
+    @property
+    def errored(self) -> int:
+        """How many samples have no score, as their verifier broke or their request failed."""
+        return sum(row["score"] is None for row in self.rows)
+
+    def samples(self) -> list[Sample]:
+        """The rows, without their texts."""
+        return [Sample.read(row) for row in self.rows]
+
+    def problem_scores(self) -> dict[str, float]:
+        """The mean score of each problem's samples by the problem's id; problems without any score are left out.
+
+        Raises:
+            DataError: If two problems have one id, so that runs can't be paired by it.
+        """
+        indices: dict[str, int] = {}
+        scores: dict[str, list[float]] = {}
+        for row in self.rows:
+            index = indices.setdefault(row["problem_id"], row["problem"])
+            if index != row["problem"]:
+                raise DataError(
+                    f"{self.folder}: problems {index} and {row['problem']} have one id, {row['problem_id']!r}"
+                )
+            if row["score"] is not None:
+                scores.setdefault(row["problem_id"], []).append(float(row["score"]))
+        return {problem: float(np.mean(values)) for problem, values in scores.items()}
+
+    def problem_clusters(self) -> dict[str, str | None]:
+        """The cluster of each problem by the problem's id, None if it is its own: see `agents.runs.clusters`."""
+        return {sample.problem_id: sample.cluster for sample in self.samples()}
+
+
+def paired_clusters(runs: Sequence[RecordedRun], problems: Sequence[str]) -> list[Hashable]:
+    """The cluster of each of some problems, named by their ids, as the first run says that knows it."""
+    known: dict[str, str] = {}
+    for run in runs:
+        for problem, cluster in run.problem_clusters().items():
+            if cluster is not None:
+                known.setdefault(problem, cluster)
+    return [known.get(problem, ("problem", problem)) for problem in problems]
+
+
+def _checked(line: object) -> RecordLine:
+    sample = Sample.read(line)  # which raises where a column is missing or of another type
+    assert isinstance(line, dict)
+    return line | {"problem": sample.problem, "sample": sample.sample}
+
+
+def read_run(folder: str | Path) -> RecordedRun:
+    """Read an evaluation, or the logged completions of a training run as if they were one.
+
+    Raises:
+        DataError: If the folder contains neither, or they are damaged.
+    """
+    folder = Path(folder)
+    if (folder / ROLLOUTS).is_file() and not (folder / MANIFEST).is_file():
+        return _read_rollouts(folder)
+    return RecordedRun.read(folder)
+
+
+def _read_rollouts(folder: Path) -> RecordedRun:
+    config = read_json(folder / "config.json")
+    if not isinstance(config, dict) or not isinstance(config.get("versions"), dict):
+        raise DataError(f"{folder / 'config.json'} is not that of a training run, or is damaged")
+    rows = read_lines(folder / ROLLOUTS, _checked)
+    settings = {name: value for name, value in config.items() if name != "versions"}
+    manifest = {
+        "settings": settings | {"model": folder.resolve().name, "initial_model": settings.get("model")},
+        "versions": config["versions"],
+        "started": _modified(folder / "config.json"),
+        "finished": _modified(folder / ROLLOUTS),
+    }
+    return RecordedRun(folder, manifest, tuple(rows))
+
+
+def _modified(path: Path) -> str:
+    return datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).isoformat()
+
+
+def paired_scores(
+    runs: Sequence[RecordedRun], scores: Sequence[Mapping[str, float]] | None = None, measure: str = "score"
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Pair runs by problem.
+
+    Args:
+        runs: The runs.
+        scores: A number of each problem, by its id, for each run; by default the mean score of its samples.
+        measure: What the numbers are called in an error.
+
+    Returns:
+        The problems of which every run has a number, in the first run's order, and the numbers f64[r p].
+
+    Raises:
+        DataError: If there is no such problem.
+    """
+    scores = [run.problem_scores() for run in runs] if scores is None else scores
+    shared = [problem for problem in scores[0] if all(problem in other for other in scores[1:])]
+    if not shared:
+        folders = " and ".join(str(run.folder) for run in runs)
+        raise DataError(f"{folders} have no problem in common of which each has a {measure}")
+    return shared, np.array([[of_run[problem] for problem in shared] for of_run in scores])

@@ -1,0 +1,145 @@
+"""`RolloutLog`: some completions of each training step, to be looked at.
+
+`rollouts.jsonl` has a line for each completion, with the fields of an evaluation's samples
+(`agents.runs.evaluation_record`), where `sample` is the number of the episode within the step, and
+
+| name | meaning |
+|---|---|
+| `step`, `episode` | training step, from 1, and number of the episode within it |
+| `group` | number of the group; its episodes answer the same problem |
+| `advantage` | mean advantage of the completion's tokens |
+| `token_texts` | text of each token that the policy chose |
+| `log_probabilities` | their log-probabilities under the policy that sampled |
+| `token_advantages`, `token_scores` | their advantages and rewards |
+
+A closed log is also `rollouts.parquet`, where pyarrow is installed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import rlvr_envs
+from agents.runs.files.json_files import JsonLines
+from agents.runs.evaluation_record import COLUMNS, Sample, sample_line
+from agents.runs.parquet import can_write, write_parquet
+from agents.types import Trajectory, TrajectoryElsewhere
+from verifiers import InvalidArgumentError, Problem
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ROLLOUTS = "rollouts.jsonl"
+ROLLOUT_COLUMNS = (
+    *COLUMNS,
+    "step",
+    "episode",
+    "group",
+    "advantage",
+    "token_texts",
+    "log_probabilities",
+    "token_advantages",
+    "token_scores",
+)
+
+
+class RolloutLog:
+    """Writes some of the completions of each step.
+
+    Args:
+        folder: Folder of the run.
+        per_step: Number of completions of each step to write, evenly spaced over its episodes; at least 1.
+
+    Raises:
+        InvalidArgumentError: If `per_step` is less than 1.
+    """
+
+    def __init__(self, folder: Path, per_step: int) -> None:
+        if per_step < 1:
+            raise InvalidArgumentError(
+                f"a log of rollouts must have at least 1 completion of each step, got {per_step}"
+            )
+        self.per_step = per_step
+        self._lines = JsonLines(folder / ROLLOUTS)
+
+    def keep_until(self, step: int) -> None:
+        """Remove the completions of later steps, which a resumed run repeats, and what a crash left of a line."""
+        self._lines.cut(lambda row: isinstance(row, dict) and isinstance(row.get("step"), int) and row["step"] <= step)
+
+    def write(
+        self,
+        step: int,
+        trajectories: Sequence[Trajectory],
+        advantages: Tensor,
+        tokenizer: rlvr_envs.Tokenizer | None,
+        dataset: rlvr_envs.Dataset | None,
+        question: Callable[[Problem], Problem] | None = None,
+    ) -> None:
+        """Write some completions of a step.
+
+        Args:
+            step: Number of the step, from 1.
+            trajectories: All b episodes of the step; those of other ranks without tokens are left out.
+            advantages: f64[b l], the advantage of each token.
+            tokenizer: Gives the texts of tokens; None if it is unknown.
+            dataset: Has the problems; None if the environment does not expose them.
+            question: A problem as the policy is asked it; None if that is the problem.
+
+        Raises:
+            OSError: If the file can't be written.
+        """
+        here = [
+            index for index, trajectory in enumerate(trajectories) if not isinstance(trajectory, TrajectoryElsewhere)
+        ]
+        count = min(self.per_step, len(here))
+        chosen = np.linspace(0, len(here) - 1, count).astype(np.int64) if count > 1 else np.zeros(1, dtype=np.int64)
+        for index in dict.fromkeys(here[number] for number in chosen.tolist()):
+            trajectory = trajectories[index]
+            row = advantages[index, : len(trajectory.tokens)].double().cpu().numpy()
+            self._lines.write(_line(step, index, trajectory, row, tokenizer, dataset, question))
+
+    def close(self) -> None:
+        """Close the file, and write the same as a table."""
+        self._lines.close()
+        path = self._lines.path
+        if not path.stat().st_size:
+            path.unlink()
+        elif can_write():
+            write_parquet(path.with_suffix(".parquet"), ROLLOUT_COLUMNS, _rows(path))
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        yield from map(json.loads, file)
+
+
+def _line(
+    step: int,
+    index: int,
+    trajectory: Trajectory,
+    advantages: np.ndarray,
+    tokenizer: rlvr_envs.Tokenizer | None,
+    dataset: rlvr_envs.Dataset | None,
+    question: Callable[[Problem], Problem] | None,
+) -> dict[str, Any]:
+    known = dataset is not None and 0 <= trajectory.problem < len(dataset)
+    problem = dataset[trajectory.problem] if known and dataset is not None else None
+    sample = Sample.of(trajectory, problem=trajectory.problem, sample=index)
+    own = trajectory.policy_mask
+    texts = None if tokenizer is None else [rlvr_envs.decode(tokenizer, [token]) for token in trajectory.tokens[own]]
+    asked = None if problem is None or question is None else question(problem)
+    return sample_line(sample, trajectory.completion, trajectory.verdict, problem, asked) | {
+        "step": step,
+        "episode": index,
+        "group": trajectory.group,
+        "advantage": float(advantages[own].mean()) if own.any() else 0.0,
+        "token_texts": texts,
+        "log_probabilities": trajectory.logprobs[own],
+        "token_advantages": advantages[own],
+        "token_scores": None if trajectory.errored else trajectory.rewards[own],
+    }

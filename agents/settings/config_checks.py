@@ -1,0 +1,119 @@
+"""Checks shared by the configs of several agents."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from agents.settings.agent import AgentConfig
+from agents.settings.choices import Correction, Truncation
+from verifiers import InvalidArgumentError, unknown_name
+
+
+def require_share(**values: float) -> None:
+    """Check that numbers are in [0, 1].
+
+    Raises:
+        InvalidArgumentError: If one is not.
+    """
+    for name, value in values.items():
+        if not 0 <= value <= 1:
+            raise InvalidArgumentError(f"{name} must be in [0, 1], got {value}")
+
+
+def require_clip(clip_low: float, clip_high: float) -> None:
+    """Check the bounds of a clipped ratio, [1 - clip_low, 1 + clip_high].
+
+    Raises:
+        InvalidArgumentError: If they are not bounds around 1.
+    """
+    if not (0 <= clip_low <= 1 and clip_high >= 0):
+        raise InvalidArgumentError(
+            f"clip_low must be in [0, 1] and clip_high at least 0, got clip_low={clip_low}, clip_high={clip_high}"
+        )
+
+
+def require_groups(group_size: int) -> None:
+    """Check that groups have at least two members to compare.
+
+    Raises:
+        InvalidArgumentError: If groups have one member.
+    """
+    if group_size < 2:
+        raise InvalidArgumentError(
+            f"group_size must be at least 2, since scores are compared in groups; got {group_size}"
+        )
+
+
+def require_one_step(config: AgentConfig, reason: str) -> None:
+    """Check that each batch is used for one optimiser step.
+
+    Raises:
+        InvalidArgumentError: If there are several, or batches of older weights would count as those of the current ones.
+    """
+    if config.epochs * config.minibatches > 1:
+        raise InvalidArgumentError(
+            f"{reason}: epochs and minibatches must be 1, got epochs={config.epochs} and minibatches={config.minibatches}"
+        )
+    if reason == NO_RATIO and config.older_weights and config.importance_correction is Correction.NONE:
+        raise InvalidArgumentError(
+            f"the loss of a {type(config).__name__} has no ratio to the policy that sampled: with {config.older_weights}, "
+            "leave out importance_correction='none'"
+        )
+
+
+def require_on_policy(config: AgentConfig, reason: str) -> None:
+    """Check that each batch is sampled with the weights that learn from it.
+
+    Raises:
+        InvalidArgumentError: If there is a lag, or groups are carried over updates.
+    """
+    if config.older_weights:
+        name, _, value = config.older_weights.partition("=")
+        raise InvalidArgumentError(f"{reason}: {name} must be 0, got {value}")
+
+
+def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
+    """Check that settings without effect have their default values.
+
+    Args:
+        settings: A dataclass.
+        names: Its fields without effect.
+        instead: What applies in their place, for the message.
+
+    Raises:
+        InvalidArgumentError: If one was set; the message names it.
+    """
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
+    for name in names:
+        if getattr(settings, name) != defaults[name]:
+            raise InvalidArgumentError(
+                f"{name}={getattr(settings, name)!r} would have no effect here: leave it out. {instead}"
+            )
+
+
+NO_RATIO = "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch is correct"
+"""Why agents whose loss is `policy_gradient` take one optimiser step per batch."""
+
+
+def require_plain_scores(config: AgentConfig, reason: str) -> None:
+    """Check that no setting changes the scores of the verifier.
+
+    Raises:
+        InvalidArgumentError: If one does.
+    """
+    if config.truncation in (Truncation.FIXED_REWARD, Truncation.SOFT_OVERLONG):
+        raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r} would change scores")
+    if config.has_kl_term and config.kl_placement == "reward":
+        raise InvalidArgumentError(f"{reason}: set kl_placement='loss'")
+
+
+def require_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    """Check that a name is one of the choices.
+
+    Raises:
+        UnknownNameError: If it is not; the message suggests the nearest.
+    """
+    if value not in choices:
+        raise unknown_name(name, value, choices)

@@ -1,0 +1,1 @@
+"""Agents that learn a table from numbered observations and actions: bandits, Q-learning and their relatives. No torch."""

@@ -1,0 +1,124 @@
+"""What agents with a table of action values share: ε-greedy choices, step sizes, and the update towards a target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.settings.agent import no_effect
+from agents.tables.agent import TabularAgent, TabularConfig, Transition
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class ActionValueConfig(TabularConfig):
+    """Settings shared by all agents with a table of action values."""
+
+    gamma: float = 0.99
+    """Discount factor from one action to the next."""
+    step_size: float = 0.1
+    """Step size α of the first update of an action in a state."""
+    step_decay: float = 0.0
+    """Exponent w with which the n-th update of an action in a state has step size α / n^w; 0 keeps it constant. With one above
+    0.5 and up to 1, steps meet the conditions of Robbins and Monro (1951), and action values can settle."""
+    epsilon: float = 0.1
+    """Probability ε to explore, by an action drawn uniformly."""
+    epsilon_end: float | None = None
+    """Probability to explore after `epsilon_steps` training steps, reached linearly; None keeps it constant."""
+    epsilon_steps: int = 1000
+    """Number of training steps over which the probability to explore goes to `epsilon_end`."""
+    initial_value: float = 0.0
+    """Value of every action at the start; above all returns it makes an agent try everything (Sutton & Barto 2018,
+    section 2.6)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("gamma", "epsilon", "epsilon_end", "step_decay"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise InvalidArgumentError(f"{name} must be from 0 to 1, got {value}")
+        if not 0 < self.step_size <= 1:
+            raise InvalidArgumentError(f"step_size must be greater than 0 and at most 1, got {self.step_size}")
+        if self.epsilon_steps < 1:
+            raise InvalidArgumentError(f"epsilon_steps must be at least 1, got {self.epsilon_steps}")
+        if not math.isfinite(self.initial_value):
+            raise InvalidArgumentError(f"initial_value must be finite, got {self.initial_value}")
+
+    def check_effects(self) -> None:
+        """Reject settings of exploration without effect, and exploration that grows."""
+        if self.epsilon_end is None and self.epsilon_steps != type(self).epsilon_steps:
+            raise no_effect("epsilon_steps", self.epsilon_steps, "epsilon stays as it is: set epsilon_end")
+        if self.epsilon_end is not None and self.epsilon_end > self.epsilon:
+            raise InvalidArgumentError(
+                f"epsilon_end must be at most epsilon={self.epsilon}, from which exploration falls, got {self.epsilon_end}"
+            )
+
+
+class ActionValueAgent(TabularAgent):
+    """Learns Q(s, a), the expected return of an action, and chooses the best action or, with probability ε, any.
+
+    A subclass defines `name` and learns in `observe` or `end_episode`, by `move_towards`.
+    """
+
+    config: ActionValueConfig
+
+    def __init__(self, env: gymnasium.Env[Any, Any], config: ActionValueConfig | None = None) -> None:
+        super().__init__(env, config)
+        shape = (self.num_states, self.num_actions)
+        self.values: NDArray[np.float64] = np.full(shape, float(self.config.initial_value))
+        """Q, f64[s a]."""
+        self.counts: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
+        """i64[s a], number of updates of each value."""
+
+    def choose(self, state: int, rng: np.random.Generator) -> int:
+        """Explore with probability ε, or choose among the best at random."""
+        if rng.random() < self.epsilon():
+            return int(rng.integers(self.num_actions))
+        values = self.acting_values(state)
+        return int(rng.choice(np.flatnonzero(values == values.max())))
+
+    def epsilon(self) -> float:
+        """The probability to explore at this training step."""
+        config = self.config
+        if config.epsilon_end is None:
+            return config.epsilon
+        share = min(1.0, self.steps / config.epsilon_steps)
+        return (1 - share) * config.epsilon + share * config.epsilon_end
+
+    def acting_values(self, state: int) -> NDArray[np.float64]:
+        """The values f64[a] of a state."""
+        row: NDArray[np.float64] = self.values[state]
+        return row
+
+    def probabilities(self, state: int, epsilon: float) -> NDArray[np.float64]:
+        """The probability f64[a] of each action of an ε-greedy policy, which shares among the best."""
+        values = self.acting_values(state)
+        best = values == values.max()
+        probabilities: NDArray[np.float64] = epsilon / self.num_actions + (1 - epsilon) * best / best.sum()
+        return probabilities
+
+    def expected_value(self, state: int, epsilon: float) -> float:
+        """V(s) = Σ_a π(a|s) Q(s, a) of an ε-greedy policy."""
+        return float(self.probabilities(state, epsilon) @ self.acting_values(state))
+
+    def move_towards(self, state: int, action: int, target: float) -> None:
+        """Q(s, a) ← Q(s, a) + α (target - Q(s, a))."""
+        self.update_table(self.values, state, action, target)
+
+    def update_table(self, table: NDArray[np.float64], state: int, action: int, target: float) -> None:
+        """Update one of several tables, counting the update."""
+        self.counts[state, action] += 1
+        rate = self.config.step_size / float(self.counts[state, action]) ** self.config.step_decay
+        table[state, action] += rate * (target - table[state, action])
+
+    def observe(self, transition: Transition) -> None:
+        """Learn nothing on the way, unless a subclass does."""
+
+    def tables(self) -> dict[str, NDArray[Any]]:
+        """Values and counts."""
+        return {"values": self.values, "counts": self.counts}

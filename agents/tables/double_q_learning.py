@@ -1,0 +1,66 @@
+"""Double Q-learning (van Hasselt 2010; Sutton & Barto 2018, section 6.7).
+
+The maximum of noisy estimates is on average higher than the largest of the true values: E max_b Q(b) ≥ max_b E Q(b). With two
+tables, of which each learns from other transitions, one can say which action is best, and the other what it is worth:
+
+    Q1(s, a) ← Q1(s, a) + α (r + γ Q2(s', argmax_b Q1(s', b)) - Q1(s, a))    (6.10)
+
+or the same with the tables exchanged, each for half of the transitions. The estimate is then never too high on average, but it
+may be too low. Actions are chosen by the mean of both.
+
+A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state it
+was cut off in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.seeding import mix
+from agents.tables.action_values import ActionValueAgent, ActionValueConfig
+from agents.tables.agent import Transition
+
+
+@dataclass(frozen=True)
+class DoubleQLearningConfig(ActionValueConfig):
+    """Settings of double Q-learning."""
+
+
+class DoubleQLearning(ActionValueAgent):
+    """Two tables, of which one chooses the action and the other tells its value."""
+
+    name = "double-q-learning"
+    config: DoubleQLearningConfig
+
+    def __init__(self, env: gymnasium.Env[Any, Any], config: DoubleQLearningConfig | None = None) -> None:
+        super().__init__(env, config)
+        self.other_values: NDArray[np.float64] = self.values.copy()
+        """Q2, f64[s a]; `values` is Q1."""
+
+    def acting_values(self, state: int) -> NDArray[np.float64]:
+        """The mean of both tables."""
+        row: NDArray[np.float64] = (self.values[state] + self.other_values[state]) / 2
+        return row
+
+    def observe(self, transition: Transition) -> None:
+        """Update one table, chosen by a coin that follows from the seed and the number of updates."""
+        origin = mix(np.array([self.config.seed % 2**64], dtype=np.uint64))
+        coin = int(mix(origin ^ np.uint64(self.counts.sum()))[0]) >> 63
+        learning, judging = (self.values, self.other_values) if coin else (self.other_values, self.values)
+        self.update_table(learning, transition.state, transition.action, self.target(transition, learning, judging))
+
+    def target(self, transition: Transition, learning: NDArray[np.float64], judging: NDArray[np.float64]) -> float:
+        """R + γ Q2(s', argmax_b Q1(s', b)), without the latter where the episode terminated."""
+        if transition.terminated:
+            return transition.reward
+        best = int(learning[transition.next_state].argmax())
+        return transition.reward + self.config.gamma * float(judging[transition.next_state, best])
+
+    def tables(self) -> dict[str, NDArray[Any]]:
+        """Both tables and the counts."""
+        return {**super().tables(), "other_values": self.other_values}

@@ -1,0 +1,82 @@
+"""SARSA (Rummery and Niranjan 1994; Sutton & Barto 2018, sections 6.4 and 7.2).
+
+After action a in s earned r and led to s', where the policy chose a',
+
+    Q(s, a) ← Q(s, a) + α (r + γ Q(s', a') - Q(s, a))               (6.7)
+
+which learns the values of the policy that acts, exploration included. With `steps_ahead` = n the target has the next n rewards
+before a value (7.4),
+
+    G_t = r_1 + γ r_2 + ... + γ^(n-1) r_n + γ^n Q(s_(t+n), a_(t+n))
+
+and without a limit (None) all of them, which is Monte Carlo; see `monte_carlo.py`.
+
+A terminal state has value 0. An episode that reached its time limit did not end: its last targets have the value
+Σ_b π(b|s) Q(s, b) of the state it was cut off in, the mean over the action that was not chosen any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+
+from agents.tables.action_values import ActionValueAgent, ActionValueConfig
+from agents.tables.agent import Transition
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class SARSAConfig(ActionValueConfig):
+    """Settings of SARSA."""
+
+    steps_ahead: int | None = 1
+    """Number n of rewards in a target before the value of a later action; None for all rewards of the episode."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.steps_ahead is not None and self.steps_ahead < 1:
+            raise InvalidArgumentError(f"steps_ahead must be at least 1, or None, got {self.steps_ahead}")
+
+
+class SARSA(ActionValueAgent):
+    """Action values of the policy that acts, by the next n rewards and the value of the action after them."""
+
+    name = "sarsa"
+    config: SARSAConfig
+
+    def __init__(self, env: gymnasium.Env[Any, Any], config: SARSAConfig | None = None) -> None:
+        super().__init__(env, config)
+        self._waiting: list[Transition] = []  # the last n transitions, whose targets are not complete
+
+    def begin_episode(self, state: int) -> None:
+        """Forget what an interrupted episode left."""
+        self._waiting.clear()
+
+    def observe(self, transition: Transition) -> None:
+        """Complete the target of the action n steps ago by the value of this one, which was chosen before that update."""
+        if len(self._waiting) == self.config.steps_ahead:
+            self._learn(float(self.values[transition.state, transition.action]))
+        self._waiting.append(transition)
+
+    def end_episode(self, transitions: Sequence[Transition]) -> None:
+        """Complete the targets that reach the end of the episode."""
+        last = transitions[-1]
+        value = 0.0 if last.terminated else self.expected_value(last.next_state, self.epsilon())
+        while self._waiting:
+            self._learn(value)
+
+    def _learn(self, value: float) -> None:
+        """Learn from the oldest transition, given the value of what follows those that wait."""
+        target = discounted(self._waiting, self.config.gamma, value)
+        oldest = self._waiting.pop(0)
+        self.move_towards(oldest.state, oldest.action, target)
+
+
+def discounted(transitions: Sequence[Transition], gamma: float, value: float) -> float:
+    """r_1 + γ r_2 + ... + γ^n v: the return of some transitions in a row, after which a value follows."""
+    for transition in reversed(transitions):
+        value = transition.reward + gamma * value
+    return value

@@ -1,0 +1,59 @@
+"""UCB1 (Auer, Cesa-Bianchi and Fischer 2002, "Finite-time analysis of the multiarmed bandit problem").
+
+Every action is chosen once; from then on the one whose mean reward could still be the highest:
+
+    A_t = argmax_a Q(a) + sqrt(c ln t / n_a)
+
+where Q(a) is the mean reward of action a, n_a how often it was chosen, t the number of choices so far, and c = 2. For rewards
+in [0, 1] theorem 1 bounds the expected regret after n choices, with the gaps Δ_a of the actions that are not best:
+
+    E[R_n] ≤ 8 Σ_a ln n / Δ_a + (1 + π²/3) Σ_a Δ_a
+
+For rewards of another range b - a, c = 2 (b - a)² keeps the proof; for noise that is normal with standard deviation σ,
+c = 8 σ² does (a normal variable is σ-sub-Gaussian, one in [0, 1] is 1/2-sub-Gaussian). Sutton & Barto 2018 (2.10) writes the
+same with sqrt(c) as the factor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.tables.agent import TabularConfig
+from agents.tables.bandits import BanditAgent
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class UCB1Config(TabularConfig):
+    """Settings of UCB1."""
+
+    exploration: float = 2.0
+    """Factor c inside the square root of the bonus; 2 for rewards in [0, 1]."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.exploration < float("inf"):
+            raise InvalidArgumentError(f"exploration must be finite and at least 0, got {self.exploration}")
+
+
+class UCB1(BanditAgent):
+    """The action with the highest upper confidence bound."""
+
+    name = "ucb1"
+    config: UCB1Config
+
+    def choose(self, state: int, rng: np.random.Generator) -> int:
+        """The action with the highest bound; of several the first. Nothing is left to chance."""
+        return int(self.bounds(state).argmax())
+
+    def bounds(self, state: int) -> NDArray[np.float64]:
+        """The upper confidence bounds f64[a]; infinite for an action that was never chosen."""
+        counts = self.counts[state]
+        bonus = np.full(self.num_actions, np.inf)
+        tried = counts > 0
+        bonus[tried] = np.sqrt(self.config.exploration * np.log(max(counts.sum(), 1)) / counts[tried])
+        bounds: NDArray[np.float64] = self.means[state] + bonus
+        return bounds
