@@ -2,7 +2,7 @@
 
 Axes: b episodes, t tokens, u turns. A turn is a run of the policy's own tokens; what the environment says between two turns
 belongs to neither, and a reward received there to the turn before it. From one turn to the next is one step of time: a discount
-factor or a GAE decay counts turns, not tokens.
+factor counts turns, not tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jaxtyping import Bool, Float, Int
 
-from agents.advantages import gae, group_z_score, returns_to_go
+from agents.advantages import group_z_score, returns_to_go
 from agents.deferred import torch
 
 if TYPE_CHECKING:
@@ -43,49 +43,6 @@ def turn_rewards(rewards: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> Fl
     paid = torch.where(numbers >= 0, rewards.double(), 0.0)
     return torch.zeros(_shape(numbers), dtype=torch.float64, device=rewards.device).scatter_add(
         1, numbers.clamp(min=0), paid
-    )
-
-
-def turn_returns_to_go(
-    rewards: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"], gamma: float = 1.0
-) -> Float[Tensor, "b t"]:
-    """For each token the discounted sum of the rewards from its turn onwards: G_u = r_u + gamma * G_(u+1).
-
-    Returns:
-        f64[b t]; 0 outside the mask.
-    """
-    return _at_tokens(returns_to_go(turn_rewards(rewards, mask), _turn_mask(mask), gamma), mask)
-
-
-def turn_gae(
-    rewards: Float[Tensor, "b t"],
-    values: Float[Tensor, "b t"],
-    mask: Bool[Tensor, "b t"],
-    *,
-    gamma: float = 1.0,
-    gae_lambda: float = 1.0,
-    bootstrap: Float[Tensor, " b"] | None = None,
-) -> Float[Tensor, "b t"]:
-    """Generalised advantage estimation whose step is a turn; V is the value before a turn's first token.
-
-    Args:
-        rewards: f[b t].
-        values: f[b t], V of the state before each token; only those before the first token of a turn are used.
-        mask: bool[b t], the policy's own tokens.
-        gamma: Discount factor from one turn to the next.
-        gae_lambda: Decay of the weights of later TD errors.
-        bootstrap: f[b], V of the state after the last turn; None means 0 for all.
-
-    Returns:
-        f64[b t]; 0 outside the mask.
-    """
-    numbers = turn_numbers(mask)
-    first = mask & (torch.nn.functional.pad(numbers, (1, 0), value=-1)[:, :-1] < numbers)
-    states = torch.zeros(_shape(numbers), dtype=torch.float64, device=values.device)
-    states = states.scatter_add(1, numbers.clamp(min=0), torch.where(first, values.double(), 0.0))
-    paid = turn_rewards(rewards, mask)
-    return _at_tokens(
-        gae(paid, states, _turn_mask(mask), gamma=gamma, gae_lambda=gae_lambda, bootstrap=bootstrap), mask
     )
 
 

@@ -6,7 +6,7 @@ GRPO learns from the score alone. The control is the same training from the same
 
 **Two guesses.** A number from 1 to 3 is to be guessed in two turns; the first guess is answered with `higher` or `lower`.
 Whoever guesses 2 and listens always wins, and whoever does not use the answer wins at most 2 of 3 games. A transformer with
-random weights learns by `turn_group_relative`, which compares what each turn onwards earned. The control is the same
+random weights learns with `credit="turn"`, which compares what each turn onwards earned. The control is the same
 training with answers that say nothing.
 
 **A note.** The policy sees 1 or 2 and writes one of these digits, and a new context (`Reply.context`) holds nothing but this
@@ -31,12 +31,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
-from torch import Tensor
 
 import verifiers
 from agents import (
     GRPO,
-    Batch,
     CausalLMPolicy,
     GRPOConfig,
     LearnerConfig,
@@ -48,7 +46,6 @@ from agents import (
     train_supervised,
 )
 from agents.rollouts.given import given_turns
-from agents.turns import turn_group_relative
 from rlvr_envs import CharTokenizer, FixedActions, Reply, Rules, TokenStreams, TokenVectorEnv, Turn
 from rlvr_envs.games import GameInteraction
 from rlvr_envs.tasks.guess_number import GuessNumberVerifier, SecretNumber, play
@@ -56,16 +53,6 @@ from verifiers import Message, Problem
 
 CHARACTERS = CharTokenizer("\n" + "".join(map(chr, range(32, 127))))
 SECRETS = (1, 2, 3)
-
-
-class GRPOByTurns(GRPO):
-    """GRPO that compares what each turn onwards earned."""
-
-    name = "grpo-by-turns"
-
-    def advantages(self, batch: Batch) -> Tensor:
-        """The z-score of what is earned from the turn onwards, within the group."""
-        return turn_group_relative(batch.rewards, batch.loss_mask, batch.groups, batch.valid)
 
 
 def new_policy(seed: int) -> CausalLMPolicy:
@@ -77,12 +64,12 @@ def new_policy(seed: int) -> CausalLMPolicy:
     )
 
 
-def learned(policy: CausalLMPolicy, agent: type[GRPO], env: Any, steps: int, problems: int, seed: int) -> float:
+def learned(policy: CausalLMPolicy, env: Any, steps: int, problems: int, seed: int, **settings: Any) -> float:
     """Train for some steps of 8 episodes of so many problems, and return the CPU seconds that it took."""
     learner = LearnerConfig(learning_rate=3e-4, micro_batch_size=256)
-    config = GRPOConfig(problems_per_step=problems, group_size=8, seed=seed, learner=learner)
+    config = GRPOConfig(problems_per_step=problems, group_size=8, seed=seed, learner=learner, **settings)
     started = time.process_time()
-    agent(policy, config).learn(env, steps=steps)
+    GRPO(policy, config).learn(env, steps=steps)
     return time.process_time() - started
 
 
@@ -183,7 +170,7 @@ def two_guesses(settings: argparse.Namespace) -> None:
             policy = new_policy(seed)
             if seed == 0:
                 print(row(f"start, {name}", env, policy, 300), flush=True)
-            seconds = learned(policy, GRPOByTurns, env, settings.game_steps, settings.problems_per_step, seed)
+            seconds = learned(policy, env, settings.game_steps, settings.problems_per_step, seed, credit="turn")
             print(row(f"seed {seed}, {name}", env, policy, 300, seconds), flush=True)
 
 
@@ -234,7 +221,7 @@ def notes(settings: argparse.Namespace) -> None:
             policy = new_policy(seed)
             if seed == 0:
                 print(row(f"start, {name}", env, policy, 300), flush=True)
-            seconds = learned(policy, GRPO, env, settings.note_steps, settings.problems_per_step, seed)
+            seconds = learned(policy, env, settings.note_steps, settings.problems_per_step, seed)
             print(row(f"seed {seed}, {name}", env, policy, 300, seconds), flush=True)
 
 

@@ -12,7 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents.algorithms.group_relative import GroupAgent, GroupConfig, Scale, require_scale, scaled_scores
+from agents.algorithms.group_relative import (
+    Credit,
+    GroupAgent,
+    GroupConfig,
+    Scale,
+    credited,
+    relative_to,
+    require_credit,
+    require_scale,
+)
 from agents.batch import Batch
 from agents.deferred import torch
 from agents.losses import cispo
@@ -29,12 +38,16 @@ class CISPOConfig(GroupConfig):
     scale: Scale = "group-std"
     """Divisor of the difference between a score and its group's mean: the standard deviation of the group, that of the
     batch, or nothing."""
+    credit: Credit = "completion"
+    """Whether all tokens of a completion get its score, or those of each turn what is earned from that turn onwards, both
+    relative to the group; `turn` is for environments of several turns that pay between them."""
     is_cap: float = 5.0
     """Largest importance weight, the ratio itself and not its distance from 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_scale(self.scale)
+        require_credit(self.credit)
         if not self.is_cap > 0:
             raise InvalidArgumentError(f"is_cap must be greater than 0, got {self.is_cap}")
 
@@ -45,9 +58,9 @@ class CISPO(GroupAgent):
     name = "cispo"
     config: CISPOConfig
 
-    def relative_scores(self, batch: Batch) -> Tensor:
-        """GRPO's z-score within the group."""
-        return scaled_scores(batch, self.config.scale)
+    def advantages(self, batch: Batch) -> Tensor:
+        """The z-score within the group, of the completion or from the turn onwards."""
+        return credited(batch, self.config.credit, relative_to(self.config.scale))
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """-min(ratio, is_cap) A_t log pi(y_t)."""

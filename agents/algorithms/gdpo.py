@@ -14,7 +14,7 @@ from gymnasium.vector import VectorEnv
 
 import rlvr_envs
 from agents.advantages import multi_reward
-from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig
+from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig, at_every_token
 from agents.batch import Batch
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.vector_adapter import with_token_info
@@ -78,17 +78,17 @@ class GDPO(ClippedGroupAgent):
                 f"{self._weights}"
             )
 
-    def relative_scores(self, batch: Batch) -> Tensor:
+    def advantages(self, batch: Batch) -> Tensor:
         """The weighted sum of the parts' z-scores, normalised over the batch.
 
         Raises:
             InvalidArgumentError: If the verdicts have no parts.
         """
         if not batch.valid.any():
-            return batch.scores.nan_to_num(0.0)
+            return at_every_token(batch.scores.nan_to_num(0.0), batch)
         if batch.components is None or batch.component_weights is None:
             raise InvalidArgumentError(_WITHOUT_PARTS)
-        return multi_reward(batch.components, batch.component_weights, batch.groups, batch.valid)
+        return at_every_token(multi_reward(batch.components, batch.component_weights, batch.groups, batch.valid), batch)
 
 
 def _may_have_parts(env: rlvr_envs.TokenVectorEnv) -> bool:

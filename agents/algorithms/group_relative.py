@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -12,6 +11,7 @@ from agents.learn.agent import Agent
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.settings.agent import AgentConfig
 from agents.settings.config_checks import require_choice, require_clip, require_groups
+from agents.turns import Relative, turn_group_relative
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Scale = Literal["group-std", "batch-std", "none"]
 """Divisor of the difference between a score and its group's mean: the group's standard deviation, that of the batch
 (arXiv:2508.08221), or nothing (Dr. GRPO)."""
+Credit = Literal["completion", "turn"]
+"""Whose reward the tokens of a turn get: that of the whole completion, or what is earned from the turn onwards."""
 _RELATIVE = {"group-std": group_z_score, "batch-std": group_centered_batch_std, "none": group_centered}
 
 
@@ -33,19 +35,11 @@ class GroupConfig(AgentConfig):
 
 
 class GroupAgent(Agent):
-    """An agent whose advantages are scores relative to the group, the same for every token of a completion."""
+    """An agent whose advantages are relative to the group."""
 
     config: GroupConfig
     compares_groups = True
     advantages_from_rewards = True
-
-    @abc.abstractmethod
-    def relative_scores(self, batch: Batch) -> Tensor:
-        """The advantage f64[b] of each completion."""
-
-    def advantages(self, batch: Batch) -> Tensor:
-        """The score relative to the group, the same for every token of a completion."""
-        return self.relative_scores(batch)[:, None].expand(batch.tokens.shape)
 
 
 @dataclass(frozen=True)
@@ -85,6 +79,27 @@ def require_scale(scale: str) -> None:
     require_choice("scale", scale, get_args(Scale))
 
 
-def scaled_scores(batch: Batch, scale: Scale) -> Tensor:
-    """Difference f64[b] between each score and its group's mean, divided according to `scale`."""
-    return _RELATIVE[scale](batch.scores, batch.groups, batch.valid)
+def require_credit(credit: str) -> None:
+    """Check a `Credit`.
+
+    Raises:
+        UnknownNameError: If there is no such credit; the message suggests the nearest.
+    """
+    require_choice("credit", credit, get_args(Credit))
+
+
+def relative_to(scale: Scale) -> Relative:
+    """The difference between a score and its group's mean, divided according to `scale`."""
+    return _RELATIVE[scale]
+
+
+def at_every_token(advantages: Tensor, batch: Batch) -> Tensor:
+    """The advantages f64[b] of completions, as f64[b l] the same for every token."""
+    return advantages[:, None].expand(batch.tokens.shape)
+
+
+def credited(batch: Batch, credit: Credit, relative: Relative) -> Tensor:
+    """The advantage f64[b l] of each token: what its credit counts, relative to the group."""
+    if credit == "turn":
+        return turn_group_relative(batch.rewards, batch.loss_mask, batch.groups, batch.valid, relative=relative)
+    return at_every_token(relative(batch.scores, batch.groups, batch.valid), batch)

@@ -15,7 +15,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig, Scale, require_scale, scaled_scores
+from agents.algorithms.group_relative import (
+    ClippedGroupAgent,
+    ClippedGroupConfig,
+    Credit,
+    Scale,
+    credited,
+    relative_to,
+    require_credit,
+    require_scale,
+)
 from agents.batch import Batch
 
 if TYPE_CHECKING:
@@ -29,10 +38,14 @@ class GRPOConfig(ClippedGroupConfig):
     scale: Scale = "group-std"
     """Divisor of the difference between a score and its group's mean: the standard deviation of the group, that of the batch
     (arXiv:2508.08221), or nothing (Dr. GRPO)."""
+    credit: Credit = "completion"
+    """Whether all tokens of a completion get its score, or those of each turn what is earned from that turn onwards, both
+    relative to the group; `turn` is for environments of several turns that pay between them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_scale(self.scale)
+        require_credit(self.credit)
 
 
 class GRPO(ClippedGroupAgent):
@@ -41,6 +54,6 @@ class GRPO(ClippedGroupAgent):
     name = "grpo"
     config: GRPOConfig
 
-    def relative_scores(self, batch: Batch) -> Tensor:
-        """The z-score within the group."""
-        return scaled_scores(batch, self.config.scale)
+    def advantages(self, batch: Batch) -> Tensor:
+        """The z-score within the group, of the completion or from the turn onwards."""
+        return credited(batch, self.config.credit, relative_to(self.config.scale))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents.advantages import maximum_likelihood
-from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig
+from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig, at_every_token
 from agents.batch import Batch
 from agents.losses import Aggregation
 from agents.settings.config_checks import require_plain_scores
@@ -52,6 +52,6 @@ class MaxRL(ClippedGroupAgent):
                 f"{problem} is {trajectory.score:.6g}: choose rewards that are never negative, or another agent, such as grpo"
             )
 
-    def relative_scores(self, batch: Batch) -> Tensor:
+    def advantages(self, batch: Batch) -> Tensor:
         """(R - mean) / mean within the group."""
-        return maximum_likelihood(batch.scores, batch.groups, batch.valid)
+        return at_every_token(maximum_likelihood(batch.scores, batch.groups, batch.valid), batch)

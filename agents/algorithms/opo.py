@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents.advantages import length_weighted
-from agents.algorithms.group_relative import GroupAgent, GroupConfig
+from agents.algorithms.group_relative import GroupAgent, GroupConfig, at_every_token
 from agents.batch import Batch
 from agents.losses import Aggregation, policy_gradient
 from agents.settings.config_checks import require_on_policy, require_one_step
@@ -43,9 +43,11 @@ class OPO(GroupAgent):
     name = "opo"
     config: OPOConfig
 
-    def relative_scores(self, batch: Batch) -> Tensor:
+    def advantages(self, batch: Batch) -> Tensor:
         """The score minus the length-weighted mean of its group."""
-        return length_weighted(batch.scores, batch.loss_mask.sum(dim=1), batch.groups, batch.valid)
+        return at_every_token(
+            length_weighted(batch.scores, batch.loss_mask.sum(dim=1), batch.groups, batch.valid), batch
+        )
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """-A log pi(y_t), summed over the completion."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents.advantages import pass_at_k
-from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig
+from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig, at_every_token
 from agents.batch import Batch
 from agents.losses import Aggregation
 from verifiers import InvalidArgumentError
@@ -46,6 +46,6 @@ class PassAtK(ClippedGroupAgent):
     name = "pass-at-k"
     config: PassAtKConfig
 
-    def relative_scores(self, batch: Batch) -> Tensor:
+    def advantages(self, batch: Batch) -> Tensor:
         """The contribution of each completion to the best of k."""
-        return pass_at_k(batch.scores, batch.groups, batch.valid, self.config.k)
+        return at_every_token(pass_at_k(batch.scores, batch.groups, batch.valid, self.config.k), batch)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from agents.advantages import leave_one_out
-from agents.algorithms.group_relative import GroupAgent, GroupConfig
+from agents.algorithms.group_relative import Credit, GroupAgent, GroupConfig, credited, require_credit
 from agents.batch import Batch
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
@@ -30,10 +30,14 @@ class RLOOConfig(GroupConfig):
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
+    credit: Credit = "completion"
+    """Whether all tokens of a completion get its score, or those of each turn what is earned from that turn onwards, both
+    relative to the group; `turn` is for environments of several turns that pay between them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_step(self, NO_RATIO)
+        require_credit(self.credit)
 
 
 class RLOO(GroupAgent):
@@ -42,9 +46,9 @@ class RLOO(GroupAgent):
     name = "rloo"
     config: RLOOConfig
 
-    def relative_scores(self, batch: Batch) -> Tensor:
-        """The score minus the mean score of the others."""
-        return leave_one_out(batch.scores, batch.groups, batch.valid)
+    def advantages(self, batch: Batch) -> Tensor:
+        """The score minus the mean score of the others, of the completion or from the turn onwards."""
+        return credited(batch, self.config.credit, leave_one_out)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
         """-A log pi(y_t), summed over the completion."""

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from agents.commands.common import check_at_least, env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
+from agents.commands.sections import as_text, print_section
 from agents.console.counting import counted
 from agents.console.printable import in_one_line
-from agents.commands.sections import as_text, print_section
 from agents.runs.at_k import answer_verifier, check_draws
 from agents.runs.clusters import distinct_note
 from agents.runs.comparison import (

@@ -29,8 +29,8 @@ from agents.commands.common import (
 from agents.commands.playing.numbers import Chooser, person, play_numbers, top_values
 from agents.commands.playing.person import TextPlayer, TokenPlayer
 from agents.commands.saved_agents import SavedAgent, check_table_temperature, make_plain, vectorized
-from agents.console.counting import counted
 from agents.commands.sections import print_section, verdict_text
+from agents.console.counting import counted
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.rollouts.played_episode import PlayedEpisode, Player, play_episode
 from agents.runs.evaluation_record import Sample, sample_line

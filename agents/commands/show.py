@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from agents.commands.common import check_at_least
+from agents.commands.sections import as_text, print_section, verdict_text
 from agents.console.counting import counted
 from agents.console.printable import printable
-from agents.commands.sections import as_text, print_section, verdict_text
 from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
 from agents.runs.reading import RecordedRun, RecordLine, read_run
 from verifiers import DataError, InvalidArgumentError, unknown_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 
@@ -9,8 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.advantages import gae, group_centered, group_z_score, leave_one_out, returns_to_go
-from agents.turns import Relative, turn_gae, turn_group_relative, turn_numbers, turn_returns_to_go, turn_rewards
+from agents import make_batch
+from agents.advantages import group_centered, group_z_score, leave_one_out
+from agents.turns import Relative, turn_group_relative, turn_numbers, turn_rewards
+from tests.agents.agent_cases import make_agent
+from tests.agents.trajectories import trajectory
+from verifiers import UnknownNameError
 
 # Prompt, two own tokens, an answer of two, one own token, an answer, two own tokens, padding.
 MASK = torch.tensor([[0, 1, 1, 0, 0, 1, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]]).bool()
@@ -20,25 +25,6 @@ REWARDS = torch.tensor([[9.0, 1, 2, 4, 0, 8, 0, 16, 32, 0], [9.0, 5, 0, 0, 0, 0,
 def test_turns_are_runs_of_the_policys_tokens() -> None:
     assert turn_numbers(MASK).tolist() == [[-1, 0, 0, 0, 0, 1, 1, 2, 2, 2], [-1] + [0] * 9]
     assert turn_rewards(REWARDS, MASK).tolist() == [[7.0, 8.0, 48.0], [5.0, 0.0, 0.0]]
-
-
-def test_a_turns_return_is_discounted_by_turns() -> None:
-    by_hand = [7 + 8 / 2 + 48 / 4, 8 + 48 / 2, 48.0]
-    got = turn_returns_to_go(REWARDS, MASK, gamma=0.5)
-    assert got[0].tolist() == [0, by_hand[0], by_hand[0], 0, 0, by_hand[1], 0, by_hand[2], by_hand[2], 0]
-    assert got[1].tolist() == [0, 5.0] + [0] * 8
-
-
-def test_generalised_advantages_by_turns() -> None:
-    values = torch.zeros(2, 10)
-    values[0, [1, 5, 7]] = torch.tensor([10.0, 20.0, 30.0])
-    values[0, [2, 8]] = 1e6  # the values within a turn are not asked for
-    errors = [7 + 0.5 * 20 - 10, 8 + 0.5 * 30 - 20, 48 + 0.5 * 6 - 30]
-    last, middle = errors[2], errors[1] + 0.5 * 0.8 * errors[2]
-    got = turn_gae(REWARDS, values, MASK, gamma=0.5, gae_lambda=0.8, bootstrap=torch.tensor([6.0, 0.0]))
-    first = errors[0] + 0.5 * 0.8 * middle
-    torch.testing.assert_close(got[0, [1, 2, 5, 7, 8]].tolist(), [first, first, middle, last, last])
-    assert got[0, ~MASK[0]].tolist() == [0.0] * 5
 
 
 def test_groups_are_compared_turn_by_turn_among_those_that_have_the_turn() -> None:
@@ -74,25 +60,13 @@ def test_the_only_valid_episode_of_a_group_is_compared_with_nothing() -> None:
 @pytest.mark.parametrize("length", [1, 4])
 def test_one_turn_is_one_step(length: int) -> None:
     generator = torch.Generator().manual_seed(0)
-    rewards, values = torch.randn(2, 6, length + 1, generator=generator).double()
+    rewards = torch.randn(6, length + 1, generator=generator).double()
     mask = torch.ones(6, length + 1, dtype=torch.bool)
     mask[:, 0] = False
     scores = rewards[:, 1:].sum(1)
     groups, valid = torch.arange(6) // 3, torch.ones(6, dtype=torch.bool)
     ours = turn_group_relative(rewards, mask, groups, valid)
     torch.testing.assert_close(ours[:, 1], group_z_score(scores, groups, valid))
-    torch.testing.assert_close(turn_gae(rewards, values, mask)[:, 1], scores - values[:, 1])
-    torch.testing.assert_close(turn_returns_to_go(rewards, mask)[:, 1], returns_to_go(rewards, mask)[:, 1])
-    if length == 1:
-        torch.testing.assert_close(
-            turn_gae(rewards, values, mask, gamma=0.9, gae_lambda=0.7),
-            gae(rewards, values, mask, gamma=0.9, gae_lambda=0.7),
-        )
-
-
-def test_without_own_tokens_there_is_nothing() -> None:
-    nothing = torch.zeros(2, 3, dtype=torch.bool)
-    assert turn_returns_to_go(torch.ones(2, 3), nothing).eq(0).all()
 
 
 # A world of two turns of two tokens of {0, 1}; the first is answered with its sum modulo 2, which the second sees.
@@ -141,30 +115,36 @@ def masks(count: int) -> Tensor:
     return MASK2.expand(count, -1)
 
 
-@pytest.mark.parametrize(
-    ("advantages", "size"),
-    [
-        (lambda rewards: turn_returns_to_go(rewards, masks(len(rewards))), 1),
-        (lambda rewards: turn_gae(rewards, torch.full_like(rewards, 0.7), masks(len(rewards))), 1),
-        (
-            lambda rewards: turn_group_relative(
-                rewards,
-                masks(len(rewards)),
-                torch.zeros(len(rewards), dtype=torch.long),
-                torch.ones(len(rewards), dtype=torch.bool),
-                relative=leave_one_out,
-            ),
-            2,
-        ),
-    ],
-    ids=["returns", "gae", "leave-one-out"],
-)
-def test_the_expected_gradient_is_the_exact_one(advantages: Callable[[Tensor], Tensor], size: int) -> None:
+def test_the_expected_gradient_is_the_exact_one() -> None:
     generator = torch.Generator().manual_seed(1)
     theta = torch.randn(6, 32, 2, generator=generator, dtype=torch.float64).requires_grad_()
-    torch.testing.assert_close(
-        expected_gradient(theta, advantages, size), exact_gradient(theta), atol=1e-12, rtol=1e-10
-    )
+
+    def advantages(rewards: Tensor) -> Tensor:
+        groups, valid = torch.zeros(len(rewards), dtype=torch.long), torch.ones(len(rewards), dtype=torch.bool)
+        return turn_group_relative(rewards, masks(len(rewards)), groups, valid, relative=leave_one_out)
+
+    torch.testing.assert_close(expected_gradient(theta, advantages, 2), exact_gradient(theta), atol=1e-12, rtol=1e-10)
+
+
+def test_it_is_a_setting_of_agents_that_compare_scores() -> None:
+    """On episodes of different numbers of turns; by completions all tokens get the same."""
+    rows = [
+        trajectory([0, *own], rewards=[0.0, *paid])
+        for own, paid in (
+            ([True, False, True], [1.0, 0.0, 3.0]),
+            ([True], [2.0]),
+            ([True, False, True], [0.0, 0.0, 1.0]),
+        )
+    ]
+    batch = make_batch([dataclasses.replace(row, group=0) for row in rows])
+    for name, relative in (("rloo", leave_one_out), ("grpo", group_z_score), ("cispo", group_z_score)):
+        by_turns = make_agent(name, credit="turn").advantages(batch)
+        expected = turn_group_relative(batch.rewards, batch.loss_mask, batch.groups, batch.valid, relative=relative)
+        assert torch.equal(by_turns, expected)
+        whole = make_agent(name).advantages(batch)
+        assert (whole == whole[:, :1]).all()
+    with pytest.raises(UnknownNameError, match="turn"):
+        make_agent("grpo", credit="turns")
 
 
 # A world of up to three turns of one token: 0 goes on, 1 and 2 end the episode, and any third turn is the last. What a turn

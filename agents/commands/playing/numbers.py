@@ -13,9 +13,9 @@ from rich.console import Console
 
 import rlvr_envs
 from agents.commands.playing.person import read_line
+from agents.commands.sections import print_section
 from agents.console.counting import counted
 from agents.console.printable import printable
-from agents.commands.sections import print_section
 from verifiers import InvalidArgumentError
 
 Chooser = Callable[[Any], tuple[int, str] | None]
