@@ -15,14 +15,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 import rlvr_envs
 from agents.rollouts.states import require_states, states_before
+from agents.rollouts.token_record import TokenRecord
 from agents.rollouts.vector_adapter import with_token_info
 from agents.seeding import mix
 from agents.types import Action, Policy, Trajectory
@@ -79,12 +81,8 @@ def _is_u64(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and bool(0 <= value < 2**64)
 
 
-_ALL_LEGAL = 255
-"""Eight bits of a packed mask."""
 _POLL_S = 1e-3
 """Interval between two checks for a verdict, if a wrapper hides `wait`."""
-_ROUNDING = 1e-6
-"""Relative rounding error of a reward that a wrapper returns in float32."""
 
 
 def rollout(
@@ -123,7 +121,7 @@ def play(
     """Play episodes as `rollout` does, and yield each trajectory as it ends, with its index in `episodes`."""
     if any(episode.state is not None for episode in episodes):
         require_states(env)
-    for index, played in _Recorder(with_token_info(env), policy, episodes).play():
+    for index, played in _Player(with_token_info(env), policy, episodes).play():
         assert isinstance(played, Trajectory)  # nothing interrupts it
         yield index, played
 
@@ -157,7 +155,7 @@ def play_on(
         else episode
         for episode in episodes
     ]
-    return _Recorder(with_token_info(env), policy, there, tokens).play()
+    return _Player(with_token_info(env), policy, there, tokens).play()
 
 
 def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
@@ -170,8 +168,8 @@ def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
         )
 
 
-class _Recorder:
-    """Plays episodes and records the data of each token, by position in the episode."""
+class _Player:
+    """Plays episodes in the rows of an environment, and has the data of each token recorded."""
 
     def __init__(
         self,
@@ -190,48 +188,43 @@ class _Recorder:
         self.interrupt_after = np.iinfo(np.int64).max if interrupt_after is None else interrupt_after
         self.next = 0
         rows = env.num_envs
-        self.playing = np.full(rows, -1)  # index of the row's episode, -1 for none
+        self.index = np.full(rows, -1)  # of the row's episode, -1 for none
         self.waiting = np.zeros(rows, dtype=bool)  # the episode is over and its verdict awaited
-        self.width = width = env.single_observation_space["tokens"].shape[0]  # type: ignore[index] # a Dict space
+        # Tokens of the policy since the row's episode was begun or resumed.
+        self.sampled = np.zeros(rows, dtype=np.int64)
+        self.record = TokenRecord(rows, cast("spaces.Dict", env.single_observation_space))
         at_once = getattr(policy, "rows_at_once", None)  # of policies whose memory is limited
-        self.most = (None if at_once is None else at_once(width)) or rows
-        self.sampled = np.zeros(
-            rows, dtype=np.int64
-        )  # tokens of the policy since the row's episode was begun or resumed
-        self.prompt_length = np.zeros(rows, dtype=np.int64)
-        self.length = np.zeros(rows, dtype=np.int64)
-        self.contexts: list[tuple[int, ...]] = [()] * rows  # where each but the first begins, in the episode's tokens
-        self.offset = np.zeros(rows, dtype=np.int64)  # where the one in view begins
-        self.tokens = np.zeros((rows, width), dtype=np.int32)
-        self.policy_mask = np.zeros((rows, width), dtype=bool)
-        self.logprobs = np.zeros((rows, width), dtype=np.float32)
-        self.rewards = np.zeros((rows, width))
-        self.reward_scale = np.ones(rows)  # of the last reward, by what `step` returned
-        self.versions = np.zeros((rows, width), dtype=np.int32)
-        self.action_masks: NDArray[np.uint8] | None = None
-        vectors = env.single_observation_space.spaces.get("observation")  # type: ignore[attr-defined] # a Dict space
-        self.observations = None if vectors is None else np.zeros((rows, width, *vectors.shape), dtype=np.float32)
+        self.most = (None if at_once is None else at_once(self.record.width)) or rows
         self.starts: dict[tuple[int, int], bytes] = {}  # the prompt of each problem and seed of the environment
+
+    @property
+    def playing(self) -> NDArray[np.bool_]:
+        """bool[b], the rows with an episode."""
+        return self.index >= 0
 
     def play(self) -> Iterator[tuple[int, Trajectory | PartialEpisode]]:
         observation, mask = self._refill(np.ones(self.env.num_envs, dtype=bool))
-        while (self.playing >= 0).any():
-            acting = (self.playing >= 0) & ~self.waiting
+        record = self.record
+        while (playing := self.playing).any():
+            acting = playing & ~self.waiting
             if acting.any():
                 action = self.policy.act(observation, action_mask=mask, rows=acting)
-                self._keep_masks(mask, action, acting)
+                record.record_masks(mask, action, acting)
                 observation, reward, terminated, truncated, info = self._step(action, mask)
-                self._record(action, info)
+                self.sampled += info["consumed"]
+                record.record(action, info, playing, self.policy.version)
             else:
                 observation, reward, terminated, truncated, info = self._wait(mask)
-            self._correct_rewards(reward, terminated | truncated, info)
-            self._record_inserted(observation, info)
-            self._record_rewards(info)
-            self._record_observations(observation, info["consumed"] > 0)
+            record.correct_rewards(reward, terminated | truncated, info, playing)
+            begun = record.record_inserted(observation, info, playing)
+            if len(begun):
+                self.policy.begin(begun, self._context_seeds(begun))
+            record.record_rewards(info, playing)
+            record.record_observations(observation, info["consumed"] > 0)
             mask = info.get("action_mask")
             self.waiting = np.asarray(info.get("pending", np.zeros(self.env.num_envs, dtype=bool)))
-            ended = (terminated | truncated) & (self.playing >= 0)
-            interrupted = (self.sampled >= self.interrupt_after) & (self.playing >= 0) & ~self.waiting & ~ended
+            ended = (terminated | truncated) & playing
+            interrupted = (self.sampled >= self.interrupt_after) & playing & ~self.waiting & ~ended
             if (ended | interrupted).any():
                 for row in np.flatnonzero(ended).tolist():
                     yield self._finish(row, observation, bool(terminated[row]), bool(truncated[row]), info)
@@ -242,11 +235,11 @@ class _Recorder:
 
     def _refill(self, free: NDArray[np.bool_]) -> tuple[Any, Any]:
         """Start the next episodes in free rows, as many as the policy has memory for."""
-        room = self.most - int((self.playing >= 0).sum())
+        room = self.most - int(self.playing.sum())
         count = max(min(len(self.episodes) - self.next, room, int(free.sum())), 0)
         rows = self._rows_for(range(self.next, self.next + count), free)
         starting = self.episodes[self.next : self.next + count]
-        self.playing[rows] = np.arange(self.next, self.next + count)
+        self.index[rows] = np.arange(self.next, self.next + count)
         self.next += count
         problems = np.full(self.env.num_envs, -1, dtype=np.int64)
         problems[rows] = [episode.problem for episode in starting]
@@ -260,22 +253,13 @@ class _Recorder:
             options["reset_mask"] = np.isin(np.arange(self.env.num_envs), rows)
         seeds = self._env_seeds(rows, starting)
         observation, info = self.env.reset(seed=seeds, options=options)  # type: ignore[arg-type] # a list may hold None
-        self.length = observation["length"].reshape(-1).astype(np.int64)
-        self.prompt_length[rows] = self.length[rows]
-        self.offset[rows] = self.sampled[rows] = 0
-        self.reward_scale[rows] = 1.0
+        self.sampled[rows] = 0
+        self.record.begin(rows, observation)
         for row in rows.tolist():
-            self.contexts[row] = ()
-        for buffer in (self.policy_mask, self.logprobs, self.rewards, self.versions):
-            buffer[rows] = 0
-        self.tokens[rows, : self.width] = observation["tokens"][rows]
-        if self.action_masks is not None:
-            self.action_masks[rows] = _ALL_LEGAL
-        for row in rows.tolist():
-            if int(self.playing[row]) in self.partial:
-                self._restore(row, self.partial[int(self.playing[row])].played)
+            if int(self.index[row]) in self.partial:
+                self.record.restore(row, self.partial[int(self.index[row])].played)
         self.policy.begin(rows, self._context_seeds(rows))
-        self._record_observations(observation, np.isin(np.arange(self.env.num_envs), rows))
+        self.record.record_observations(observation, np.isin(np.arange(self.env.num_envs), rows))
         self._check_starts(rows, starting, observation)
         return observation, info.get("action_mask")
 
@@ -290,26 +274,11 @@ class _Recorder:
         others = iter(unused)
         return np.array([own[index] if index in own else next(others) for index in starting], dtype=np.int64)
 
-    def _restore(self, row: int, played: Trajectory) -> None:
-        """Record what was played of an episode before it was interrupted; its row has its last context in view."""
-        length = len(played.tokens)
-        self.contexts[row] = played.contexts
-        self.offset[row] = played.contexts[-1] if played.contexts else 0
-        self.prompt_length[row] = played.prompt_length
-        self._make_room(int(self.offset[row]) + self.width)
-        self.tokens[row, :length] = played.tokens
-        self.policy_mask[row, :length] = played.policy_mask
-        self.logprobs[row, :length] = played.logprobs
-        self.rewards[row, :length] = played.rewards
-        self.versions[row, :length] = played.policy_version
-        if played.action_masks is not None:
-            self._masks(played.action_masks.shape[1])[row, :length] = played.action_masks
-
     def _context_seeds(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """The sampling seeds u64[r] of the contexts that rows have in view: an episode's own seed in its first one."""
-        seeds = np.array([self.episodes[index].seed for index in self.playing[rows]], dtype=np.uint64)
+        seeds = np.array([self.episodes[index].seed for index in self.index[rows]], dtype=np.uint64)
         # As many numbers were drawn as there are positions before.
-        offset = self.offset[rows]
+        offset = self.record.offset[rows]
         return np.where(offset == 0, seeds, mix(mix(seeds) ^ mix(offset.astype(np.uint64))))
 
     def _env_seeds(self, rows: NDArray[np.int64], starting: Sequence[Episode]) -> list[int | None] | None:
@@ -326,8 +295,8 @@ class _Recorder:
         for row, episode in zip(rows.tolist(), starting, strict=True):
             if episode.env_seed is None or episode.state is not None:
                 continue
-            prompt = observation["tokens"][row, : self.length[row]].tobytes()
-            if self.observations is not None:
+            prompt = observation["tokens"][row, : self.record.length[row]].tobytes()
+            if self.record.observations is not None:
                 prompt += observation["observation"][row].tobytes()
             if self.starts.setdefault((episode.problem, episode.env_seed), prompt) != prompt:
                 raise InvalidArgumentError(
@@ -352,7 +321,7 @@ class _Recorder:
                 f"the policy returns {action.tokens.shape[1]} tokens at once, but the outermost wrapper of the environment, "
                 f"{type(self.env).__name__}, has no step_many: unwrap it, or use a policy that returns one token at a time"
             )
-        if ((self.playing >= 0) & ~self.waiting & (action.counts == 0)).any():
+        if (self.playing & ~self.waiting & (action.counts == 0)).any():
             raise InvalidArgumentError(
                 "the policy returns no token yet for some rows, but the outermost wrapper of the environment, "
                 f"{type(self.env).__name__}, has no step_many and steps all rows: unwrap it, or let the policy wait for all "
@@ -362,126 +331,13 @@ class _Recorder:
         unused = 0 if mask is None else mask.argmax(axis=1)
         return self.env.step(np.where(action.counts > 0, action.tokens[:, 0], unused))
 
-    def _keep_masks(self, mask: NDArray[np.int8] | None, action: Action, acting: NDArray[np.bool_]) -> None:
-        """Record the candidates of each choice: the tokens the policy kept, or else the legal ones."""
-        if mask is None and action.kept is None:
-            return
-        rows = np.flatnonzero(acting & (action.counts > 0))
-        if action.kept is not None:
-            packed = action.kept[rows]
-        else:
-            assert mask is not None
-            self._check_width(mask, action, rows)
-            packed = np.packbits(mask[rows].astype(bool), axis=1)[:, None]
-        masks = self._masks(packed.shape[-1])
-        width = masks.shape[1]
-        for column in range(packed.shape[1]):
-            at = self.offset[rows] + self.length[rows] + column
-            fits = (at < width) & (column < action.counts[rows])  # tokens beyond the buffer are never consumed
-            masks[rows[fits], at[fits]] = packed[fits, column]
-
-    def _masks(self, size: int) -> NDArray[np.uint8]:
-        """The recorded candidates of each token, in `size` bytes each."""
-        if self.action_masks is None:
-            self.action_masks = np.full((*self.rewards.shape, size), _ALL_LEGAL, dtype=np.uint8)
-        return self.action_masks
-
-    def _check_width(self, mask: NDArray[np.int8], action: Action, rows: NDArray[np.int64]) -> None:
-        """Check that a policy returns one token at a time where tokens are limited: the mask covers only the next token."""
-        width = action.tokens.shape[1]
-        if width > 1 and not mask[rows].all():
-            raise InvalidArgumentError(
-                f"the policy returns {width} tokens at once, but the environment's action mask is that of the next token only: "
-                "return one token at a time, or set `Action.kept` to the tokens that each was chosen from"
-            )
-
-    def _record(self, action: Action, info: dict[str, Any]) -> None:
-        consumed = info["consumed"]
-        self.sampled += consumed
-        for column in range(action.tokens.shape[1]):
-            rows = np.flatnonzero((consumed > column) & (self.playing >= 0))
-            at = self.offset[rows] + self.length[rows] + column
-            self.tokens[rows, at] = action.tokens[rows, column]
-            self.policy_mask[rows, at] = True
-            self.logprobs[rows, at] = action.logprobs[rows, column]
-            self.rewards[rows, at] += info["rewards"][rows, column]
-            self.versions[rows, at] = self.policy.version
-
-    def _correct_rewards(self, reward: NDArray[np.float64], ended: NDArray[np.bool_], info: dict[str, Any]) -> None:
-        """Add the difference between the reward of `step` and the sum of the tokens' rewards to the last token."""
-        paid = info["rewards"].sum(axis=1)
-        if (reward == paid).all():
-            return
-        consumed = info["consumed"]
-        differs = ~np.isclose(reward, paid, rtol=_ROUNDING, atol=0, equal_nan=True)
-        # NaN stays as it is, so that the trajectory reports it; a row that waits has no token to add the difference to.
-        differs &= np.isfinite(paid) & ((consumed > 0) | ended | (paid != 0))
-        rows = np.flatnonzero(differs & (self.playing >= 0))
-        self.rewards[rows, self.offset[rows] + self.length[rows] + consumed[rows] - 1] += (reward - paid)[rows]
-        whole = rows[paid[rows] != 0]
-        self.reward_scale[whole] = reward[whole] / paid[whole]
-
-    def _record_inserted(self, observation: Any, info: dict[str, Any]) -> None:
-        """Record what the environment appended, and where that begins a new context."""
-        before, self.length = self.length + info["consumed"], observation["length"].reshape(-1).astype(np.int64)
-        if "inserted" not in info:
-            return
-        begins = info.get("new_context", np.zeros(self.env.num_envs, dtype=bool)) & (self.playing >= 0)
-        if begins.any():
-            self._begin_contexts(np.flatnonzero(begins), before)
-        for row in np.flatnonzero(info["inserted"] * (self.playing >= 0)).tolist():
-            start, end = self.length[row] - info["inserted"][row], self.length[row]
-            said = observation["tokens"][row, start:end]
-            self.tokens[row, self.offset[row] + start : self.offset[row] + end] = said
-
-    def _begin_contexts(self, rows: NDArray[np.int64], before: NDArray[np.int64]) -> None:
-        """Begin a new context in some rows, whose last one had `before` tokens i64[b]."""
-        self.offset[rows] += before[rows]
-        self._make_room(int(self.offset[rows].max()) + self.width)
-        self.policy.begin(rows, self._context_seeds(rows))
-        for row in rows.tolist():
-            self.contexts[row] += (int(self.offset[row]),)
-
-    def _make_room(self, width: int) -> None:
-        """Widen the buffers to episodes of so many tokens."""
-        missing = width - self.tokens.shape[1]
-        if missing <= 0:
-            return
-        for name in ("tokens", "policy_mask", "logprobs", "rewards", "versions", "action_masks", "observations"):
-            values = getattr(self, name)
-            if values is not None:
-                filling = _ALL_LEGAL if name == "action_masks" else 0
-                wider = [(0, 0), (0, missing), *[(0, 0)] * (values.ndim - 2)]
-                setattr(self, name, np.pad(values, wider, constant_values=filling))
-
-    def _record_rewards(self, info: dict[str, Any]) -> None:
-        """Add a reward that arrives without a token, of a deferred verdict or reply, to the policy's last token."""
-        rows = np.flatnonzero((info["consumed"] == 0) & (info["rewards"][:, 0] != 0) & (self.playing >= 0))
-        inserted = info["inserted"][rows] if "inserted" in info else 0
-        self.rewards[rows, self.offset[rows] + self.length[rows] - inserted - 1] += info["rewards"][rows, 0]
-
-    def _record_observations(self, observation: Any, shown: NDArray[np.bool_]) -> None:
-        """Record the vectors of the rows bool[b] that were reset or stepped, after their last token."""
-        if self.observations is not None:
-            self.observations[shown, self.offset[shown] + self.length[shown] - 1] = observation["observation"][shown]
-
-    def _credit(self, row: int, length: int, info: dict[str, Any]) -> None:
-        """Move the parts of the last reward that belong to earlier tokens; the return does not change."""
-        if "token_scores" in info and info["_token_scores"][row]:
-            for position, amount in info["token_scores"][row]:
-                moved = amount * self.reward_scale[row]  # a wrapper that scales a reward scales its parts
-                self.rewards[row, self.offset[row] + position] += moved
-                self.rewards[row, length - 1] -= moved
-        self.reward_scale[row] = 1.0
-
     def _finish(
         self, row: int, observation: Any, terminated: bool, truncated: bool, info: dict[str, Any]
     ) -> tuple[int, Trajectory]:
         """Free a row, and return the index of its episode and the trajectory."""
-        self._credit(row, int(self.offset[row] + self.length[row]), info)
+        self.record.credit(row, info)
         said = {name: info[name][row] for name in ("problem_id", "verdict", "completion")}
-        index, trajectory = self._free(row, observation, terminated=terminated, truncated=truncated, **said)
-        return index, trajectory
+        return self._free(row, observation, terminated=terminated, truncated=truncated, **said)
 
     def _interrupt(self, row: int, observation: Any) -> tuple[int, PartialEpisode]:
         """Free a row whose episode is not over, and return the episode's index, and what was played with the state."""
@@ -496,23 +352,8 @@ class _Recorder:
 
     def _free(self, row: int, observation: Any, **said: Any) -> tuple[int, Trajectory]:
         """Free a row, and return the index of its episode, and what was recorded with what is said of it."""
-        length = int(self.offset[row] + self.length[row])
-        self.tokens[row, self.offset[row] : length] = observation["tokens"][row, : self.length[row]]
-        index = int(self.playing[row])
-        self.playing[row] = -1
-        trajectory = Trajectory(
-            group=self.episodes[index].group,
-            prompt_length=int(self.prompt_length[row]),
-            tokens=self.tokens[row, :length].copy(),
-            policy_mask=self.policy_mask[row, :length].copy(),
-            logprobs=self.logprobs[row, :length].copy(),
-            rewards=self.rewards[row, :length].copy(),
-            policy_version=self.versions[row, :length].copy(),
-            action_masks=None if self.action_masks is None else self.action_masks[row, :length].copy(),
-            observations=None if self.observations is None else self.observations[row, :length].copy(),
-            problem=self.episodes[index].problem,
-            seed=int(self.episodes[index].seed),
-            contexts=self.contexts[row],
-            **said,
-        )
-        return index, trajectory
+        index = int(self.index[row])
+        self.index[row] = -1
+        episode = self.episodes[index]
+        asked = {"group": episode.group, "problem": episode.problem, "seed": int(episode.seed)}
+        return index, self.record.trajectory(row, observation, **asked, **said)
