@@ -55,15 +55,17 @@ class _Deferred(ModuleType):
         self._needed_by = (name, extra, user)
 
     def __getattr__(self, name: str) -> object:
+        # Nothing is kept here, so that an attribute that somebody replaces in the module is replaced for all.
+        module = sys.modules.get(self.__name__) or self._imported()
+        return getattr(module, name)
+
+    def _imported(self) -> ModuleType:
         try:
-            module = importlib.import_module(self.__name__)
+            return importlib.import_module(self.__name__)
         except ModuleNotFoundError as error:
             if error.name == self.__name__:
                 raise missing_dependency(*self._needed_by) from error
             raise
-        value: object = getattr(module, name)
-        setattr(self, name, value)
-        return value
 
 
 def lazy_module(name: str, *, extra: str, user: str) -> ModuleType:
