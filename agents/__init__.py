@@ -60,7 +60,8 @@ if TYPE_CHECKING:
     )
     from agents.policies.transformers.lora import add_lora as add_lora
     from agents.policies.transformers.policy import CausalLMPolicy as CausalLMPolicy
-    from agents.policies.vllm.policy import VLLMConfig as VLLMConfig, VLLMPolicy as VLLMPolicy
+    from agents.policies.vllm.config import VLLMConfig as VLLMConfig
+    from agents.policies.vllm.policy import VLLMPolicy as VLLMPolicy
     from agents.preferences.pairs import PreferencePair as PreferencePair, read_pairs as read_pairs
     from agents.preferences.report import PreferenceReport as PreferenceReport
     from agents.preferences.reward_model import (

@@ -78,7 +78,8 @@ def sampler_for(
     check_engine(engine, pairs)
     if engine == "torch":
         return contextlib.nullcontext(policy)
-    from agents.policies.vllm.policy import VLLMConfig, VLLMPolicy
+    from agents.policies.vllm.config import VLLMConfig
+    from agents.policies.vllm.policy import VLLMPolicy
 
     if not isinstance(env, rlvr_envs.TokenVectorEnv):
         raise InvalidArgumentError(

@@ -195,7 +195,7 @@ def test_the_cache_of_old_prompts_is_stale_until_it_is_reset(engine: Any) -> Non
 def fitted_weights(policy: Any, sampler: VLLMPolicy) -> Any:
     from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
 
-    return fitted(checkpoint_weights(policy.model), sampler._shapes)
+    return fitted(checkpoint_weights(policy.model), sampler._weights.shapes)
 
 
 def test_weights_of_another_shape_are_refused_and_the_engine_lives(engine: Any) -> None:

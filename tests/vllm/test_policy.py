@@ -29,6 +29,7 @@ from agents import (
 from agents.commands.main import main
 from agents.commands.policies import sampler_for
 from agents.importance import Correction
+from agents.policies.vllm.launcher import EngineLauncher
 from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
 from agents.runs.reading import RecordedRun
 from rlvr_envs import FixedActions, Reply
@@ -690,7 +691,7 @@ def test_an_engine_is_started_without_a_word(
 ) -> None:
     """Its model is saved for it, of which transformers would draw a bar."""
     policy = learner()
-    monkeypatch.setattr("agents.policies.vllm.policy.ProcessEngine", lambda *_, **__: TorchEngine(policy.model))
+    monkeypatch.setattr("agents.policies.vllm.launcher.ProcessEngine", lambda *_, **__: TorchEngine(policy.model))
     VLLMPolicy.for_env(policy, world(1), VLLMConfig(python="/other/bin/python")).close()
     captured = capfd.readouterr()
     assert captured.out + captured.err == ""
@@ -700,11 +701,11 @@ def test_rlvr_eval_samples_with_the_engine(tmp_path: Path, monkeypatch: pytest.M
     """Greedily, what the model itself says; the record names the engine, its arguments and the weights."""
     engines: list[TorchEngine] = []
 
-    def start(self: VLLMPolicy, numbers: Any) -> list[TorchEngine]:
+    def start(self: EngineLauncher, numbers: Any) -> list[TorchEngine]:
         engines.append(TorchEngine(self.learner.model))
         return engines[-1:]
 
-    monkeypatch.setattr(VLLMPolicy, "_start", start)
+    monkeypatch.setattr(EngineLauncher, "start", start)
     monkeypatch.setattr("agents.commands.common.require_vllm", lambda: None)
     save_model(tmp_path / "model", learner().model, TOKENIZER)
     own = greedy_evaluation(tmp_path, "torch")

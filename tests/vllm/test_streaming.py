@@ -16,7 +16,8 @@ import torch
 from agents import GRPO, Episode, GRPOConfig, LearnerConfig, VLLMConfig, VLLMPolicy, rollout
 from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 from agents.policies.vllm.engine_group import EngineGroup
-from agents.policies.vllm.policy import own_gpu
+from agents.policies.vllm.engine_weights import state_of
+from agents.policies.vllm.launcher import own_gpu
 from tests.envs.helpers import says
 from tests.vllm.doubles import DelayedEngine, TorchEngine
 from tests.vllm.test_policy import learner_logprobs, only, shift
@@ -246,7 +247,7 @@ def test_new_weights_reach_every_engine_and_each_is_compared() -> None:
 def waiting_with(policy: Any, env: Any, like: VLLMPolicy) -> list[Any]:
     """As `waiting`, by an engine of the version of another."""
     sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(streaming=False), engine=TorchEngine(policy.model))
-    sampler._served = like._served
+    sampler._weights.version, sampler._weights.state = like._weights.version, like._weights.state
     return rollout(env, sampler, EPISODES)
 
 
@@ -277,7 +278,7 @@ def test_the_episodes_of_an_engine_that_dies_are_played_by_others_and_none_is_lo
     policy, env = learner(), world(5)
     engines = Engines(policy, dies_after, max_restarts=3)
     sampler = VLLMPolicy.for_env(policy, env, engine=engines.group)
-    sampler._served.state = sampler._state()  # as after a sync, whose requests would count
+    sampler._weights.state = state_of(policy)  # as after a sync, whose requests would count
     ended: list[int] = []
     played = rollout(env, sampler, EPISODES, on_episode=lambda trajectory: ended.append(trajectory.group))
     assert_equal(played, expected)
@@ -501,7 +502,7 @@ def test_each_engine_is_started_with_its_own_devices(monkeypatch: pytest.MonkeyP
         started.append(environment)
         return TorchEngine(policy.model)
 
-    monkeypatch.setattr("agents.policies.vllm.policy.ProcessEngine", start)
+    monkeypatch.setattr("agents.policies.vllm.launcher.ProcessEngine", start)
     config = VLLMConfig(engines=2, devices=["1", "2,3"], python="/other/bin/python", environment={"A": "b"})
     sampler = VLLMPolicy.for_env(policy, world(1), config)
     assert sorted(started, key=str) == [

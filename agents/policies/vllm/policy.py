@@ -11,150 +11,35 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib.util
-import math
-import os
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+import itertools
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 import rlvr_envs
-from agents.distributed.ranks import active_ranks
-from agents.policies.transformers.loading import save_model
-from agents.policies.transformers.lora import merged
 from agents.policies.transformers.policy import CausalLMPolicy
+from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.engine import (
     Engine,
     Request,
     SampledCompletion,
     Sampling,
-    generate,
-    require_vllm,
 )
 from agents.policies.vllm.engine_group import EngineGroup, Member
-from agents.policies.vllm.process_engine import ProcessEngine
+from agents.policies.vllm.engine_weights import EngineWeights
+from agents.policies.vllm.launcher import EngineLauncher
 from agents.policies.vllm.rows import Rows
-from agents.policies.vllm.server_engine import ServerEngine
-from agents.policies.vllm.weight_transfer import SharedMemoryTransfer, checkpoint_weights, fitted
 from agents.seeding import mix
 from agents.types import Action
 from verifiers import (
-    EngineDiedError,
     EngineError,
     InvalidArgumentError,
-    check_types,
-    unknown_name,
 )
 
-WeightTransfer = Literal["auto", "shared-memory", "ipc", "nccl"]
-_PROBED_ROWS, _PROBED_TOKENS = 4, 8
 _LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 0.01, 2.0
-_FULL_PRECISION_TOLERANCE, _HALF_PRECISION_TOLERANCE = 1e-3, 0.1
-_AUTO_FIT = -1
-"""The `max_model_len` for which vLLM uses as much as fits into its memory, up to the model's context."""
-
-
-@dataclass(frozen=True)
-class VLLMConfig:
-    """Settings of vLLM.
-
-    Raises:
-        InvalidArgumentError: If settings contradict each other.
-    """
-
-    server: str | Sequence[str] | None = None
-    """Address of a running `vllm serve`, such as http://localhost:8000, or the addresses of several; None starts vLLM in a
-    separate process. See docs/vllm.md for the options that the server needs."""
-    api_key: str | None = field(default=None, repr=False)
-    """Key of the servers; None uses the environment variable VLLM_API_KEY. On a command line write env:NAME, where NAME is
-    the variable that contains the key."""
-    python: str | None = None
-    """Interpreter of the engine's process, if vLLM is in another virtual environment."""
-    engines: int = 1
-    """Number of engines that are started here, each in a process of its own with all of the model. Completions are divided
-    among them."""
-    devices: Sequence[str] = ()
-    """The GPUs of each engine, as CUDA_VISIBLE_DEVICES names them, such as ("1", "2") or ("2,3", "4,5") for two engines; empty
-    lets each engine see all, or with several ranks the GPU of its rank."""
-    max_restarts: int = 3
-    """Number of times in all that engines are started again after they died, before a death is an error. Their unfinished
-    completions are sampled again, with the same seeds."""
-    server_wait_s: float = 600.0
-    """Seconds in which a server that broke off has to be ready again, if no other engine lives."""
-    streaming: bool = True
-    """Return completions as they finish, so that the rows of an environment that has fewer than there are episodes begin others
-    meanwhile; False waits for those of all rows."""
-    dtype: str | None = None
-    """Data type in which the engine computes, such as "bfloat16"; None uses the learner's."""
-    weight_transfer: WeightTransfer = "auto"
-    """How new weights are transferred to the engine: by a file in shared memory, for any engine on this machine; by CUDA IPC,
-    for an engine on the learner's GPU; or by NCCL, for an engine on other GPUs. IPC and NCCL need vLLM in the learner's
-    environment too. "auto" is IPC if the learner is on a GPU and has vLLM, and shared memory otherwise."""
-    sleep: bool = False
-    """Free the engine's GPU memory for the learner while no episodes are played."""
-    probe_tolerance: float | None = None
-    """Largest mean difference between the log-probabilities of engine and learner after a weight transfer, in nats per token.
-    None uses 0.001 if both compute in float32, and 0.1 otherwise."""
-    engine_args: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of `vllm.LLM`, such as max_model_len, gpu_memory_utilization, tensor_parallel_size, enforce_eager."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Further environment variables of the process, such as VLLM_CPU_KVCACHE_SPACE (GiB)."""
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        backends = ["auto", "shared-memory", "ipc", "nccl"]
-        if self.weight_transfer not in backends:
-            raise unknown_name("weight_transfer", self.weight_transfer, backends)
-        for name, least in (("engines", 1), ("max_restarts", 0), ("server_wait_s", 0)):
-            value = getattr(self, name)
-            if not least <= value < math.inf:
-                raise InvalidArgumentError(f"{name} must be at least {least}, got {value}")
-        started = self.python or self.engine_args or self.environment or self.dtype or self.devices or self.engines > 1
-        if self.server is not None and started:
-            raise InvalidArgumentError(
-                "python, dtype, engine_args, environment, engines and devices only apply to an engine that is started here; "
-                "give a server its own options when you start it"
-            )
-        if not isinstance(self.server, str | None) and not self.server:
-            raise InvalidArgumentError("server is empty: give the address of at least one, or leave it out")
-        if self.devices and len(self.devices) != self.engines:
-            raise InvalidArgumentError(
-                f"devices must name the GPUs of each of the {self.engines} engines, got {len(self.devices)}: {self.devices!r}"
-            )
-        if self.probe_tolerance is not None and not self.probe_tolerance > 0:
-            raise InvalidArgumentError(f"probe_tolerance must be greater than 0, got {self.probe_tolerance}")
-        most = self.engine_args.get("max_model_len")
-        if most is not None and not (isinstance(most, int) and (most >= 1 or most == _AUTO_FIT)):
-            raise InvalidArgumentError(
-                f"max_model_len must be a whole number of tokens such as 2048, or {_AUTO_FIT} for as many as vLLM has room "
-                f"for, got {most!r}"
-            )
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """Addresses of the servers; empty if engines are started here."""
-        return () if self.server is None else (self.server,) if isinstance(self.server, str) else tuple(self.server)
-
-
-@dataclass
-class _Served:
-    """The state of the engines, shared by the policies of all temperatures."""
-
-    version: int = 0
-    state: object = None
-    """Identifies the weights that the engines have; None if they must be transferred."""
-    readings: int = 0
 
 
 class VLLMPolicy:
@@ -206,12 +91,15 @@ class VLLMPolicy:
         self._limits = self._token_limits()
         if self.config.engine_args.get("return_sampling_mask", self._sampling().leaves_out):
             self._limits["mask_bound"] = self._model_tokens()
-        self._context = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
-        self._served = _Served()
-        self.engines = self._group(engine)
+        launcher = EngineLauncher(policy, self.config, reports_kept="mask_bound" in self._limits)
+        self.engines = self._given(engine) or launcher.group()
+        self._weights = EngineWeights(
+            self.engines, self.config, self._limits, legal_tokens, self._context_tokens(policy)
+        )
+        self._readings = itertools.count(1)  # of seeds without an announcement, by the policies of all temperatures
         self._forget_rows()
         try:
-            self._check_engines()
+            self._weights.check(policy)
         except BaseException:
             if engine is None:
                 self.close()
@@ -256,7 +144,7 @@ class VLLMPolicy:
     @property
     def version(self) -> int:
         """The learner's version that the engines have."""
-        return self._served.version
+        return self._weights.version
 
     def at_temperature(self, temperature: float) -> VLLMPolicy:
         """Return a policy with the same engine at another temperature, such as 0 for greedy evaluation."""
@@ -364,18 +252,8 @@ class VLLMPolicy:
         """Number of the model's tokens; those beyond the vocabulary are never sampled."""
         return int(self.learner.model.get_output_embeddings().weight.shape[0])
 
-    def _check_limits(self, most: int | None) -> None:
-        """Check that the tokens to list do not exceed the limit of a worker, which would crash at the first request."""
-        named = sum(len(self._limits.get(name, ())) for name in ("allowed_tokens", "forbidden_tokens"))
-        if most is not None and named > most:
-            raise InvalidArgumentError(
-                f"vLLM's workers need a list of allowed or forbidden tokens, here {named} of the model's "
-                f"{self._model_tokens()}, and take at most {most} names: start vLLM with VLLM_USE_V2_MODEL_RUNNER=0 in its "
-                "environment, or let the policy sample by itself"
-            )
-
     def _check_width(self, width: int) -> None:
-        context = self._context_tokens()
+        context = self._context_tokens(self.learner)
         if width > context:
             raise InvalidArgumentError(
                 f"the environment's episodes have up to {width} tokens, including the prompt, but the engine's context holds "
@@ -393,13 +271,28 @@ class VLLMPolicy:
                 "legal tokens change"
             )
 
+    def _given(self, engine: Engine | EngineGroup | None) -> EngineGroup | None:
+        """The engines given; None if there are none."""
+        if engine is None or isinstance(engine, EngineGroup):
+            return engine
+        return EngineGroup(lambda numbers: [engine], asleep=self.config.sleep and bool(self.config.servers))
+
+    def _context_tokens(self, policy: CausalLMPolicy) -> int:
+        """The longest sequence that the engine accepts, as far as is known here."""
+        context = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
+        most = self.config.max_model_tokens or context
+        return np.iinfo(np.int64).max if most is None else int(most)
+
+    def _reload(self, member: Member) -> None:
+        """Give an engine that was started again the weights that it had."""
+        self._weights.reload(self.learner, member)
+
     def _forget_rows(self) -> None:
         self._rows = Rows(self.engines, self._new_seed)
 
     def _new_seed(self) -> NDArray[np.uint64]:
         """A seed u64[1] for episodes without an announcement."""
-        self._served.readings += 1
-        origin = np.array([self.learner.config.seed % 2**64, self._served.readings], dtype=np.uint64)
+        origin = np.array([self.learner.config.seed % 2**64, next(self._readings)], dtype=np.uint64)
         return mix(mix(origin[:1]) ^ origin[1:])
 
     def _action(
@@ -463,7 +356,7 @@ class VLLMPolicy:
         self.engines.cancel_all()
         if self.config.sleep:
             self.engines.each(Member.sleep)
-            self._served.state = None
+            self._weights.state = None
 
     def sync(self) -> dict[str, float]:
         """Transfer the learner's weights to the engines, unless they have them, and compare log-probabilities of a few tokens.
@@ -480,48 +373,7 @@ class VLLMPolicy:
             EngineError: If engines died more often than they may be started again, or their log-probabilities are not the
                 learner's.
         """
-        state = self._state()
-        if self._served.state == state and self.engines.living and not self.engines.restartable:
-            return {}
-        started = time.perf_counter()
-        weights = fitted(checkpoint_weights(self.learner.model), self._shapes)
-        self.engines.cancel_all()
-        differences = self._load(weights, self.engines.living)
-        self.engines.revive(lambda member: differences.extend(self._load(weights, [member])))
-        self._served.version, self._served.state = self.learner.version, state
-        return {
-            "sync_s": time.perf_counter() - started,
-            "sampling/probe_difference": max(differences),
-            "sampling/engine_restarts": float(self.engines.restarts),
-        }
-
-    def _state(self) -> object:
-        """Identifies the learner's weights."""
-        return (self.learner.version, sum(parameter._version for parameter in self.learner.model.parameters()))
-
-    def _load(self, weights: Mapping[str, Tensor], members: Sequence[Member]) -> list[float]:
-        """Give some engines weights, and return the difference to the learner of each that did not die of it."""
-        each: Callable[..., list[Any]] = partial(self.engines.each, members=members)
-        each(lambda member: member.wake("weights"))
-        if self._weight_transfer() == "shared-memory":
-            SharedMemoryTransfer(lambda *call: each(lambda member: member.alive.rpc(*call))).push(weights)
-        else:
-            each(lambda member: self._device_transfer(member, weights).push(weights))
-        each(Member.refresh_cache)
-        return self._probe(members)
-
-    def _reload(self, member: Member) -> None:
-        """Give an engine that was started again the weights that it had.
-
-        Raises:
-            EngineError: If they are not known any more, since the learner's have changed.
-        """
-        if self._served.state != self._state():
-            raise EngineDiedError(
-                "the weights have changed since the engine that died got them, so that its completions can't be sampled "
-                f"again: {member.error}"
-            )
-        self._load(fitted(checkpoint_weights(self.learner.model), self._shapes), [member])
+        return self._weights.sync(self.learner)
 
     def probe(self) -> float:
         """The mean absolute difference between an engine's log-probabilities and the learner's, in nats; the largest of all.
@@ -531,171 +383,9 @@ class VLLMPolicy:
         Raises:
             EngineError: If the difference is more than the tolerance, or all engines are dead.
         """
-        differences = self._probe(self.engines.living)
+        differences = self._weights.probe(self.learner, self.engines.living)
         self.engines.require_living()
         return max(differences)
-
-    def _probe(self, members: Sequence[Member]) -> list[float]:
-        # A greedy learner has no distribution to compare; its weights are the same at any temperature.
-        policy = self.learner if self.learner.temperature > 0 else self.learner.at_temperature(1.0)
-        # Without top-k, top-p and min-p, which both sides apply to the distribution compared here.
-        sampling = Sampling(policy.temperature, (), **self._limits)
-
-        def sampled(member: Member) -> list[tuple[Request, SampledCompletion]]:
-            requests = self._probes(member)
-            return list(zip(requests, generate(member.alive, requests, sampling), strict=True))
-
-        return [self._checked_difference(policy, pairs) for pairs in self.engines.each(sampled, members)]
-
-    def _probes(self, member: Member) -> list[Request]:
-        prompts = member.prompts or [[token % self.learner.vocab_size] for token in range(_PROBED_ROWS)]
-        count = min(_PROBED_TOKENS, self.max_new_tokens or _PROBED_TOKENS)
-        return [
-            Request(prompt, seed, min(count, self._context_tokens() - len(prompt)))
-            for seed, prompt in enumerate(prompts)
-        ]
-
-    def _checked_difference(self, policy: CausalLMPolicy, pairs: Sequence[tuple[Request, SampledCompletion]]) -> float:
-        differences = [self._difference(policy, request.prompt, completion) for request, completion in pairs]
-        difference = float(np.concatenate(differences).mean())
-        if not difference <= self._tolerance():
-            raise EngineError(
-                f"the engine's log-probabilities are off the learner's by {difference:.3g} nats per token, but at most "
-                f"{self._tolerance():.3g} is expected: is its logprobs_mode 'processed_logprobs', its dtype the learner's, its "
-                "vocabulary the same? Raise probe_tolerance if the difference is only due to precision"
-            )
-        return difference
-
-    @torch.no_grad()
-    def _difference(
-        self, policy: CausalLMPolicy, prompt: list[int], completion: SampledCompletion
-    ) -> NDArray[np.float64]:
-        """The absolute difference f64[t] at each token of one completion."""
-        tokens = torch.tensor([prompt + completion.tokens], device=policy.model.device)
-        legal = None
-        if self.legal_tokens is not None:
-            mask = torch.from_numpy(self.legal_tokens.astype(bool)).to(tokens.device)
-            legal = mask.expand(1, len(completion.tokens), -1)
-        logprobs = policy.forward(tokens, len(prompt), legal).logprobs[0].cpu().double().numpy()
-        difference: NDArray[np.float64] = np.abs(logprobs - np.array(completion.logprobs))
-        return difference
-
-    def _tolerance(self) -> float:
-        if self.config.probe_tolerance is not None:
-            return self.config.probe_tolerance
-        full = self.config.server is None and self._dtype() == "float32" and _dtype_of(self.learner) == "float32"
-        return _FULL_PRECISION_TOLERANCE if full else _HALF_PRECISION_TOLERANCE
-
-    # The engine
-
-    def _context_tokens(self) -> int:
-        """The longest sequence that the engine accepts, as far as is known here."""
-        most = self.config.engine_args.get("max_model_len")
-        if most is None or most == _AUTO_FIT:
-            most = self._context
-        return np.iinfo(np.int64).max if most is None else int(most)
-
-    def _dtype(self) -> str:
-        return self.config.dtype or _dtype_of(self.learner)
-
-    def _weight_transfer(self) -> str:
-        backend = self.config.weight_transfer
-        if backend != "auto":
-            return backend
-        shared = self.learner.model.device.type == "cuda" and importlib.util.find_spec("vllm") is not None
-        return "ipc" if shared else "shared-memory"
-
-    def _group(self, engine: Engine | EngineGroup | None) -> EngineGroup:
-        """The engines given, or those that the settings describe."""
-        if isinstance(engine, EngineGroup):
-            return engine
-        config = self.config
-        # An engine that is started here is awake; a server may have been left asleep by an interrupted run.
-        asleep = config.sleep and bool(config.servers)
-        if engine is not None:
-            return EngineGroup(lambda numbers: [engine], asleep=asleep)
-        count = len(config.servers) or config.engines
-        return EngineGroup(
-            self._start, count, max_restarts=config.max_restarts, asleep=asleep, restart=self._start_again
-        )
-
-    def _check_engines(self) -> None:
-        """Check that all engines have the learner's model, and can be asked what they will be asked."""
-        for member in self.engines.members:
-            self._shapes: dict[str, list[int]] = member.alive.rpc("checkpoint_shapes")[0]
-            weights = fitted(checkpoint_weights(self.learner.model), self._shapes)
-            self._check_limits(member.alive.rpc("request_limits")[0].get("named_tokens"))
-            if self._weight_transfer() != "shared-memory":
-                self._device_transfer(member, weights)
-
-    def _start(self, numbers: Sequence[int]) -> list[Engine]:
-        """Start engines with the learner's current model, all at the same time, or connect to servers."""
-        config = self.config
-        if config.servers:
-            return [ServerEngine(config.servers[number], api_key=config.api_key) for number in numbers]
-        if config.python is None:
-            require_vllm()
-        with tempfile.TemporaryDirectory(prefix="rlvr-vllm-") as folder:
-            save_model(Path(folder), merged(self.learner.model), None)
-            if len(numbers) == 1:
-                return [self._start_process(Path(folder), numbers[0])]
-            with ThreadPoolExecutor(len(numbers)) as pool:
-                starting = [pool.submit(self._start_process, Path(folder), number) for number in numbers]
-            try:
-                return [started.result() for started in starting]
-            except BaseException:
-                for started in starting:
-                    if started.exception() is None:
-                        started.result().close()
-                raise
-
-    def _start_again(self, number: int, awaited: bool) -> Engine:
-        """Start an engine again, or connect to a server again once it is ready, for which others need not wait."""
-        (engine,) = self._start([number])
-        if isinstance(engine, ServerEngine):
-            engine.wait_until_ready(self.config.server_wait_s if awaited else 0.0)
-        return engine
-
-    def _start_process(self, folder: Path, number: int) -> Engine:
-        config, backend = self.config, self._weight_transfer()
-        settings = {
-            "dtype": self._dtype(),
-            "logprobs_mode": "processed_logprobs",
-            "skip_tokenizer_init": True,
-            "enable_prefix_caching": True,
-            "enable_sleep_mode": config.sleep,
-            "return_sampling_mask": "mask_bound" in self._limits,
-            "weight_transfer_config": None if backend == "shared-memory" else {"backend": backend},
-            **config.engine_args,
-        }
-        gpus = config.devices[number] if config.devices else own_gpu(self.learner.model.device, active_ranks().size)
-        devices = {} if gpus is None else {"CUDA_VISIBLE_DEVICES": gpus}
-        engine = ProcessEngine(folder, settings, python=config.python, environment={**devices, **config.environment})
-        try:
-            engine.rpc("checkpoint_shapes")  # while the folder is there
-        except BaseException:
-            engine.close()
-            raise
-        return engine
-
-    def _device_transfer(self, member: Member, weights: Mapping[str, Tensor]) -> Any:
-        """The connection from the learner's GPU to an engine's."""
-        if member.transfer is None:
-            from agents.policies.vllm.gpu_transfer import DeviceTransfer
-
-            member.transfer = DeviceTransfer(member.alive, self._weight_transfer(), weights)
-        return member.transfer
-
-
-def own_gpu(device: torch.device, ranks: int) -> str | None:
-    """The GPU of an engine that is started for one of several ranks, as `CUDA_VISIBLE_DEVICES` names it: that of its learner.
-
-    None leaves the engine all of them, of which it would take the first, as would those of the other ranks.
-    """
-    if ranks == 1 or device.type != "cuda":
-        return None
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    return visible.split(",")[device.index] if visible else str(device.index)
 
 
 def _checked_temperature(temperature: float) -> float:
@@ -705,11 +395,6 @@ def _checked_temperature(temperature: float) -> float:
             f"vLLM samples at temperature 0 and from {_LOWEST_TEMPERATURE} to {_HIGHEST_TEMPERATURE}, got {temperature}"
         )
     return temperature
-
-
-def _dtype_of(policy: CausalLMPolicy) -> str:
-    """The precision that a policy computes in."""
-    return "bfloat16" if policy.precision == "bfloat16" else str(policy.model.dtype).removeprefix("torch.")
 
 
 def _first_row(action: Action) -> Action:

@@ -1,0 +1,200 @@
+"""`EngineWeights`: the weights that engines have, and what tells whether they are the learner's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.policies.transformers.policy import CausalLMPolicy
+from agents.policies.vllm.config import VLLMConfig
+from agents.policies.vllm.engine import Request, SampledCompletion, Sampling, generate
+from agents.policies.vllm.engine_group import EngineGroup, Member
+from agents.policies.vllm.launcher import dtype_of, engine_dtype, transfer_of
+from agents.policies.vllm.weight_transfer import SharedMemoryTransfer, checkpoint_weights, fitted
+from verifiers import EngineDiedError, EngineError, InvalidArgumentError
+
+_PROBED_ROWS, _PROBED_TOKENS = 4, 8
+_FULL_PRECISION_TOLERANCE, _HALF_PRECISION_TOLERANCE = 1e-3, 0.1
+
+
+class EngineWeights:
+    """Transfers a learner's weights to engines, and compares log-probabilities of a few tokens with it.
+
+    Args:
+        engines: The engines.
+        config: Settings of vLLM.
+        limits: The tokens that may be sampled, as arguments of `Sampling`.
+        legal_tokens: i8[v], 1 for tokens that the environment allows; None if all are legal.
+        most_tokens: Length of the longest sequence that the engines accept.
+    """
+
+    def __init__(
+        self,
+        engines: EngineGroup,
+        config: VLLMConfig,
+        limits: Mapping[str, Any],
+        legal_tokens: NDArray[np.int8] | None,
+        most_tokens: int,
+    ) -> None:
+        self.engines, self.config = engines, config
+        self.version = 0
+        """The learner's version that the engines have."""
+        self.state: object = None
+        """Identifies the weights that the engines have; None if they must be transferred."""
+        self.shapes: dict[str, list[int]] = {}
+        """The shapes of an engine's weights by name."""
+        self._limits, self._legal_tokens, self._most_tokens = limits, legal_tokens, most_tokens
+
+    def check(self, learner: CausalLMPolicy) -> None:
+        """Check that all engines have a learner's model, and can be asked what they will be asked.
+
+        Raises:
+            InvalidArgumentError: If one has not.
+        """
+        for member in self.engines.members:
+            self.shapes = member.alive.rpc("checkpoint_shapes")[0]
+            weights = fitted(checkpoint_weights(learner.model), self.shapes)
+            check_limits(learner, self._limits, member.alive.rpc("request_limits")[0].get("named_tokens"))
+            if transfer_of(learner, self.config) != "shared-memory":
+                self._device_transfer(learner, member, weights)
+
+    def sync(self, learner: CausalLMPolicy) -> dict[str, float]:
+        """Transfer the learner's weights to the engines, unless they have them, and compare log-probabilities of a few tokens.
+
+        Dead engines are started again. Requests that are under way are stopped, and made again by the next `act`.
+
+        Returns:
+            `sync_s`; `sampling/probe_difference`, the mean absolute difference of an engine and the learner in nats, the
+            largest of all engines; and `sampling/engine_restarts`, the number of times so far that an engine was started again.
+            Empty if the engines had the weights.
+
+        Raises:
+            InvalidArgumentError: If the learner's weights no longer fit the engine's; nothing was sent.
+            EngineError: If engines died more often than they may be started again, or their log-probabilities are not the
+                learner's.
+        """
+        state = state_of(learner)
+        if self.state == state and self.engines.living and not self.engines.restartable:
+            return {}
+        started = time.perf_counter()
+        weights = fitted(checkpoint_weights(learner.model), self.shapes)
+        self.engines.cancel_all()
+        differences = self._load(learner, weights, self.engines.living)
+        self.engines.revive(lambda member: differences.extend(self._load(learner, weights, [member])))
+        self.version, self.state = learner.version, state
+        return {
+            "sync_s": time.perf_counter() - started,
+            "sampling/probe_difference": max(differences),
+            "sampling/engine_restarts": float(self.engines.restarts),
+        }
+
+    def _load(self, learner: CausalLMPolicy, weights: Mapping[str, Tensor], members: Sequence[Member]) -> list[float]:
+        """Give some engines weights, and return the difference to the learner of each that did not die of it."""
+        each: Callable[..., list[Any]] = partial(self.engines.each, members=members)
+        each(lambda member: member.wake("weights"))
+        if transfer_of(learner, self.config) == "shared-memory":
+            SharedMemoryTransfer(lambda *call: each(lambda member: member.alive.rpc(*call))).push(weights)
+        else:
+            each(lambda member: self._device_transfer(learner, member, weights).push(weights))
+        each(Member.refresh_cache)
+        return self.probe(learner, members)
+
+    def reload(self, learner: CausalLMPolicy, member: Member) -> None:
+        """Give an engine that was started again the weights that it had.
+
+        Raises:
+            EngineError: If they are not known any more, since the learner's have changed.
+        """
+        if self.state != state_of(learner):
+            raise EngineDiedError(
+                "the weights have changed since the engine that died got them, so that its completions can't be sampled "
+                f"again: {member.error}"
+            )
+        self._load(learner, fitted(checkpoint_weights(learner.model), self.shapes), [member])
+
+    def probe(self, learner: CausalLMPolicy, members: Sequence[Member]) -> list[float]:
+        """The difference of each engine that did not die of the question; see `VLLMPolicy.probe`."""
+        # A greedy learner has no distribution to compare; its weights are the same at any temperature.
+        policy = learner if learner.temperature > 0 else learner.at_temperature(1.0)
+        # Without top-k, top-p and min-p, which both sides apply to the distribution compared here.
+        sampling = Sampling(policy.temperature, (), **self._limits)
+
+        def sampled(member: Member) -> list[tuple[Request, SampledCompletion]]:
+            requests = self._probes(learner, member)
+            return list(zip(requests, generate(member.alive, requests, sampling), strict=True))
+
+        return [self._checked_difference(policy, pairs) for pairs in self.engines.each(sampled, members)]
+
+    def _probes(self, learner: CausalLMPolicy, member: Member) -> list[Request]:
+        prompts = member.prompts or [[token % learner.vocab_size] for token in range(_PROBED_ROWS)]
+        return [
+            Request(prompt, seed, min(_PROBED_TOKENS, self._most_tokens - len(prompt)))
+            for seed, prompt in enumerate(prompts)
+        ]
+
+    def _checked_difference(self, policy: CausalLMPolicy, pairs: Sequence[tuple[Request, SampledCompletion]]) -> float:
+        differences = [self._difference(policy, request.prompt, completion) for request, completion in pairs]
+        difference = float(np.concatenate(differences).mean())
+        if not difference <= self._tolerance(policy):
+            raise EngineError(
+                f"the engine's log-probabilities are off the learner's by {difference:.3g} nats per token, but at most "
+                f"{self._tolerance(policy):.3g} is expected: is its logprobs_mode 'processed_logprobs', its dtype the "
+                "learner's, its vocabulary the same? Raise probe_tolerance if the difference is only due to precision"
+            )
+        return difference
+
+    @torch.no_grad()
+    def _difference(
+        self, policy: CausalLMPolicy, prompt: list[int], completion: SampledCompletion
+    ) -> NDArray[np.float64]:
+        """The absolute difference f64[t] at each token of one completion."""
+        tokens = torch.tensor([prompt + completion.tokens], device=policy.model.device)
+        legal = None
+        if self._legal_tokens is not None:
+            mask = torch.from_numpy(self._legal_tokens.astype(bool)).to(tokens.device)
+            legal = mask.expand(1, len(completion.tokens), -1)
+        logprobs = policy.forward(tokens, len(prompt), legal).logprobs[0].cpu().double().numpy()
+        difference: NDArray[np.float64] = np.abs(logprobs - np.array(completion.logprobs))
+        return difference
+
+    def _tolerance(self, learner: CausalLMPolicy) -> float:
+        if self.config.probe_tolerance is not None:
+            return self.config.probe_tolerance
+        full = self.config.server is None and engine_dtype(learner, self.config) == dtype_of(learner) == "float32"
+        return _FULL_PRECISION_TOLERANCE if full else _HALF_PRECISION_TOLERANCE
+
+    def _device_transfer(self, learner: CausalLMPolicy, member: Member, weights: Mapping[str, Tensor]) -> Any:
+        """The connection from the learner's GPU to an engine's."""
+        if member.transfer is None:
+            from agents.policies.vllm.gpu_transfer import DeviceTransfer
+
+            member.transfer = DeviceTransfer(member.alive, transfer_of(learner, self.config), weights)
+        return member.transfer
+
+
+def state_of(learner: CausalLMPolicy) -> object:
+    """Identifies a learner's weights."""
+    return (learner.version, sum(parameter._version for parameter in learner.model.parameters()))
+
+
+def check_limits(learner: CausalLMPolicy, limits: Mapping[str, Any], most: int | None) -> None:
+    """Check that the tokens to list do not exceed the limit of a worker, which would crash at the first request.
+
+    Raises:
+        InvalidArgumentError: If they do.
+    """
+    named = sum(len(limits.get(name, ())) for name in ("allowed_tokens", "forbidden_tokens"))
+    if most is not None and named > most:
+        tokens = int(learner.model.get_output_embeddings().weight.shape[0])
+        raise InvalidArgumentError(
+            f"vLLM's workers need a list of allowed or forbidden tokens, here {named} of the model's {tokens}, and take at "
+            f"most {most} names: start vLLM with VLLM_USE_V2_MODEL_RUNNER=0 in its environment, or let the policy sample by "
+            "itself"
+        )
