@@ -179,7 +179,7 @@ class Evaluate:
             try:
                 result = self._evaluate(env, policy, record, search)
             except InvalidArgumentError as error:
-                raise self._with_trained_arguments(name, error) from error
+                raise _with_trained_arguments(self.model, name, self.env_args, error) from error
             except BaseException:
                 if record.num_samples:
                     TerminalConsole(stderr=True).print(
@@ -224,16 +224,6 @@ class Evaluate:
             raise InvalidArgumentError(
                 f"{folder} holds an evaluation: continue it (--resume), replace it (--overwrite), or choose another folder"
             )
-
-    def _with_trained_arguments(self, name: str, error: InvalidArgumentError) -> InvalidArgumentError:
-        """The error, with the arguments that the model was trained with, if they are others of the same environment."""
-        trained = trained_arguments(self.model, name)
-        if trained is None or sorted(trained) == sorted(redacted_pairs(self.env_args)):
-            return error
-        given = f"--env-args {' '.join(trained)}" if trained else "no --env-args"
-        return InvalidArgumentError(
-            f"{error}. The run was trained with {given}, and rlvr eval does not take these over: give the same arguments"
-        )
 
     def _saved_agent(self) -> SavedAgent | None:
         """The agent to evaluate, where it is no language model.
@@ -284,7 +274,7 @@ class Evaluate:
         try:
             checked = check_policy(self.model, name, arguments, {"split": self.split}, acts=self.engine == "torch")
         except InvalidArgumentError as error:
-            raise self._with_trained_arguments(name, error) from error
+            raise _with_trained_arguments(self.model, name, self.env_args, error) from error
         if checked is not None:
             number_of_problems(checked.problems, self.problems, self.samples)
         from agents.commands.policies import sampler_for
@@ -379,3 +369,16 @@ class Evaluate:
 def short_name(model: str) -> str:
     """The last part of a model's name or folder, as part of a folder's name."""
     return re.sub(r"[^\w.-]+", "-", Path(model).resolve().name) or "model"
+
+
+def _with_trained_arguments(
+    model: str, name: str, env_args: Sequence[str], error: InvalidArgumentError
+) -> InvalidArgumentError:
+    """The error, with the arguments that the model was trained with, if they are others of the same environment."""
+    trained = trained_arguments(model, name)
+    if trained is None or sorted(trained) == sorted(redacted_pairs(env_args)):
+        return error
+    given = f"--env-args {' '.join(trained)}" if trained else "no --env-args"
+    return InvalidArgumentError(
+        f"{error}. The run was trained with {given}, and rlvr eval does not take these over: give the same arguments"
+    )

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 import rlvr_envs
 from agents.policies.transformers.policy import CausalLMPolicy
+from agents.policies.vllm.actions import action_of
 from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.engine import (
     Engine,
     Request,
-    SampledCompletion,
     Sampling,
 )
 from agents.policies.vllm.engine_group import EngineGroup, Member
@@ -214,7 +214,15 @@ class VLLMPolicy:
         self._check_mask(action_mask, asked)
         self._request(asked, tokens, length, np.minimum(room, self.max_new_tokens or width))
         ready = asked[self.engines.wait(self._rows.tickets(asked), self._reload, every=not self.config.streaming)]
-        action = self._action(count, ready, self._rows.take(ready), action_mask is not None)
+        action = action_of(
+            (count, self.learner.vocab_size),
+            ready,
+            self._rows.take(ready),
+            greedy=self.temperature == 0,
+            leaves_out=self._sampling().leaves_out,
+            legal=self.legal_tokens,
+            masked=action_mask is not None,
+        )
         return _first_row(action) if single else action
 
     def _request(
@@ -294,47 +302,6 @@ class VLLMPolicy:
         """A seed u64[1] for episodes without an announcement."""
         origin = np.array([self.learner.config.seed % 2**64, next(self._readings)], dtype=np.uint64)
         return mix(mix(origin[:1]) ^ origin[1:])
-
-    def _action(
-        self, count: int, asked: NDArray[np.int64], completions: Sequence[SampledCompletion], masked: bool
-    ) -> Action:
-        lengths = [len(completion.tokens) for completion in completions]
-        width = max(lengths, default=1)
-        action = Action(
-            np.zeros((count, width), dtype=np.int64),
-            np.zeros(count, dtype=np.int64),
-            np.zeros((count, width), dtype=np.float32),
-            self._kept(count, width, asked, completions, masked),
-        )
-        for row, completion in zip(asked.tolist(), completions, strict=True):
-            size = len(completion.tokens)
-            action.tokens[row, :size] = completion.tokens
-            action.logprobs[row, :size] = np.nan if self.temperature == 0 else completion.logprobs
-            action.counts[row] = size
-        return action
-
-    def _kept(
-        self, count: int, width: int, asked: NDArray[np.int64], completions: Sequence[SampledCompletion], masked: bool
-    ) -> NDArray[np.uint8] | None:
-        """The candidate tokens of each choice, packed; None if all tokens are."""
-        size = self.learner.vocab_size
-        if self._sampling().leaves_out:
-            kept = np.zeros((count, width, size), dtype=bool)
-            for row, completion in zip(asked.tolist(), completions, strict=True):
-                if completion.kept is None or len(completion.kept) != len(completion.tokens):
-                    raise EngineError(
-                        "the engine does not report which tokens top-k, top-p and min-p kept, which training needs: leave them "
-                        "out, or start a server with --return-sampling-mask on a GPU"
-                    )
-                for position, tokens in enumerate(completion.kept):
-                    kept[row, position, [token for token in tokens if token < size]] = True
-            # A forbidden token may be among the k likeliest if hardly any other tokens are left.
-            return np.packbits(kept if self.legal_tokens is None else kept & self.legal_tokens.astype(bool), axis=-1)
-        if not masked:
-            return None
-        assert self.legal_tokens is not None
-        packed = np.packbits(self.legal_tokens.astype(bool))
-        return np.broadcast_to(packed, (count, width, len(packed)))
 
     # Weights
 
