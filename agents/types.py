@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,33 @@ class Sampler(Policy, Protocol):
 
     def sampling(self) -> AbstractContextManager[Mapping[str, float]]:
         """A context in which the policy acts with the learner's weights as of entry; yields metrics of the weight transfer."""
+        ...
+
+
+@runtime_checkable
+class LimitsRows(Protocol):
+    """A policy whose memory limits how many episodes it plays at once."""
+
+    def rows_at_once(self, width: int) -> int | None:
+        """The number of rows of up to `width` tokens that there is memory for; None if unlimited."""
+        ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A policy that samples several tokens in an `act`, which it can be told to limit."""
+
+    def interrupted_after(self, tokens: int) -> Policy:
+        """Return a policy that returns completions after at most so many tokens, finished or not."""
+        ...
+
+
+@runtime_checkable
+class TakesLearner(Protocol):
+    """A sampler that can take its weights from another policy of the same model."""
+
+    def with_learner(self, policy: Any) -> Sampler:
+        """Return a sampler whose weights are those of a policy."""
         ...
 
 

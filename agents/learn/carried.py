@@ -32,7 +32,7 @@ from gymnasium.vector import VectorEnv
 from agents.learn.trajectory_state import trajectory_from_state, trajectory_state
 from agents.rollouts.loop import Episode, PartialEpisode
 from agents.settings.agent import AgentConfig
-from agents.types import Policy, Sampler, Trajectory
+from agents.types import Interruptible, Policy, Sampler, Trajectory
 
 Unfinished = Episode | PartialEpisode
 PlayOn = Callable[[Sequence[Unfinished]], Sequence[PartialEpisode | Trajectory]]
@@ -104,8 +104,8 @@ def collect_carried(
     """
     wanted, tokens = config.problems_per_step, config.segment_tokens
     # An engine samples whole completions unless it is told where to interrupt them.
-    interrupted = getattr(sampling.sampler, "interrupted_after", None)
-    policy: Policy = sampling.sampler if interrupted is None else interrupted(tokens)
+    sampler = sampling.sampler
+    policy: Policy = sampler.interrupted_after(tokens) if isinstance(sampler, Interruptible) else sampler
     begun = begin_groups(
         lambda number: sampling.episodes(env, number), step, wanted, config.carried_groups, len(carried)
     )

@@ -23,7 +23,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import VectorEnv
 
@@ -35,6 +35,7 @@ from agents.learn.sampled import Sampled, sampled_from_state, sampled_state
 from agents.learn.sampling import Sampling, SamplingStopped
 from agents.learn.source import Arrived
 from agents.policies.trainable import TrainablePolicy
+from agents.types import TakesLearner
 from verifiers import InvalidArgumentError, RankError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class LaggedSampling:
 
     def __init__(self, sampling: Sampling, policy: TrainablePolicy, progress: Progress, lag: int) -> None:
         engine = sampling.sampler
-        if engine is not policy and not hasattr(engine, "with_learner"):
+        if engine is not policy and not isinstance(engine, TakesLearner):
             raise InvalidArgumentError(
                 f"lag={lag} needs a sampler that takes weights from a copy of the policy, by a method with_learner(policy), as "
                 f"VLLMPolicy has; {type(engine).__name__} has none: leave `lag` out"
@@ -215,7 +216,7 @@ class LaggedSampling:
     def _sampling_of(self, batch: _Batch, stopped: threading.Event) -> Sampling:
         """Sampling with the weights of a batch."""
         policy, engine = self._copy_with(batch), self._sampling.sampler
-        sampler = policy if engine is self._policy else cast(Any, engine).with_learner(policy)
+        sampler = engine.with_learner(policy) if isinstance(engine, TakesLearner) else policy
         return Sampling(self._sampling.algorithm, sampler, self._ranks, stopped=stopped)
 
     def _copy_with(self, batch: _Batch) -> TrainablePolicy:

@@ -27,7 +27,7 @@ from agents.rollouts.states import require_states, states_before
 from agents.rollouts.token_record import TokenRecord
 from agents.rollouts.vector_adapter import with_token_info
 from agents.seeding import mix
-from agents.types import Action, Policy, Trajectory
+from agents.types import Action, LimitsRows, Policy, Trajectory
 from verifiers import InvalidArgumentError
 
 
@@ -168,6 +168,11 @@ def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
         )
 
 
+def rows_at_once(policy: object, width: int) -> int | None:
+    """The number of rows of up to `width` tokens that a policy has memory for; None if unlimited."""
+    return policy.rows_at_once(width) if isinstance(policy, LimitsRows) else None
+
+
 class _Player:
     """Plays episodes in the rows of an environment, and has the data of each token recorded."""
 
@@ -193,8 +198,7 @@ class _Player:
         # Tokens of the policy since the row's episode was begun or resumed.
         self.sampled = np.zeros(rows, dtype=np.int64)
         self.record = TokenRecord(rows, cast("spaces.Dict", env.single_observation_space))
-        at_once = getattr(policy, "rows_at_once", None)  # of policies whose memory is limited
-        self.most = (None if at_once is None else at_once(self.record.width)) or rows
+        self.most = rows_at_once(policy, self.record.width) or rows
         self.starts: dict[tuple[int, int], bytes] = {}  # the prompt of each problem and seed of the environment
 
     @property

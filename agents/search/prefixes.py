@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import rlvr_envs
 from agents.policies.trainable import TrainablePolicy
-from agents.rollouts.loop import Episode, rollout
+from agents.rollouts.loop import Episode, rollout, rows_at_once
 from agents.types import Action, Policy, Trajectory
 from verifiers import InvalidArgumentError
 
@@ -90,8 +90,7 @@ class Scripted:
 
     def rows_at_once(self, width: int) -> int | None:
         """The number of rows of up to `width` tokens that the other policy has memory for; None if unlimited."""
-        limit = getattr(self._policy, "rows_at_once", None)
-        return None if limit is None else limit(width)
+        return rows_at_once(self._policy, width)
 
     def act(
         self,

@@ -34,11 +34,15 @@ class EngineLauncher:
     def __init__(self, learner: CausalLMPolicy, config: VLLMConfig, *, reports_kept: bool) -> None:
         self.learner, self.config, self.reports_kept = learner, config, reports_kept
 
-    def group(self) -> EngineGroup:
-        """The engines that the settings describe."""
+    def group(self, engine: Engine | EngineGroup | None = None) -> EngineGroup:
+        """The engines given, or those that the settings describe."""
+        if isinstance(engine, EngineGroup):
+            return engine
         config = self.config
         # An engine that is started here is awake; a server may have been left asleep by an interrupted run.
         asleep = config.sleep and bool(config.servers)
+        if engine is not None:
+            return EngineGroup(lambda numbers: [engine], asleep=asleep)
         count = len(config.servers) or config.engines
         return EngineGroup(
             self.start, count, max_restarts=config.max_restarts, asleep=asleep, restart=self._start_again

@@ -92,7 +92,7 @@ class VLLMPolicy:
         if self.config.engine_args.get("return_sampling_mask", self._sampling().leaves_out):
             self._limits["mask_bound"] = self._model_tokens()
         launcher = EngineLauncher(policy, self.config, reports_kept="mask_bound" in self._limits)
-        self.engines = self._given(engine) or launcher.group()
+        self.engines = launcher.group(engine)
         self._weights = EngineWeights(
             self.engines, self.config, self._limits, legal_tokens, self._context_tokens(policy)
         )
@@ -278,12 +278,6 @@ class VLLMPolicy:
                 "FixedActions to VLLMPolicy as legal_tokens (`for_env` does), and sample with the policy itself where the "
                 "legal tokens change"
             )
-
-    def _given(self, engine: Engine | EngineGroup | None) -> EngineGroup | None:
-        """The engines given; None if there are none."""
-        if engine is None or isinstance(engine, EngineGroup):
-            return engine
-        return EngineGroup(lambda numbers: [engine], asleep=self.config.sleep and bool(self.config.servers))
 
     def _context_tokens(self, policy: CausalLMPolicy) -> int:
         """The longest sequence that the engine accepts, as far as is known here."""
