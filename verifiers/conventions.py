@@ -14,9 +14,9 @@ from inspect import Parameter
 from typing import Any
 
 from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_argument, unknown_name
-from verifiers.types import Problem
+from verifiers.types import Problem, dialogue_of
 
-COMPLETION, REFERENCE, PROBLEM = "completion", "reference", "problem"
+COMPLETION, REFERENCE, PROBLEM, DIALOGUE = "completion", "reference", "problem", "dialogue"
 _COMPLETION_NAMES = (COMPLETION, "solution_str", "response", "prediction")
 _REFERENCE_NAMES = (REFERENCE, "answer", "gold", "ground_truth", "target", "solution")
 _SYNONYMS = ("gold_answer", "reference_answer", "correct_answer", "expected_answer", "expected", "label", "truth", "gt")
@@ -27,7 +27,7 @@ _ROLES = {
     **dict.fromkeys(_COMPLETION_NAMES, COMPLETION),
     **dict.fromkeys((*_REFERENCE_NAMES, *_SYNONYMS), REFERENCE),
     **dict.fromkeys(("prompt", "question"), "prompt"),
-    **{name: name for name in (PROBLEM, "metadata", "extra_info", "data_source")},
+    **{name: name for name in (PROBLEM, "metadata", "extra_info", "data_source", DIALOGUE)},
 }
 _COLUMN = "column"
 _NO_TEXT = re.compile(r"(?:.*_)?(?:ids|tokens|logits|logprobs|mask|length|images?)|self|cls")
@@ -281,6 +281,8 @@ def _values(
     """A parameter's value for each problem."""
     if role == COMPLETION:
         return [_message("assistant", text) if convention.messages else text for text in completions]
+    if role == DIALOGUE:
+        return [dialogue_of(text) for text in completions]
     if role == "prompt" and convention.messages:
         return [_messages(problem) for problem in problems]
     if role == _COLUMN:

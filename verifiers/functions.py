@@ -7,6 +7,7 @@
 | `problem`, or annotated as a `Problem` | the problem |
 | `prompt`, `question` | the prompt as text |
 | `metadata`, `extra_info` | the problem's metadata |
+| `dialogue` | all that was said after the prompt, as a tuple of `Message`: the completion is the policy's last turn |
 | `data_source` | the name of the data set: `metadata["data_source"]`, else the first part of the problem's id |
 | any other name | the column of the data set with this name: an item of the metadata |
 

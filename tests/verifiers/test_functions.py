@@ -20,6 +20,7 @@ import pytest
 import rlvr_envs  # noqa: F401 - registers the environments
 import verifiers
 from verifiers import (
+    Completion,
     InvalidArgumentError,
     Message,
     Outcome,
@@ -586,3 +587,17 @@ def test_the_command_audits_a_function_by_itself(tmp_path: Path) -> None:
         (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"{attack} ")]
         assert "100.00 %" in line
     assert "exception" in done.stdout
+
+
+def turns_of(completion, dialogue):
+    return {"score": float(len(dialogue)), "roles": [message.role for message in dialogue]}
+
+
+def test_a_parameter_named_dialogue_gets_all_turns_and_no_strip_loses_them() -> None:
+    said = (Message("assistant", "a"), Message("user", "b"), Message("assistant", " c "))
+    verifier = verifiers.from_function(turns_of)
+    problem = Problem("p", "", "c")
+    assert verifier(Completion(" c ", said), problem).score == 3
+    assert verifier("c", problem).score == 1  # one turn
+    batched = verifiers.from_function(lambda completions, dialogues: [len(one) for one in dialogues])
+    assert [verdict.score for verdict in batched.verify_batch([Completion("c", said), "c"], [problem] * 2)] == [3, 1]
