@@ -244,15 +244,11 @@ class TabularAgent(abc.ABC):
         self, env: Environment, rng: np.random.Generator, seed: int | None
     ) -> Iterator[tuple[Transition, Mapping[str, Any]]]:
         """Play an episode and learn from it on the way."""
-        state, over = int(env.reset(seed=seed)[0]), False
+        state = int(env.reset(seed=seed)[0])
         self.begin_episode(state)
-        while not over:
-            action = self.choose(state, rng)
-            observation, reward, terminated, truncated, info = env.step(action)
-            transition = Transition(state, action, float(reward), int(observation), bool(terminated), bool(truncated))
+        for transition, info in _transitions(env, state, lambda state: self.choose(state, rng)):
             self.observe(transition)
             yield transition, info
-            state, over = transition.next_state, terminated or truncated
 
     # Evaluating and saving
 
@@ -309,22 +305,19 @@ class TabularAgent(abc.ABC):
         rng, _ = _step_random(seed, _EVALUATION + problem, sample)
         _, env_seed = _step_random(seed, _EVALUATION + problem)
         state, info = env.reset(seed=env_seed, options={"problem": problem} if indexed else None)
-        total, actions, over, truncated = 0.0, list[int](), False, False
-        while not over:
-            actions.append(self.greedy_action(int(state)) if greedy else self.choose(int(state), rng))
-            state, reward, terminated, truncated, _ = env.step(actions[-1])
-            total, over = total + float(reward), terminated or truncated
+        choose = self.greedy_action if greedy else lambda state: self.choose(state, rng)
+        played = [transition for transition, _ in _transitions(env, int(state), choose)]
         made = Sample.judged(
             None,
             problem=problem,
             problem_id=problem_id(info.get("problem_id", ""), problem, seed, drawn=not indexed),
             sample=sample,
-            score=total,
+            score=sum(transition.reward for transition in played),
             seed=env_seed,
-            tokens=len(actions),
-            truncated=bool(truncated),
+            tokens=len(played),
+            truncated=played[-1].truncated,
         )
-        return SampledRow(made, " ".join(map(str, actions)), None)
+        return SampledRow(made, " ".join(str(transition.action) for transition in played), None)
 
     def save(self, folder: str | Path) -> None:
         """Save the agent's complete state to a folder, atomically; an existing checkpoint is replaced.
@@ -373,6 +366,18 @@ class TabularAgent(abc.ABC):
                 f"environment has {shape[0]} and {shape[1]}: make another agent"
             )
         self.check_env(env)
+
+
+def _transitions(
+    env: Environment, state: int, choose: Callable[[int], int]
+) -> Iterator[tuple[Transition, Mapping[str, Any]]]:
+    """Play an episode from a state on, and yield each transition with its `info`."""
+    over = False
+    while not over:
+        action = choose(state)
+        observation, reward, terminated, truncated, info = env.step(action)
+        yield Transition(state, action, float(reward), int(observation), bool(terminated), bool(truncated)), info
+        state, over = int(observation), bool(terminated or truncated)
 
 
 def tables_fingerprint(tables: Mapping[str, NDArray[Any]]) -> str:
