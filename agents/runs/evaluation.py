@@ -1,0 +1,221 @@
+"""`Evaluation`: what the samples of an evaluation say, with the uncertainty of each figure."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+import rlvr_envs
+from agents.console.counting import counted
+from agents.runs.verdicts import shown
+from agents.runs.at_k import AtK, answer_verifier, check_draws, count_votes, estimate_maj_at, estimate_pass_at
+from agents.runs.clusters import distinct_note, sample_clusters
+from agents.runs.evaluation_record import ORACLE_NOTE, EvaluationRecord, Sample, SampledRow, sample_line
+from agents.types import Policy, Trajectory
+from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers.statistics import Interval, rerun_error, score_interval
+
+MOST_ERRORED = 0.01
+"""Share of errored samples above which an evaluation has a warning."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results of an evaluation. Errored samples are counted, and excluded from every mean."""
+
+    problems: int
+    distinct: int
+    """Number of problems that differ: those with equal prompts are one cluster in every interval."""
+    samples: int
+    """Number of completions for each problem."""
+    score: float
+    """Mean over problems of the mean over their completions."""
+    interval: tuple[float, float]
+    """95 % confidence interval of the score over problems, since completions of one problem are not independent; see
+    `verifiers.statistics.share_interval`, and `mean_interval` for scores that are not all from 0 to 1."""
+    approximate: bool
+    """Whether too few problems make the interval approximate; see `verifiers.statistics.Interval`."""
+    rerun_error: float | None
+    """Standard error of the score over re-runs with other samples of the same problems; None if no problem has two."""
+    bounds: tuple[float, float]
+    """The score if all errored samples were scored 0, and if all were scored 1."""
+    outcomes: dict[str, int]
+    truncated: int
+    verifier_errors: int
+    failed_requests: int
+    """Number of samples without a completion, since the request for it failed."""
+    unsupported: int
+    """Number of samples that scored 0 because their tests use the program's objects in a way the sandbox does not support."""
+    error_causes: dict[str, int]
+    """Number of errored samples by cause, most common first."""
+    rows: tuple[Sample, ...]
+    """All samples, ordered by problem and sample, including those read from a resumed record."""
+    pass_at: tuple[AtK, ...] = ()
+    """pass@k for each k that was asked for."""
+    applied: dict[str, int] = field(default_factory=dict)
+    """Number of samples by the part that decided, of a `hybrid` or `first` verifier; empty for others."""
+    maj_at: tuple[AtK, ...] = ()
+    """maj@k for each k that was asked for."""
+    trajectories: tuple[Trajectory, ...] = ()
+    """The episodes that were played, in the same order, without those of a resumed record."""
+    search: Mapping[str, Any] | None = None
+    """The search that found the samples, as its manifest; None where each was sampled once."""
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        notes = f", {self.verifier_errors} verifier errors left out" if self.verifier_errors else ""
+        notes += f", {self.failed_requests} failed requests left out" if self.failed_requests else ""
+        if self.errored:
+            notes += f" ({self.bounds[0]:.3f} with all of them wrong, {self.bounds[1]:.3f} with all right)"
+        if self.error_causes:
+            cause, count = next(iter(self.error_causes.items()))
+            notes += f", {count} of them: {shown(cause)}"
+        if self.unsupported:
+            notes += f", {self.unsupported} unsupported by the verifier"
+        if self.applied:
+            notes += ", decided by " + ", ".join(f"{part} {count}" for part, count in self.applied.items())
+        if self.search is not None:
+            method, guide = self.search["method"], self.search["guide"]
+            notes += f", found by {method} with the guide {guide} and {self.search_tokens} tokens"
+        if self.oracle:
+            notes += f"; {ORACLE_NOTE}"
+        about = ", approximately" if self.approximate else ""
+        score = f"{self.score:.3f} [{low:.3f}, {high:.3f}{about}]"
+        if self.rows and self.errored == len(self.rows):
+            score = "unknown"
+        notes = distinct_note(self.problems, self.distinct) + notes
+        return f"{score} ({counted(self.problems, 'problem')} x {self.samples}{notes})"
+
+    @property
+    def errored(self) -> int:
+        """Number of samples that say nothing about the policy: their verifier broke, or their request failed."""
+        return self.verifier_errors + self.failed_requests
+
+    @property
+    def oracle(self) -> bool:
+        """Whether the samples were chosen by the verdicts that score them, so that the score is no accuracy."""
+        return self.search is not None and bool(self.search["oracle"])
+
+    @property
+    def search_tokens(self) -> int:
+        """Number of tokens that the searches took, with those thrown away."""
+        return sum(row.search_tokens or 0 for row in self.rows)
+
+    @property
+    def warning(self) -> str | None:
+        """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
+        total = len(self.rows)
+        if self.errored <= MOST_ERRORED * total:
+            return None
+        if self.errored == total:
+            return f"none of the {total} samples has a score, since their verifier broke or their request failed"
+        return (
+            f"{self.errored} of {total} samples ({self.errored / total:.1%}) have no score, since their verifier broke or "
+            "their request failed: the score is that of the others, which may be easier"
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The results as plain data, without the samples; numbers that are not finite are None."""
+        counts = (
+            "problems",
+            "distinct",
+            "samples",
+            "outcomes",
+            "truncated",
+            "verifier_errors",
+            "failed_requests",
+            "unsupported",
+        )
+        return {
+            "score": _finite(self.score),
+            "interval": [_finite(end) for end in self.interval],
+            "rerun_error": self.rerun_error,
+            "bounds": [_finite(end) for end in self.bounds],
+            **{name: getattr(self, name) for name in ("approximate", *counts, "error_causes")},
+            **({"applied": self.applied} if self.applied else {}),
+            **({"oracle": self.oracle, "search_tokens": self.search_tokens} if self.search is not None else {}),
+            "pass_at": [result.summary() for result in self.pass_at],
+            "maj_at": [result.summary() for result in self.maj_at],
+        }
+
+
+def summarize_evaluation(
+    rows: Sequence[Sample],
+    problems: int,
+    samples: int,
+    *,
+    trajectories: Sequence[Trajectory] = (),
+    pass_at: Sequence[int] = (),
+    maj_at: Sequence[int] = (),
+    votes: Sequence[Sequence[int | None]] = (),
+    search: Mapping[str, Any] | None = None,
+) -> Evaluation:
+    """Summarise `samples` samples for each of `problems` problems; maj@k takes their votes: see `count_votes`."""
+    means, clusters = _problem_means(rows), sample_clusters(rows)
+    interval = _interval(means, clusters)
+    outcomes = Counter(row.outcome for row in rows if row.outcome is not None)
+    causes = Counter(row.error for row in rows if row.error is not None)
+    return Evaluation(
+        problems=problems,
+        distinct=problems - len(clusters) + len(set(clusters.values())),
+        samples=samples,
+        score=_mean(means),
+        interval=(interval.low, interval.high),
+        approximate=interval.approximate,
+        rerun_error=_rerun_error(rows),
+        bounds=(_mean(_problem_means(rows, errored=0.0)), _mean(_problem_means(rows, errored=1.0))),
+        outcomes=dict(sorted(outcomes.items())),
+        truncated=sum(row.truncated and not row.errored for row in rows),
+        verifier_errors=outcomes[str(Outcome.VERIFIER_ERROR)],
+        failed_requests=sum(row.unanswered for row in rows),
+        unsupported=sum(row.unsupported for row in rows),
+        error_causes=dict(causes.most_common()),
+        rows=tuple(rows),
+        pass_at=tuple(estimate_pass_at(rows, k) for k in pass_at),
+        applied=dict(sorted(Counter(row.applied for row in rows if row.applied is not None).items())),
+        maj_at=tuple(estimate_maj_at(votes, k, list(clusters.values())) for k in maj_at),
+        trajectories=tuple(trajectories),
+        search=search,
+    )
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _rerun_error(rows: Sequence[Sample]) -> float | None:
+    by_problem: dict[int, list[float]] = {}
+    for row in rows:
+        if row.score is not None:
+            by_problem.setdefault(row.problem, []).append(row.score)
+    return rerun_error(list(by_problem.values()))
+
+
+def _problem_means(rows: Sequence[Sample], errored: float | None = None) -> dict[int, float]:
+    """The mean score of each problem's samples; those whose verifier broke count as `errored`, or not at all."""
+    by_problem: dict[int, list[float]] = {}
+    for row in rows:
+        score = errored if row.score is None else row.score
+        if score is not None:
+            by_problem.setdefault(row.problem, []).append(score)
+    return {problem: float(np.mean(scores)) for problem, scores in by_problem.items()}
+
+
+def _mean(means: Mapping[int, float]) -> float:
+    return float(np.mean(list(means.values()))) if means else math.nan
+
+
+def _interval(means: Mapping[int, float], clusters: Mapping[int, Hashable]) -> Interval:
+    if not means:
+        return Interval(math.nan, math.nan, approximate=True)
+    return score_interval(list(means.values()), [clusters[problem] for problem in means])
