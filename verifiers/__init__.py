@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from verifiers._settings import check_types
+from verifiers.bounds import FINITE, Above, AtLeast, Between, Bound, UsedIf, bounds_of, check_uses
 from verifiers.errors import (
     CheckpointError,
     DataError,
@@ -58,9 +59,14 @@ __distribution__ = "rlvr-envs"
 __version__ = "0.1.0"
 
 __all__ = [
+    "FINITE",
+    "Above",
     "AnswerVerifier",
+    "AtLeast",
     "AuditReport",
     "BatchVerifier",
+    "Between",
+    "Bound",
     "CheckpointError",
     "Completion",
     "DataError",
@@ -83,14 +89,17 @@ __all__ = [
     "UnknownArgumentError",
     "UnknownNameError",
     "UnreadableReferenceError",
+    "UsedIf",
     "Verdict",
     "Verifier",
     "VerifierContractError",
     "VerifierFailureError",
     "audit_verifier",
+    "bounds_of",
     "check_reading",
     "check_spec",
     "check_types",
+    "check_uses",
     "convention_of",
     "dialogue_of",
     "factory",

@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from verifiers.bounds import check_bounds
 from verifiers.errors import InvalidArgumentError, unknown_name, with_article
 
 _LONGEST = 300
@@ -31,7 +32,7 @@ _IN_WORDS: dict[object, str] = {
 
 
 def check_types(settings: Any) -> None:
-    """Check that every field of a dataclass holds what its annotation says.
+    """Check that every field of a dataclass holds what its annotation says, within its bounds (`verifiers.bounds`).
 
     A whole number counts as a number, a bool as neither, and NaN as no number. Text may stand for a member of an enumeration.
     Annotations that are none of the plain ones - those, `None`, a choice of literals, text, paths, mappings, sequences and
@@ -45,6 +46,7 @@ def check_types(settings: Any) -> None:
     cls: type = type(settings)
     for name, annotation in _annotations(cls).items():
         check_arguments(annotation, **{name: getattr(settings, name)})
+    check_bounds(settings)
 
 
 def check_arguments(annotation: Any, /, **values: object) -> None:

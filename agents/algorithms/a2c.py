@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agents.advantages import n_step
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages
@@ -22,9 +22,9 @@ from agents.batch import Batch
 from agents.learn.agent import Agent
 from agents.losses import Aggregation, policy_gradient
 from agents.settings.agent import AgentConfig
-from agents.settings.config_checks import NO_RATIO, require_defaults, require_one_step, require_share
+from agents.settings.config_checks import NO_RATIO, require_defaults, require_one_step
 from agents.settings.critic import CriticConfig
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, Between, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,11 +39,11 @@ class A2CConfig(AgentConfig):
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
     entropy_coefficient: float = 0.01
     critic: CriticConfig | None = field(default_factory=CriticConfig)
-    gamma: float = 1.0
+    gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
-    gae_lambda: float = 1.0
+    gae_lambda: Annotated[float, Between(0, 1)] = 1.0
     """Decay of generalised advantage estimation (lambda)."""
-    steps_ahead: int | None = None
+    steps_ahead: Annotated[int | None, AtLeast(1)] = None
     """Number of steps n of n-step advantages, in place of `gae_lambda`; None uses generalised advantage estimation."""
 
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "gae_lambda": 0.95}
@@ -51,11 +51,8 @@ class A2CConfig(AgentConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_step(self, NO_RATIO)
-        require_share(gamma=self.gamma, gae_lambda=self.gae_lambda)
         if self.critic is None:
             raise InvalidArgumentError("an actor-critic needs a critic: set critic=CriticConfig()")
-        if self.steps_ahead is not None and self.steps_ahead < 1:
-            raise InvalidArgumentError(f"steps_ahead must be at least 1, got {self.steps_ahead}")
         if self.steps_ahead is not None:
             require_defaults(self, ("gae_lambda",), "steps_ahead selects n-step advantages, which do not use it")
 

@@ -19,16 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
 from agents.batch import Batch
 from agents.learn.agent import Agent
 from agents.losses import policy_gradient
 from agents.settings.agent import AgentConfig
-from agents.settings.config_checks import NO_RATIO, require_one_step, require_share
+from agents.settings.config_checks import NO_RATIO, require_one_step
 from agents.settings.critic import CriticConfig
-from verifiers import InvalidArgumentError
+from verifiers import Between, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,9 +41,9 @@ class ActorCriticConfig(AgentConfig):
     problems_per_step: int = 128
     group_size: int = 1
     critic: CriticConfig | None = field(default_factory=CriticConfig)
-    gamma: float = 1.0
+    gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
-    trace_decay: float = 0.95
+    trace_decay: Annotated[float, Between(0, 1)] = 0.95
     """Decay of the eligibility traces (lambda); 0 uses one-step errors, which need an accurate critic."""
 
     control: ClassVar[Mapping[str, Any]] = VALUE_CONTROL
@@ -51,7 +51,6 @@ class ActorCriticConfig(AgentConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_step(self, NO_RATIO)
-        require_share(gamma=self.gamma, trace_decay=self.trace_decay)
         if self.critic is None:
             raise InvalidArgumentError("an actor-critic needs a critic: set critic=CriticConfig()")
 

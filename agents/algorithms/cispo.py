@@ -10,7 +10,7 @@ available as `truncation="soft-overlong"`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from agents.algorithms.group_relative import (
     Credit,
@@ -19,13 +19,11 @@ from agents.algorithms.group_relative import (
     Scale,
     credited,
     relative_to,
-    require_credit,
-    require_scale,
 )
 from agents.batch import Batch
 from agents.deferred import torch
 from agents.losses import cispo
-from verifiers import InvalidArgumentError
+from verifiers import Above
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,15 +39,8 @@ class CISPOConfig(GroupConfig):
     credit: Credit = "completion"
     """Whether all tokens of a completion get its score, or those of each turn what is earned from that turn onwards, both
     relative to the group; `turn` is for environments of several turns that pay between them."""
-    is_cap: float = 5.0
+    is_cap: Annotated[float, Above(0, infinite=True)] = 5.0
     """Largest importance weight, the ratio itself and not its distance from 1."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_scale(self.scale)
-        require_credit(self.credit)
-        if not self.is_cap > 0:
-            raise InvalidArgumentError(f"is_cap must be greater than 0, got {self.is_cap}")
 
 
 class CISPO(GroupAgent):

@@ -13,14 +13,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from gymnasium.vector import VectorEnv
 
 from agents.algorithms.grpo import GRPO, GRPOConfig
 from agents.learn.algorithm import Plays
 from agents.types import Trajectory
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,9 @@ class DAPOConfig(GRPOConfig):
     """Settings of DAPO."""
 
     clip_high: float = 0.28
-    max_rounds: int = 4
+    max_rounds: Annotated[int, AtLeast(1)] = 4
     """Number of rounds of `problems_per_step` problems that a step may draw to find as many whose scores differ; 1 turns
     dynamic sampling off."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_rounds < 1:
-            raise InvalidArgumentError(f"max_rounds must be at least 1, got {self.max_rounds}")
 
 
 class DAPO(GRPO):

@@ -22,7 +22,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gymnasium.vector import VectorEnv
 
@@ -43,7 +43,7 @@ from agents.settings.agent import AgentConfig
 from agents.settings.choices import choice
 from agents.settings.config_checks import require_defaults
 from agents.types import Sampler, Trajectory
-from verifiers import DataError, InvalidArgumentError
+from verifiers import Above, Between, DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,14 +59,14 @@ class DPOConfig(AgentConfig):
     pairs: str | None = None
     """File of preference pairs (.jsonl or .parquet) or folder of rlvr eval to learn from, in place of the policy's own
     completions; a step has `problems_per_step` pairs."""
-    beta: float = 0.1
+    beta: Annotated[float, Above(0)] = 0.1
     """Weight of the KL divergence from the reference in the objective that is solved; small ones allow large changes."""
     pairing: Pairing = "best-worst"
     """Which pairs are made of a group of the policy's own completions: the best with the worst, or `all` with different
     scores."""
     preference_loss: PreferenceLoss = PreferenceLoss.SIGMOID
     """Loss of a pair: `sigmoid` (DPO) or `ipo`, whose optimum stays finite where preferences are certain."""
-    label_smoothing: float = 0.0
+    label_smoothing: Annotated[float, Between(0, 0.5, open_high=True)] = 0.0
     """Probability that a preference is taken to be wrong, from 0 to below 0.5."""
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     importance_correction: Correction | None = Correction.NONE
@@ -74,10 +74,6 @@ class DPOConfig(AgentConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "preference_loss", choice("preference_loss", self.preference_loss, PreferenceLoss))
-        if not 0 < self.beta < math.inf:
-            raise InvalidArgumentError(f"beta must be greater than 0 and finite, got {self.beta}")
-        if not 0 <= self.label_smoothing < 0.5:
-            raise InvalidArgumentError(f"label_smoothing must be from 0 to below 0.5, got {self.label_smoothing}")
         if self.minibatches > 1:
             raise InvalidArgumentError(
                 f"a pair must not be divided: minibatches must be 1, got {self.minibatches}; choose a smaller problems_per_step"

@@ -30,7 +30,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from gymnasium.vector import VectorEnv
@@ -47,11 +47,11 @@ from agents.runs.evaluation import Evaluation
 from agents.runs.evaluation_record import EvaluationRecord
 from agents.seeding import episode_seeds
 from agents.settings.agent import AgentConfig
-from agents.settings.config_checks import require_defaults, require_on_policy, require_one_step, require_share
+from agents.settings.config_checks import require_defaults, require_on_policy, require_one_step
 from agents.settings.learner import LearnerConfig
 from agents.truncation import Truncation
 from agents.types import Sampler, Trajectory
-from verifiers import InvalidArgumentError
+from verifiers import Above, AtLeast, Between, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,25 +66,25 @@ class DQNConfig(AgentConfig):
 
     problems_per_step: int = 16
     group_size: int = 1
-    gamma: float = 1.0
+    gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
     double: bool = False
     """Whether the online network chooses the next action that the target network evaluates (double DQN)."""
-    buffer_size: int = 50_000
+    buffer_size: Annotated[int, AtLeast(1)] = 50_000
     """Number of transitions in the replay buffer; the oldest are dropped."""
-    learn_from: int = 500
+    learn_from: Annotated[int, AtLeast(1)] = 500
     """Number of transitions in the buffer before the first update."""
-    batch_size: int = 64
+    batch_size: Annotated[int, AtLeast(1)] = 64
     """Number of transitions of one update."""
-    tokens_per_update: float = 4.0
+    tokens_per_update: Annotated[float, Above(0)] = 4.0
     """Number of sampled tokens for each update; the paper has 4."""
-    target_every: int = 100
+    target_every: Annotated[int, AtLeast(1)] = 100
     """Number of updates between two copies of the network to the target network."""
-    epsilon: float = 1.0
+    epsilon: Annotated[float, Between(0, 1)] = 1.0
     """Probability to explore at the start, by a token drawn uniformly."""
-    epsilon_end: float = 0.05
+    epsilon_end: Annotated[float, Between(0, 1)] = 0.05
     """Probability to explore after `epsilon_tokens` tokens, reached linearly."""
-    epsilon_tokens: int = 10_000
+    epsilon_tokens: Annotated[int, AtLeast(1)] = 10_000
     """Number of sampled tokens over which the probability to explore falls."""
     control: ClassVar[Mapping[str, Any]] = {
         "problems_per_step": 1,
@@ -104,14 +104,6 @@ class DQNConfig(AgentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share(gamma=self.gamma, epsilon=self.epsilon, epsilon_end=self.epsilon_end)
-        for name in ("buffer_size", "learn_from", "batch_size", "target_every", "epsilon_tokens"):
-            if getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 < self.tokens_per_update < math.inf:
-            raise InvalidArgumentError(
-                f"tokens_per_update must be finite and greater than 0, got {self.tokens_per_update}"
-            )
         if self.learn_from > self.buffer_size:
             raise InvalidArgumentError(
                 f"learn_from must be at most buffer_size={self.buffer_size}, got {self.learn_from}"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from agents.advantages import group_centered, group_centered_batch_std, group_z_score
 from agents.batch import Batch
 from agents.learn.agent import Agent
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.settings.agent import AgentConfig
-from agents.settings.config_checks import require_choice, require_clip, require_groups
+from agents.settings.config_checks import require_groups
 from agents.turns import Relative, turn_group_relative
+from verifiers import AtLeast, Between
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,14 +47,10 @@ class GroupAgent(Agent):
 class ClippedGroupConfig(GroupConfig):
     """Settings of an agent that compares scores in groups and clips the ratio to the sampling policy."""
 
-    clip_low: float = 0.2
+    clip_low: Annotated[float, Between(0, 1)] = 0.2
     """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
-    clip_high: float = 0.2
+    clip_high: Annotated[float, AtLeast(0, infinite=True)] = 0.2
     """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_clip(self.clip_low, self.clip_high)
 
 
 class ClippedGroupAgent(GroupAgent):
@@ -68,24 +65,6 @@ class ClippedGroupAgent(GroupAgent):
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return where the surrogate has no gradient."""
         return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
-
-
-def require_scale(scale: str) -> None:
-    """Check a `Scale`.
-
-    Raises:
-        UnknownNameError: If there is no such scale; the message suggests the nearest.
-    """
-    require_choice("scale", scale, get_args(Scale))
-
-
-def require_credit(credit: str) -> None:
-    """Check a `Credit`.
-
-    Raises:
-        UnknownNameError: If there is no such credit; the message suggests the nearest.
-    """
-    require_choice("credit", credit, get_args(Credit))
 
 
 def relative_to(scale: Scale) -> Relative:

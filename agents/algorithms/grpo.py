@@ -22,8 +22,6 @@ from agents.algorithms.group_relative import (
     Scale,
     credited,
     relative_to,
-    require_credit,
-    require_scale,
 )
 from agents.batch import Batch
 
@@ -41,11 +39,6 @@ class GRPOConfig(ClippedGroupConfig):
     credit: Credit = "completion"
     """Whether all tokens of a completion get its score, or those of each turn what is earned from that turn onwards, both
     relative to the group; `turn` is for environments of several turns that pay between them."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_scale(self.scale)
-        require_credit(self.credit)
 
 
 class GRPO(ClippedGroupAgent):

@@ -17,7 +17,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from agents import learn
 from agents.advantages import whiten
@@ -28,10 +28,10 @@ from agents.learn.agent import Agent
 from agents.learn.loss import Loss
 from agents.learn.metrics import pass_metrics
 from agents.settings.agent import AgentConfig
-from agents.settings.config_checks import require_defaults, require_on_policy, require_one_step, require_share
+from agents.settings.config_checks import require_defaults, require_on_policy, require_one_step
 from agents.settings.critic import CriticConfig
 from agents.settings.learner import LearnerConfig
-from verifiers import InvalidArgumentError
+from verifiers import Above, AtLeast, Between, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,30 +48,24 @@ class NPGConfig(AgentConfig):
     problems_per_step: int = 128
     group_size: int = 1
     critic: CriticConfig | None = field(default_factory=CriticConfig)
-    value_steps: int = 20
+    value_steps: Annotated[int, AtLeast(0)] = 20
     """Number of optimiser steps of the critic on each batch, after the policy's step."""
-    gamma: float = 1.0
+    gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
-    gae_lambda: float = 0.97
+    gae_lambda: Annotated[float, Between(0, 1)] = 0.97
     """Decay of generalised advantage estimation (lambda)."""
-    max_kl: float = 0.01
+    max_kl: Annotated[float, Above(0)] = 0.01
     """Mean KL divergence of one step, in nats per token."""
-    damping: float = 0.1
+    damping: Annotated[float, AtLeast(0)] = 0.1
     """Multiple of the identity that is added to the Fisher matrix."""
-    cg_iterations: int = 10
+    cg_iterations: Annotated[int, AtLeast(1)] = 10
     """Number of iterations of conjugate gradients."""
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "learner": LearnerConfig()}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share(gamma=self.gamma, gae_lambda=self.gae_lambda)
         if self.critic is None:
             raise InvalidArgumentError(f"{type(self).__name__} needs a critic: set critic=CriticConfig()")
-        for name in ("max_kl", "cg_iterations"):
-            if not getattr(self, name) > 0:
-                raise InvalidArgumentError(f"{name} must be greater than 0, got {getattr(self, name)}")
-        if not self.damping >= 0:
-            raise InvalidArgumentError(f"damping must be at least 0, got {self.damping}")
         require_one_step(self, "the natural gradient takes one step on the whole batch")
         require_on_policy(self, "the natural gradient's metric is that of the policy that sampled")
         require_defaults(

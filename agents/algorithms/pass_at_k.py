@@ -12,13 +12,13 @@ the same gradient on-policy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from agents.advantages import pass_at_k
 from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig, at_every_token
 from agents.batch import Batch
 from agents.losses import Aggregation
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,14 +29,14 @@ class PassAtKConfig(ClippedGroupConfig):
     """Settings of the pass@k policy gradient."""
 
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
-    k: int = 4
+    k: Annotated[int, AtLeast(1)] = 4
     """Number of completions of which the best counts, at most `group_size` - 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.k < self.group_size:
+        if self.k >= self.group_size:
             raise InvalidArgumentError(
-                f"k must be at least 1 and less than group_size, got k={self.k} and group_size={self.group_size}"
+                f"k must be less than group_size, got k={self.k} and group_size={self.group_size}"
             )
 
 

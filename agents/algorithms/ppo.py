@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from agents.advantages import whiten
 from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lambda_returns
@@ -41,9 +41,8 @@ from agents.kl import KLEstimator
 from agents.learn.agent import Agent
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.settings.agent import AgentConfig
-from agents.settings.config_checks import require_clip, require_share
 from agents.settings.critic import CriticConfig
-from verifiers import InvalidArgumentError
+from verifiers import Above, AtLeast, Between, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,17 +60,17 @@ class PPOConfig(AgentConfig):
     critic: CriticConfig | None = field(default_factory=lambda: CriticConfig(value_clip=0.2))
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
-    gamma: float = 1.0
+    gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
-    gae_lambda: float = 0.95
+    gae_lambda: Annotated[float, Between(0, 1)] = 0.95
     """Decay of generalised advantage estimation (lambda)."""
     whiten: bool = True
     """Whether advantages are normalised to mean 0 and standard deviation 1 over the batch's tokens."""
-    clip_low: float = 0.2
+    clip_low: Annotated[float, Between(0, 1)] = 0.2
     """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
-    clip_high: float = 0.2
+    clip_high: Annotated[float, AtLeast(0, infinite=True)] = 0.2
     """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
-    dual_clip: float | None = None
+    dual_clip: Annotated[float | None, Above(1, infinite=True)] = None
     """Largest ratio that counts where the advantage is negative (Ye et al. 2020, arXiv:1912.09729), such as 3; None sets no
     limit."""
 
@@ -79,12 +78,8 @@ class PPOConfig(AgentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share(gamma=self.gamma, gae_lambda=self.gae_lambda)
-        require_clip(self.clip_low, self.clip_high)
         if self.critic is None:
             raise InvalidArgumentError("PPO needs a critic: set critic=CriticConfig(), or use GRPO, which has none")
-        if self.dual_clip is not None and not self.dual_clip > 1:
-            raise InvalidArgumentError(f"dual_clip must be greater than 1, or None, got {self.dual_clip}")
 
 
 class PPO(Agent):

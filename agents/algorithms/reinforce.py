@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from agents.advantages import batch_mean_baseline, moving_average, returns_to_go, whole_returns
 from agents.algorithms.value_based import VALUE_CONTROL
@@ -30,10 +30,10 @@ from agents.learn.agent import Agent
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TrainablePolicy
 from agents.settings.agent import AgentConfig
-from agents.settings.config_checks import NO_RATIO, require_choice, require_defaults, require_one_step, require_share
+from agents.settings.config_checks import NO_RATIO, require_defaults, require_one_step
 from agents.settings.critic import CriticConfig
 from agents.types import Sampler
-from verifiers import InvalidArgumentError
+from verifiers import Between, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,14 +49,14 @@ class ReinforceConfig(AgentConfig):
     problems_per_step: int = 128
     group_size: int = 1
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
-    gamma: float = 1.0
+    gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
     baseline: Baseline = "batch-mean"
     """What is subtracted from each return: nothing, a constant, the mean of the batch, a moving average over steps, or a
     critic's value."""
     constant: float = 0.0
     """Value of the constant baseline, and start of the moving average."""
-    decay: float = 0.9
+    decay: Annotated[float, Between(0, 1)] = 0.9
     """Share of the moving average that is kept in each step."""
 
     credit: Literal["reward-to-go", "whole"] = "reward-to-go"
@@ -65,8 +65,6 @@ class ReinforceConfig(AgentConfig):
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "baseline": "value"}
 
     def __post_init__(self) -> None:
-        require_choice("baseline", self.baseline, get_args(Baseline))
-        require_choice("credit", self.credit, ("reward-to-go", "whole"))
         if self.baseline == "value" and self.critic is None:
             object.__setattr__(self, "critic", CriticConfig())
         if self.baseline != "value" and self.critic is not None:
@@ -75,7 +73,6 @@ class ReinforceConfig(AgentConfig):
             )
         super().__post_init__()
         require_one_step(self, NO_RATIO)
-        require_share(gamma=self.gamma, decay=self.decay)
         reason = f"baseline {self.baseline!r} does not depend on it"
         if self.baseline not in ("constant", "moving-average"):
             require_defaults(self, ("constant",), reason)

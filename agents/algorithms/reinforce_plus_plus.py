@@ -11,7 +11,7 @@ Departure from the paper: no KL term unless `kl_coefficient` is set.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from agents.advantages import group_centered, returns_to_go, whiten
 from agents.batch import Batch
@@ -20,8 +20,9 @@ from agents.learn.agent import Agent
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.policies.trainable import TrainablePolicy
 from agents.settings.agent import AgentConfig
-from agents.settings.config_checks import require_clip, require_defaults, require_groups, require_share
+from agents.settings.config_checks import require_defaults, require_groups
 from agents.types import Sampler
+from verifiers import AtLeast, Between
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,19 +36,17 @@ class ReinforcePlusPlusConfig(AgentConfig):
     group_size: int = 1
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
-    gamma: float = 1.0
+    gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
     group_baseline: bool = False
     """Whether the mean score of the group is subtracted from each score (REINFORCE++-baseline)."""
-    clip_low: float = 0.2
+    clip_low: Annotated[float, Between(0, 1)] = 0.2
     """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
-    clip_high: float = 0.2
+    clip_high: Annotated[float, AtLeast(0, infinite=True)] = 0.2
     """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_share(gamma=self.gamma)
-        require_clip(self.clip_low, self.clip_high)
         if self.group_baseline:
             require_groups(self.group_size)
             require_defaults(self, ("gamma",), "group_baseline=True compares whole scores, without a discount")

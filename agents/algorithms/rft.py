@@ -21,9 +21,8 @@ rationalisation, which shows the answer to problems that were not solved, is lef
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from agents.batch import Batch
 from agents.deferred import torch
@@ -35,7 +34,7 @@ from agents.settings.config_checks import require_defaults
 from agents.settings.learning_rate import has_adapter
 from agents.settings.schedules import Schedule
 from agents.types import Sampler
-from verifiers import InvalidArgumentError
+from verifiers import FINITE, AtLeast, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,11 +51,11 @@ class RFTConfig(AgentConfig):
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     selection: Selection = "right"
     """Which completions of a group are kept: all with a score of at least `threshold`, or the `best` (RAFT)."""
-    threshold: float = 1.0
+    threshold: Annotated[float, FINITE] = 1.0
     """Lowest score of a completion that is kept."""
-    threshold_end: float | None = None
+    threshold_end: Annotated[float | None, FINITE] = None
     """Lowest score at the end of the run (see `schedule_steps`), reached linearly (ReST); None keeps it constant."""
-    per_problem: int | None = None
+    per_problem: Annotated[int | None, AtLeast(1)] = None
     """Most completions of a group that are kept, the first ones; None keeps all."""
     unique: bool = False
     """Whether equal completions of a group are kept only once."""
@@ -68,12 +67,6 @@ class RFTConfig(AgentConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("threshold", "threshold_end"):
-            value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise InvalidArgumentError(f"{name} must be finite, got {value}")
-        if self.per_problem is not None and self.per_problem < 1:
-            raise InvalidArgumentError(f"per_problem must be at least 1, or None for all, got {self.per_problem}")
         if self.selection == "best":
             names = ("threshold", "threshold_end", "per_problem", "unique")
             require_defaults(self, names, "selection='best' keeps one completion of each group")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from agents.advantages import leave_one_out
-from agents.algorithms.group_relative import Credit, GroupAgent, GroupConfig, credited, require_credit
+from agents.algorithms.group_relative import Credit, GroupAgent, GroupConfig, credited
 from agents.batch import Batch
 from agents.kl import KLEstimator
 from agents.losses import Aggregation, policy_gradient
@@ -37,7 +37,6 @@ class RLOOConfig(GroupConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_one_step(self, NO_RATIO)
-        require_credit(self.credit)
 
 
 class RLOO(GroupAgent):

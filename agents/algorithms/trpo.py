@@ -13,13 +13,13 @@ Monte Carlo returns); and `damping` is added to the Fisher matrix's diagonal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from agents import learn
 from agents.algorithms.npg import NPG, NPGConfig
 from agents.batch import Batch
 from agents.deferred import torch
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, Between
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,18 +29,10 @@ if TYPE_CHECKING:
 class TRPOConfig(NPGConfig):
     """Settings of TRPO: those of NPG, with `max_kl` as an upper bound, and those of the line search."""
 
-    backtracks: int = 10
+    backtracks: Annotated[int, AtLeast(1)] = 10
     """Number of step lengths that the line search tries."""
-    backtrack_ratio: float = 0.8
+    backtrack_ratio: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.8
     """Ratio of each step length of the line search to the one before."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.backtracks > 0 and 0 < self.backtrack_ratio < 1):
-            raise InvalidArgumentError(
-                f"backtracks must be greater than 0 and backtrack_ratio in (0, 1), got {self.backtracks} and "
-                f"{self.backtrack_ratio}"
-            )
 
 
 class TRPO(NPG):

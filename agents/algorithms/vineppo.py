@@ -33,7 +33,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
@@ -48,9 +48,8 @@ from agents.rollouts.loop import Episode
 from agents.rollouts.states import require_states, states_before
 from agents.seeding import mix
 from agents.settings.agent import AgentConfig
-from agents.settings.config_checks import require_clip
 from agents.types import Trajectory
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, Between, InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,26 +60,21 @@ class VinePPOConfig(AgentConfig):
     """Settings of VinePPO."""
 
     minibatches: int = 4
-    episodes_per_state: int = 9
+    episodes_per_state: Annotated[int, AtLeast(1)] = 9
     """Number K of further completions sampled from each state whose value is estimated."""
     step_separator: str = "\n"
     """Text that ends a step; empty to divide completions by `max_step_tokens` alone."""
-    max_step_tokens: int | None = None
+    max_step_tokens: Annotated[int | None, AtLeast(1)] = None
     """Number of tokens after which a step ends in any case; None sets no limit."""
     whiten: bool = True
     """Whether advantages are normalised to mean 0 and standard deviation 1 over the batch's tokens."""
-    clip_low: float = 0.2
+    clip_low: Annotated[float, Between(0, 1)] = 0.2
     """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
-    clip_high: float = 0.2
+    clip_high: Annotated[float, AtLeast(0, infinite=True)] = 0.2
     """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_clip(self.clip_low, self.clip_high)
-        if self.episodes_per_state < 1:
-            raise InvalidArgumentError(f"episodes_per_state must be at least 1, got {self.episodes_per_state}")
-        if self.max_step_tokens is not None and self.max_step_tokens < 1:
-            raise InvalidArgumentError(f"max_step_tokens must be at least 1, or None, got {self.max_step_tokens}")
         if self.needs_reference and self.kl_placement == "reward":
             raise InvalidArgumentError(
                 "VinePPO estimates values from the environment's rewards, which a KL term would not be part of: set "

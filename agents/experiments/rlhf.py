@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -35,7 +35,7 @@ from agents.runs.evaluation import Evaluation
 from agents.runs.files.json_files import write_json
 from agents.runs.run import Run
 from agents.settings.learner import LearnerConfig
-from verifiers import DataError, InvalidArgumentError
+from verifiers import AtLeast, Between, DataError, check_types
 
 VerifierChoice = tuple[str, Mapping[str, Any]]
 """A verifier's name and its arguments, for `verifiers.make`."""
@@ -51,37 +51,31 @@ class RLHFConfig:
         InvalidArgumentError: If a number is out of range.
     """
 
-    warm_start_steps: int = 150
+    warm_start_steps: Annotated[int, AtLeast(0)] = 150
     """Number of supervised steps on gold completions before anything else; 0 takes the model as it is."""
-    problems: int = 4000
+    problems: Annotated[int, AtLeast(1)] = 4000
     """Number of problems whose completions are compared."""
-    samples: int = 4
+    samples: Annotated[int, AtLeast(2)] = 4
     """Number of completions of each of these problems."""
-    held_out: float = 0.1
+    held_out: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.1
     """Share of these problems whose pairs the reward model is tested with."""
-    reward_model_epochs: int = 4
+    reward_model_epochs: Annotated[int, AtLeast(1)] = 4
     """Number of passes over the pairs."""
-    members: int = 1
+    members: Annotated[int, AtLeast(1)] = 1
     """Number of reward models, which differ in their seeds; the score of several is their minimum."""
-    steps: int = 100
+    steps: Annotated[int, AtLeast(1)] = 100
     """Number of steps of PPO."""
     kl_coefficient: float = 0.3
     """Weight of the KL divergence from the warm start in the reward of PPO, in the unit of the reward model's scores."""
-    completions: int = 128
+    completions: Annotated[int, AtLeast(1)] = 128
     """Number of completions in a step of PPO."""
-    test_problems: int = 300
+    test_problems: Annotated[int, AtLeast(1)] = 300
     """Number of held-out problems that the policies answer before and after."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the order of problems, of sampling and of the reward models."""
 
     def __post_init__(self) -> None:
-        least = {"warm_start_steps": 0, "samples": 2, "seed": 0}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, int) and value < least.get(field.name, 1):
-                raise InvalidArgumentError(f"{field.name} must be at least {least.get(field.name, 1)}, got {value}")
-        if not 0 < self.held_out < 1:
-            raise InvalidArgumentError(f"held_out must be between 0 and 1, got {self.held_out}")
+        check_types(self)
         self.ppo()  # raises if its settings are out of range
 
     def ppo(self, *, penalised: bool = True) -> PPOConfig:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.runs.files.json_files import differences
 from agents.runs.at_k import problem_maj_at, problem_pass_at
+from agents.runs.files.json_files import differences
 from agents.runs.reading import RecordedRun, paired_clusters, paired_scores
 from verifiers import DataError, InvalidArgumentError, statistics
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import math
-import warnings
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv
-from numpy.typing import NDArray
 
-import rlvr_envs
 from agents.console.counting import counted
-from agents.runs.verdicts import shown
-from agents.runs.at_k import AtK, answer_verifier, check_draws, count_votes, estimate_maj_at, estimate_pass_at
+from agents.runs.at_k import AtK, estimate_maj_at, estimate_pass_at
 from agents.runs.clusters import distinct_note, sample_clusters
-from agents.runs.evaluation_record import ORACLE_NOTE, EvaluationRecord, Sample, SampledRow, sample_line
-from agents.types import Policy, Trajectory
-from verifiers import InvalidArgumentError, Outcome, Problem
+from agents.runs.evaluation_record import ORACLE_NOTE, Sample
+from agents.runs.verdicts import shown
+from agents.types import Trajectory
+from verifiers import Outcome
 from verifiers.statistics import Interval, rerun_error, score_interval
 
 MOST_ERRORED = 0.01

@@ -43,14 +43,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from agents.runs.clusters import problem_cluster, recorded_cluster
 from agents.runs.files.hardware import hardware
 from agents.runs.files.json_files import JsonLines, differences, plain, read_json, read_lines, to_json, write_json
 from agents.runs.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
 from agents.runs.files.versions import engine_versions, package_versions
-from agents.runs.clusters import problem_cluster, recorded_cluster
 from agents.runs.parquet import can_write, write_parquet
-from agents.runs.verdicts import applied_part
-from agents.runs.verdicts import error_cause, is_unsupported
+from agents.runs.verdicts import applied_part, error_cause, is_unsupported
 from agents.types import Trajectory
 from verifiers import (
     Completion,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.runs.files.json_files import read_json, read_lines
 from agents.runs.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
+from agents.runs.files.json_files import read_json, read_lines
 from agents.runs.rollout_log import ROLLOUTS
 from verifiers import DataError, MissingDataError
 

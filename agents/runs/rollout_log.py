@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import rlvr_envs
-from agents.runs.files.json_files import JsonLines
 from agents.runs.evaluation_record import COLUMNS, Sample, sample_line
+from agents.runs.files.json_files import JsonLines
 from agents.runs.parquet import can_write, write_parquet
 from agents.types import Trajectory, TrajectoryElsewhere
 from verifiers import InvalidArgumentError, Problem

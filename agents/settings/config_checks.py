@@ -8,30 +8,7 @@ from typing import Any
 
 from agents.settings.agent import AgentConfig
 from agents.settings.choices import Correction, Truncation
-from verifiers import InvalidArgumentError, unknown_name
-
-
-def require_share(**values: float) -> None:
-    """Check that numbers are in [0, 1].
-
-    Raises:
-        InvalidArgumentError: If one is not.
-    """
-    for name, value in values.items():
-        if not 0 <= value <= 1:
-            raise InvalidArgumentError(f"{name} must be in [0, 1], got {value}")
-
-
-def require_clip(clip_low: float, clip_high: float) -> None:
-    """Check the bounds of a clipped ratio, [1 - clip_low, 1 + clip_high].
-
-    Raises:
-        InvalidArgumentError: If they are not bounds around 1.
-    """
-    if not (0 <= clip_low <= 1 and clip_high >= 0):
-        raise InvalidArgumentError(
-            f"clip_low must be in [0, 1] and clip_high at least 0, got clip_low={clip_low}, clip_high={clip_high}"
-        )
+from verifiers import InvalidArgumentError
 
 
 def require_groups(group_size: int) -> None:
@@ -107,13 +84,3 @@ def require_plain_scores(config: AgentConfig, reason: str) -> None:
         raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r} would change scores")
     if config.has_kl_term and config.kl_placement == "reward":
         raise InvalidArgumentError(f"{reason}: set kl_placement='loss'")
-
-
-def require_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """Check that a name is one of the choices.
-
-    Raises:
-        UnknownNameError: If it is not; the message suggests the nearest.
-    """
-    if value not in choices:
-        raise unknown_name(name, value, choices)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from agents.settings.learning_rate import learning_rate_for
 from agents.settings.schedules import Schedule, Shape
-from verifiers import InvalidArgumentError, check_types
+from verifiers import Above, AtLeast, Between, InvalidArgumentError, check_types
 
 
 @dataclass(frozen=True)
@@ -20,16 +19,16 @@ class LearnerConfig:
         InvalidArgumentError: If a value is out of range.
     """
 
-    learning_rate: float | None = None
+    learning_rate: Annotated[float | None, Above(0)] = None
     """Learning rate of AdamW. None chooses one from the number of parameters: about 1e-4 for a million, 1.5e-5 for 135 million
     and 1e-6 for a billion or more; ten times as much for supervised learning, and ten times as much for LoRA."""
-    weight_decay: float = 0.0
+    weight_decay: Annotated[float, AtLeast(0)] = 0.0
     """Weight decay of AdamW."""
-    beta1: float = 0.9
+    beta1: Annotated[float, Between(0, 1, open_high=True)] = 0.9
     """Decay rate of AdamW's running mean of the gradient."""
-    beta2: float = 0.999
+    beta2: Annotated[float, Between(0, 1, open_high=True)] = 0.999
     """Decay rate of AdamW's running mean of the squared gradient."""
-    max_grad_norm: float = 1.0
+    max_grad_norm: Annotated[float, Above(0, infinite=True)] = 1.0
     """Global norm to which gradients are scaled down; those of a critic's own weights are scaled separately."""
     schedule: Shape = "constant"
     """Shape of the learning rate's decay, from its full value to 0 at `schedule_steps`."""
@@ -38,7 +37,7 @@ class LearnerConfig:
     schedule_steps: int | None = None
     """Number of optimiser steps of a whole run, at which schedules end. None takes the length of the run (`--steps`, or
     `steps` of `learn`); a run resumed with more steps continues at the rate that the longer run has at that step."""
-    micro_batch_size: int = 64
+    micro_batch_size: Annotated[int, AtLeast(1)] = 64
     """Number of completions in one forward and backward pass; it does not change the result beyond rounding."""
     skip_zero_advantages: bool = True
     """Skip completions whose loss has gradient 0 because their advantages are 0, as in groups of equal scores. They still
@@ -47,18 +46,6 @@ class LearnerConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name in ("learning_rate", "weight_decay"):
-            if getattr(self, name) in (math.inf, -math.inf):
-                raise InvalidArgumentError(f"{name} must be a finite number, got {getattr(self, name)}")
-        for name in ("learning_rate", "max_grad_norm", "micro_batch_size"):
-            value = getattr(self, name)
-            if not (value is None and name == "learning_rate") and not value > 0:
-                raise InvalidArgumentError(f"{name} must be greater than 0, got {value}")
-        if not self.weight_decay >= 0:
-            raise InvalidArgumentError(f"weight_decay must be at least 0, got {self.weight_decay}")
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         self._schedule(1.0, None)  # raises if the settings are inconsistent
 
     def for_model(self, model: Any, *, supervised: bool = False) -> LearnerConfig:

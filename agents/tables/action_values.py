@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
 import numpy as np
@@ -12,42 +11,29 @@ from numpy.typing import NDArray
 
 from agents.settings.agent import no_effect
 from agents.tables.agent import TabularAgent, TabularConfig, Transition
-from verifiers import InvalidArgumentError
+from verifiers import FINITE, AtLeast, Between, InvalidArgumentError
 
 
 @dataclass(frozen=True)
 class ActionValueConfig(TabularConfig):
     """Settings shared by all agents with a table of action values."""
 
-    gamma: float = 0.99
+    gamma: Annotated[float, Between(0, 1)] = 0.99
     """Discount factor from one action to the next."""
-    step_size: float = 0.1
+    step_size: Annotated[float, Between(0, 1, open_low=True)] = 0.1
     """Step size α of the first update of an action in a state."""
-    step_decay: float = 0.0
+    step_decay: Annotated[float, Between(0, 1)] = 0.0
     """Exponent w with which the n-th update of an action in a state has step size α / n^w; 0 keeps it constant. With one above
     0.5 and up to 1, steps meet the conditions of Robbins and Monro (1951), and action values can settle."""
-    epsilon: float = 0.1
+    epsilon: Annotated[float, Between(0, 1)] = 0.1
     """Probability ε to explore, by an action drawn uniformly."""
-    epsilon_end: float | None = None
+    epsilon_end: Annotated[float | None, Between(0, 1)] = None
     """Probability to explore after `epsilon_steps` training steps, reached linearly; None keeps it constant."""
-    epsilon_steps: int = 1000
+    epsilon_steps: Annotated[int, AtLeast(1)] = 1000
     """Number of training steps over which the probability to explore goes to `epsilon_end`."""
-    initial_value: float = 0.0
+    initial_value: Annotated[float, FINITE] = 0.0
     """Value of every action at the start; above all returns it makes an agent try everything (Sutton & Barto 2018,
     section 2.6)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("gamma", "epsilon", "epsilon_end", "step_decay"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                raise InvalidArgumentError(f"{name} must be from 0 to 1, got {value}")
-        if not 0 < self.step_size <= 1:
-            raise InvalidArgumentError(f"step_size must be greater than 0 and at most 1, got {self.step_size}")
-        if self.epsilon_steps < 1:
-            raise InvalidArgumentError(f"epsilon_steps must be at least 1, got {self.epsilon_steps}")
-        if not math.isfinite(self.initial_value):
-            raise InvalidArgumentError(f"initial_value must be finite, got {self.initial_value}")
 
     def check_effects(self) -> None:
         """Reject settings of exploration without effect, and exploration that grows."""

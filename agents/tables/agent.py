@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, cast, get_type_hints
 
 import gymnasium
 import numpy as np
@@ -38,7 +38,7 @@ from agents.runs.files.checkpoint_folder import recover, replacing
 from agents.runs.files.integrity import check_checksums
 from agents.runs.run import Run
 from agents.runs.steps import Callback, check_numbers, kept_on_interrupt, take_steps
-from verifiers import CheckpointError, InvalidArgumentError, check_types
+from verifiers import AtLeast, CheckpointError, InvalidArgumentError, check_types
 
 Environment = gymnasium.Env[Any, Any]
 _STATE, _TABLES = "state.json", "tables.npz"
@@ -65,18 +65,14 @@ class TabularConfig:
         InvalidArgumentError: If a value is out of range.
     """
 
-    episodes_per_step: int = 10
+    episodes_per_step: Annotated[int, AtLeast(1)] = 10
     """Number of episodes of one training step, whose metrics are logged together; the agent learns from each transition, or
     at the end of each episode, whatever this is."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the problems and of the agent's choices."""
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.episodes_per_step < 1:
-            raise InvalidArgumentError(f"episodes_per_step must be at least 1, got {self.episodes_per_step}")
-        if self.seed < 0:
-            raise InvalidArgumentError(f"seed must be at least 0, got {self.seed}")
 
     def check_effects(self) -> None:
         """Reject settings without effect; called before learning begins, so that every saved agent can be loaded.

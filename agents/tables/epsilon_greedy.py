@@ -17,29 +17,23 @@ Ties are broken at random, as in the book's pseudocode.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from agents.tables.agent import TabularConfig
 from agents.tables.bandits import BanditAgent
-from verifiers import InvalidArgumentError
+from verifiers import Above, Between
 
 
 @dataclass(frozen=True)
 class EpsilonGreedyConfig(TabularConfig):
     """Settings of ε-greedy action values."""
 
-    epsilon: float = 0.1
+    epsilon: Annotated[float, Between(0, 1)] = 0.1
     """Probability to explore."""
-    decay: float | None = None
+    decay: Annotated[float | None, Above(0, infinite=True)] = None
     """Number c with which the probability to explore falls to c / t at the t-th choice; None keeps it constant."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.epsilon <= 1:
-            raise InvalidArgumentError(f"epsilon must be from 0 to 1, got {self.epsilon}")
-        if self.decay is not None and not self.decay > 0:
-            raise InvalidArgumentError(f"decay must be greater than 0, or None, got {self.decay}")
 
 
 class EpsilonGreedy(BanditAgent):

@@ -15,23 +15,19 @@ was cut off in.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from agents.tables.action_values import ActionValueAgent, ActionValueConfig
 from agents.tables.agent import Transition
-from verifiers import InvalidArgumentError
+from verifiers import Between
 
 
 @dataclass(frozen=True)
 class ExpectedSARSAConfig(ActionValueConfig):
     """Settings of expected SARSA."""
 
-    target_epsilon: float | None = None
+    target_epsilon: Annotated[float | None, Between(0, 1)] = None
     """Probability to explore of the policy whose values are learned; None for the one that chooses the actions."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.target_epsilon is not None and not 0 <= self.target_epsilon <= 1:
-            raise InvalidArgumentError(f"target_epsilon must be from 0 to 1, or None, got {self.target_epsilon}")
 
 
 class ExpectedSARSA(ActionValueAgent):

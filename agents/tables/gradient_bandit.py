@@ -18,7 +18,7 @@ nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
 import numpy as np
@@ -27,22 +27,17 @@ from numpy.typing import NDArray
 import rlvr_envs
 from agents.tables.agent import TabularConfig, Transition
 from agents.tables.bandits import BanditAgent
-from verifiers import InvalidArgumentError
+from verifiers import Above
 
 
 @dataclass(frozen=True)
 class GradientBanditConfig(TabularConfig):
     """Settings of the gradient bandit."""
 
-    step_size: float = 0.1
+    step_size: Annotated[float, Above(0)] = 0.1
     """Step size α."""
     baseline: bool = True
     """Whether the mean of the earlier rewards is subtracted from each reward."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.step_size < float("inf"):
-            raise InvalidArgumentError(f"step_size must be finite and greater than 0, got {self.step_size}")
 
 
 class GradientBandit(BanditAgent):

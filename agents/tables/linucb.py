@@ -16,7 +16,7 @@ The paper has λ = 1, and breaks ties at random, which here go to the first acti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
 import numpy as np
@@ -24,24 +24,17 @@ from numpy.typing import NDArray
 
 from agents.tables.agent import TabularConfig, Transition
 from agents.tables.bandits import BanditAgent
-from verifiers import InvalidArgumentError
+from verifiers import Above, AtLeast, InvalidArgumentError
 
 
 @dataclass(frozen=True)
 class LinUCBConfig(TabularConfig):
     """Settings of LinUCB."""
 
-    alpha: float = 1.0
+    alpha: Annotated[float, AtLeast(0)] = 1.0
     """Factor α of the confidence width."""
-    ridge: float = 1.0
+    ridge: Annotated[float, Above(0)] = 1.0
     """Weight λ of the penalty on the size of the coefficients."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.alpha < float("inf"):
-            raise InvalidArgumentError(f"alpha must be finite and at least 0, got {self.alpha}")
-        if not 0 < self.ridge < float("inf"):
-            raise InvalidArgumentError(f"ridge must be finite and greater than 0, got {self.ridge}")
 
 
 class LinUCB(BanditAgent):

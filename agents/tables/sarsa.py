@@ -19,26 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
 
 from agents.tables.action_values import ActionValueAgent, ActionValueConfig
 from agents.tables.agent import Transition
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast
 
 
 @dataclass(frozen=True)
 class SARSAConfig(ActionValueConfig):
     """Settings of SARSA."""
 
-    steps_ahead: int | None = 1
+    steps_ahead: Annotated[int | None, AtLeast(1)] = 1
     """Number n of rewards in a target before the value of a later action; None for all rewards of the episode."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.steps_ahead is not None and self.steps_ahead < 1:
-            raise InvalidArgumentError(f"steps_ahead must be at least 1, or None, got {self.steps_ahead}")
 
 
 class SARSA(ActionValueAgent):

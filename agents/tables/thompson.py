@@ -17,14 +17,14 @@ where q_a is the mean of action a, q_* the best and Δ_a = q_* - q_a.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
 import numpy as np
 
-from agents.settings.config_checks import require_choice, require_defaults
+from agents.settings.config_checks import require_defaults
 from agents.tables.agent import TabularConfig, Transition
 from agents.tables.bandits import BanditAgent
-from verifiers import InvalidArgumentError
+from verifiers import Above, InvalidArgumentError
 
 Rewards = Literal["bernoulli", "normal"]
 
@@ -35,17 +35,10 @@ class ThompsonConfig(TabularConfig):
 
     rewards: Rewards = "bernoulli"
     """What rewards are like: 0 and 1 (`bernoulli`), or normally distributed around the mean (`normal`)."""
-    noise: float = 1.0
+    noise: Annotated[float, Above(0)] = 1.0
     """Standard deviation σ of normal rewards."""
-    prior_std: float = 1.0
+    prior_std: Annotated[float, Above(0)] = 1.0
     """Standard deviation τ of the means of normal rewards before any is seen."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice("rewards", self.rewards, get_args(Rewards))
-        for name in ("noise", "prior_std"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InvalidArgumentError(f"{name} must be finite and greater than 0, got {getattr(self, name)}")
 
     def check_effects(self) -> None:
         """Reject settings of normal rewards where rewards are 0 and 1."""

@@ -17,26 +17,22 @@ same with sqrt(c) as the factor.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.tables.agent import TabularConfig
 from agents.tables.bandits import BanditAgent
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast
 
 
 @dataclass(frozen=True)
 class UCB1Config(TabularConfig):
     """Settings of UCB1."""
 
-    exploration: float = 2.0
+    exploration: Annotated[float, AtLeast(0)] = 2.0
     """Factor c inside the square root of the bonus; 2 for rewards in [0, 1]."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.exploration < float("inf"):
-            raise InvalidArgumentError(f"exploration must be finite and at least 0, got {self.exploration}")
 
 
 class UCB1(BanditAgent):

@@ -458,7 +458,6 @@ def test_what_was_sampled_ahead_before_groups_were_carried_is_read() -> None:
     ("name", "settings", "message"),
     [
         ("grpo", {"carried_groups": 5}, "carried_groups must be from 0 to problems_per_step=4, so that .* got 5"),
-        ("grpo", {"carried_groups": -1}, "carried_groups must be from 0"),
         ("grpo", {"carried_groups": 1, "segment_tokens": 0}, "segment_tokens must be at least 1, got 0"),
         ("grpo", {"carried_groups": 1, "max_carried_steps": 0}, "max_carried_steps must be at least 1, got 0"),
         ("grpo", {"segment_tokens": 8}, "segment_tokens=8 has no effect, since no groups are carried over updates"),

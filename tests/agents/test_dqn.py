@@ -325,8 +325,6 @@ def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
         ({"truncation": "mask"}, "truncation rules 'score' and 'bootstrap', got 'mask'"),
         ({"critic": CriticConfig()}, "dqn has no critic"),
         ({"buffer_size": 10}, "learn_from must be at most buffer_size=10, got 500"),
-        ({"tokens_per_update": 0.0}, "tokens_per_update must be finite and greater than 0"),
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
     ],
 )
 def test_settings_that_dqn_can_not_have(settings: dict[str, Any], message: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from agents import Run
 from agents.commands.main import main
-from agents.learn import loggers as loggers_module
+from agents.runs import loggers as loggers_module
 from tests.agents.test_secrets import SECRET
 from verifiers import InvalidArgumentError, MissingDependencyError, UnknownNameError, secret
 

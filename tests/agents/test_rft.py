@@ -110,8 +110,6 @@ def test_a_batch_without_a_right_completion_changes_nothing() -> None:
     [
         ({"selection": "bset"}, "Did you mean 'best'"),
         ({"mean_over": "all"}, "unknown mean_over 'all'. Known: kept, sampled"),
-        ({"threshold": math.inf}, "threshold must be finite"),
-        ({"per_problem": 0}, "per_problem must be at least 1, or None for all, got 0"),
         ({"selection": "best", "unique": True}, "unique=True would have no effect here"),
         ({"from_start": True, "reference_sync_every": 3}, "leave reference_sync_every out"),
     ],

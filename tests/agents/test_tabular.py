@@ -227,7 +227,7 @@ def test_the_command_trains_and_resumes_without_a_model(
             ["ucb1", "--env", "Bandit", "--env-args", "pulls=3"],
             "an episode of Bandit goes on after it: set pulls=1, got 3",
         ),
-        (["thompson", "--env", "Bandit", "--noise", "-1"], "noise must be finite and greater than 0"),
+        (["thompson", "--env", "Bandit", "--noise", "-1"], "noise must be greater than 0"),
         (["ucb1", "--env", "Bandit", "--env-args", "arm=3"], "arm"),
         (["q-learning", "--env", "Maze", "--epsilon-steps", "10"], "has no effect, since epsilon stays as it is"),
         (["q-learning", "--env", "Maze", "--epsilon", "0.1", "--epsilon-end", "0.2"], "must be at most"),

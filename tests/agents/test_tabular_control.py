@@ -342,21 +342,6 @@ def test_exploration_falls_linearly(env: MazeStateEnv) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"gamma": 1.5}, "gamma must be from 0 to 1, got 1.5"),
-        ({"step_size": 0.0}, "step_size must be greater than 0 and at most 1, got 0.0"),
-        ({"epsilon_end": 2.0}, "epsilon_end must be from 0 to 1, got 2.0"),
-        ({"epsilon_steps": 0}, "epsilon_steps must be at least 1, got 0"),
-        ({"initial_value": float("inf")}, "initial_value must be finite, got inf"),
-    ],
-)
-def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        QLearningConfig(**settings)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
         ({"epsilon_steps": 10}, "epsilon_steps=10 has no effect, since epsilon stays as it is: set epsilon_end"),
         ({"epsilon": 0.001, "epsilon_end": 0.01}, "epsilon_end must be at most epsilon=0.001, .* got 0.01"),
     ],

@@ -1,0 +1,140 @@
+"""Bounds and uses of settings, as they stand at the field: `Annotated[int, AtLeast(1), UsedIf("kl_target", "...")]`.
+
+`check_types` reads the bounds and `check_uses` the uses. A subclass that gives a field another default keeps both, and None is
+within every bound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from verifiers.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An interval of numbers."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    infinite: bool = False
+    """Whether infinity is within, where the interval has no end."""
+
+    def admits(self, value: float) -> bool:
+        """Whether a number lies within."""
+        above = value > self.low if self.open_low else value >= self.low
+        below = value < self.high if self.open_high else value <= self.high
+        return above and below and (self.infinite or math.isfinite(value))
+
+    def __str__(self) -> str:
+        """In words, such as "at least 1"."""
+        if self.high == math.inf:
+            return (
+                "finite" if self.low == -math.inf else f"{'greater than' if self.open_low else 'at least'} {self.low:g}"
+            )
+        if self.open_low:
+            return f"greater than {self.low:g} and {'less than' if self.open_high else 'at most'} {self.high:g}"
+        return f"from {self.low:g} to {'below ' if self.open_high else ''}{self.high:g}"
+
+
+class AtLeast(Bound):
+    """Numbers that are not smaller than one."""
+
+    def __init__(self, least: float, *, infinite: bool = False) -> None:
+        super().__init__(low=least, infinite=infinite)
+
+
+class Above(Bound):
+    """Numbers greater than one."""
+
+    def __init__(self, low: float, *, infinite: bool = False) -> None:
+        super().__init__(low=low, open_low=True, infinite=infinite)
+
+
+class Between(Bound):
+    """Numbers from one to another."""
+
+    def __init__(self, low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> None:
+        super().__init__(low=low, high=high, open_low=open_low, open_high=open_high)
+
+
+FINITE = Bound()
+"""All numbers but infinity."""
+
+
+@dataclass(frozen=True)
+class UsedIf:
+    """When a setting has an effect."""
+
+    condition: str
+    """Name of an attribute of the settings, which is true where it has."""
+    otherwise: str
+    """Why it has none otherwise, and what to set so that it has one."""
+
+
+def check_bounds(settings: Any) -> None:
+    """Check that the numbers of a dataclass lie within the bounds of their fields.
+
+    Raises:
+        InvalidArgumentError: If one does not; the message names the field, the bound and the value.
+    """
+    cls: type = type(settings)
+    for name, bound in bounds_of(cls):
+        value = getattr(settings, name)
+        if value is None or bound.admits(value):
+            continue
+        finite = "finite and " if str(bound) != "finite" and math.isinf(value) else ""
+        unset = ", or None" if _takes_none(cls, name) else ""
+        raise InvalidArgumentError(f"{name} must be {finite}{bound}{unset}, got {value}")
+
+
+def check_uses(settings: Any, own: frozenset[str] = frozenset()) -> None:
+    """Check that no setting without effect differs from its default.
+
+    Args:
+        settings: The dataclass.
+        own: Fields that have an effect whatever the others are.
+
+    Raises:
+        InvalidArgumentError: If one does; the message says why it has no effect.
+    """
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
+    cls: type = type(settings)
+    for name, use in _marks(cls):
+        value = getattr(settings, name)
+        if (
+            isinstance(use, UsedIf)
+            and value != defaults[name]
+            and name not in own
+            and not getattr(settings, use.condition)
+        ):
+            raise InvalidArgumentError(f"{name}={value} has no effect, since {use.otherwise}, or leave it out")
+
+
+def bounds_of(cls: type) -> Iterator[tuple[str, Bound]]:
+    """The bounds of a dataclass's fields, each with the field's name."""
+    return ((name, mark) for name, mark in _marks(cls) if isinstance(mark, Bound))
+
+
+@functools.cache
+def _marks(cls: type) -> tuple[tuple[str, object], ...]:
+    """What annotations say besides types, of the class and of its bases."""
+    found: dict[tuple[str, object], None] = {}
+    for base in reversed(cls.__mro__):
+        own = inspect.get_annotations(base)
+        hints = get_type_hints(base, include_extras=True) if own else {}
+        found |= {(name, mark): None for name in own for mark in getattr(hints[name], "__metadata__", ())}
+    return tuple(found)
+
+
+@functools.cache
+def _takes_none(cls: type, name: str) -> bool:
+    return type(None) in getattr(get_type_hints(cls)[name], "__args__", ())
