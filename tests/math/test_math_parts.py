@@ -8,10 +8,12 @@ import pytest
 from verifiers.math.compare.real_sets import NoSetError, real_set
 from verifiers.math.reading.assemble import determinant
 from verifiers.math.reading.cursor import MAX_DEPTH
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import folded_words, normal_text, to_ascii, unwrap
+from verifiers.math.reading.numerals import repeating_decimal
 from verifiers.math.reading.parse import parse
 from verifiers.math.reading.phrases import value_of_words
-from verifiers.math.reading.tokens import UnreadableError, repeating_decimal, tokenize
+from verifiers.math.reading.tokens import tokenize
 from verifiers.math.tree import (
     Add,
     Bracketed,

@@ -4,7 +4,7 @@ from verifiers.math.extract import PRESETS, Extracted, Extraction
 from verifiers.math.gold import kind_of
 from verifiers.math.options import ComparisonOptions
 from verifiers.math.presets import GRADERS, Grader
-from verifiers.math.reading.tokens import UnreadableError
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.values.tiers import Tier
 from verifiers.math.verifier import Comparison, MathVerifier
 

@@ -6,9 +6,9 @@ import functools
 import re
 
 from verifiers.math.carried_out import without_neutral
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import normal_text
 from verifiers.math.reading.parse import parse
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import Node, Relation, unordered, walk
 
 MAX_PROMPT = 20_000

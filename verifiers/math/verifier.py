@@ -28,9 +28,9 @@ from verifiers.math.options import ComparisonOptions
 from verifiers.math.presets import preset_named
 from verifiers.math.prompt import equations_in, occurs_in, options_in
 from verifiers.math.reading.assemble import mixed_number
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import folded_words, normal_text
 from verifiers.math.reading.read import ParsedAnswer, plain_number, read, tree_or_none
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.reading.vector_marks import aligned, is_marked, ordered_names
 from verifiers.math.tree import (
     BasedNumber,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from verifiers.math import tree
-from verifiers.math.reading.tokens import UnreadableError
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.tree import (
     Add,
     Bracketed,

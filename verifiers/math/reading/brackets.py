@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from verifiers.math.reading.assemble import bracketed
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
-from verifiers.math.reading.tokens import Token, UnreadableError
+from verifiers.math.reading.tokens import Token
 from verifiers.math.tree import Apply, Bracketed, ListOf, Negate, Node, Number, SetOf, Symbol
 
 _CLOSING = {"(": (")", "]"), "[": ("]", ")")}

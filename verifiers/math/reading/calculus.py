@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from verifiers.math.reading.brackets import argument, script
 from verifiers.math.reading.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
-from verifiers.math.reading.tokens import Token, UnreadableError
+from verifiers.math.reading.tokens import Token
 from verifiers.math.tree import Derivative, Divide, Integral, Limit, Node, Number, Series
 from verifiers.math.vocabulary import GREEK
 

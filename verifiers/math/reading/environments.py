@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from verifiers.math.reading.assemble import OTHERWISE, determinant, with_the_other_cases
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.normalize import folded_words
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import Bracketed, ListOf, Matrix, Node, Relation, Words
 from verifiers.math.vocabulary import RELATIONS
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from verifiers.math.reading.assemble import determinant, is_complex, times
 from verifiers.math.reading.brackets import argument, arguments_of_call, braces, bracket, script
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.sets import set_braces
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.reading.vector_marks import figure
 from verifiers.math.tree import (
     Apply,

@@ -20,6 +20,7 @@ from verifiers.math.reading.brackets import braces, bracket, script
 from verifiers.math.reading.calculus import fraction, integral, limit, series
 from verifiers.math.reading.cursor import MAX_DEPTH
 from verifiers.math.reading.environments import matrix
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.functions import (
     KNOWN,
@@ -39,7 +40,7 @@ from verifiers.math.reading.lettered import choice
 from verifiers.math.reading.quantities import currency, quantity, temperature
 from verifiers.math.reading.sets import number_set, set_braces
 from verifiers.math.reading.symbols import name_of_value, number, symbol, word
-from verifiers.math.reading.tokens import Token, UnreadableError
+from verifiers.math.reading.tokens import Token
 from verifiers.math.reading.vector_marks import FIGURES, ordered_product
 from verifiers.math.tree import (
     Add,

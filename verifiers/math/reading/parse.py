@@ -11,11 +11,12 @@ import re
 
 from verifiers.math import tree
 from verifiers.math.reading.cursor import MAX_DEPTH
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.grammar import Parser
 from verifiers.math.reading.normalize import unwrap
 from verifiers.math.reading.phrases import WORD_ANSWERS, essence
 from verifiers.math.reading.sentences import numbered_parts, says_something, sentence, words_alone
-from verifiers.math.reading.tokens import Token, UnreadableError, tokenize
+from verifiers.math.reading.tokens import Token, tokenize
 from verifiers.math.tree import Node, Words
 
 _DATE = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]|[0-3]?[0-9]/[0-3]?[0-9]/[0-9]{4}")

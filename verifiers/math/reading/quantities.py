@@ -7,8 +7,8 @@ from fractions import Fraction
 from verifiers.math.reading.assemble import compound_quantity, measured_in
 from verifiers.math.reading.brackets import script
 from verifiers.math.reading.cursor import JOINERS
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import (
     Clock,
     Degrees,

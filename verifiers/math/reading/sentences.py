@@ -14,8 +14,9 @@ from collections.abc import Callable
 from itertools import groupby
 
 from verifiers.math.reading.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import folded_words
-from verifiers.math.reading.tokens import Token, UnreadableError
+from verifiers.math.reading.tokens import Token
 from verifiers.math.tree import ListOf, Node, Relation, Sentence, Symbol, Words, walk
 from verifiers.math.vocabulary import FUNCTIONS, RELATIONS, SIGNS_OF_STATEMENTS
 

@@ -7,10 +7,10 @@ import re
 from verifiers.math.reading.assemble import proper_fraction, times
 from verifiers.math.reading.brackets import arguments_of_call
 from verifiers.math.reading.cursor import JOINERS
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.functions import combinations, read_figure
 from verifiers.math.reading.normalize import folded_words
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import BasedNumber, Constant, Mixed, Node, Quantity, Symbol, Unknown
 from verifiers.math.units import UNITS
 from verifiers.math.vocabulary import GREEK
