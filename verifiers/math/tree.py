@@ -247,6 +247,17 @@ class SetOperation(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class SetSeries(Node):
+    """A `union` or `intersection` over an index."""
+
+    kind: str
+    index: str
+    lower: Node
+    upper: Node
+    body: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Matrix(Node):
     """A matrix."""
 
@@ -338,7 +349,7 @@ def symbols(node: Node) -> frozenset[str]:
 
 def bound_name(node: Node) -> str | None:
     """The name that a sum, a product, a definite integral or a limit binds."""
-    if isinstance(node, Series):
+    if isinstance(node, Series | SetSeries):
         return node.index
     if isinstance(node, Limit) or (isinstance(node, Integral) and node.lower is not None):
         return node.variable

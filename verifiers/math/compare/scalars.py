@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.measures import (
@@ -30,6 +31,8 @@ from verifiers.math.tree import (
     Quantity,
     Symbol,
     bound_name,
+    children,
+    rewrite,
     symbols,
     unordered,
     walk,
@@ -38,14 +41,34 @@ from verifiers.math.units import Unit
 from verifiers.math.values.exact import substitute
 from verifiers.math.values.numeric import real_value
 
+_DOTS = Symbol("...")
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
+_NAMES_OF_CONSTANTS = frozenset("ABDKabd") | _CONSTANTS_OF_INTEGRATION
+"""Names of the constants of a general solution that has no indices: `A`, `B`."""
 _INDICES = frozenset(("_1", "_2", "_3", "_4"))
+
+
+def same_dotted(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    r"""Compare sums and products with dots, whose terms show what the dots stand for, term by term: `1+4+\\cdots+n^2`."""
+    if _DOTS not in walk(gold) and _DOTS not in walk(answer):
+        return comparer.same(gold, answer)
+    if type(gold) is not type(answer):
+        return False
+    ours, theirs = tuple(children(gold)), list(children(answer))
+    if not isinstance(gold, Add | Multiply):
+        names = [rewrite(node, lambda inner, node=node: None if inner is node else _DOTS) for node in (gold, answer)]
+        return names[0] == names[1] and all(map(partial(same_dotted, comparer), ours, theirs))
+    return len(ours) == len(theirs) and all(
+        any(same_dotted(comparer, one, two) and theirs.pop(index) for index, two in enumerate(theirs)) for one in ours
+    )
 
 
 def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare values, after adjusting units, degrees, percentages and constants of integration."""
     if is_indefinite(gold) or is_indefinite(answer):
         return _same_antiderivatives(comparer, gold, answer)
+    if _DOTS in walk(gold):
+        return same_dotted(comparer, gold, answer)
     if any(bound_name(node) for node in walk(gold)) and unordered(gold) == unordered(answer):
         return True
     gold_value, gold_unit = split_unit(gold)
@@ -61,8 +84,7 @@ def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
         answer_value, answer_unit = unit_from_letters(answer_value)
     if is_word_of_letters(gold_value) or is_word_of_letters(answer_value):
         return gold_value == answer_value
-    if not _given(comparer, gold_value):
-        answer_value = with_constants_named(gold_value, answer_value)
+    answer_value = _with_constants_named(comparer, gold_value, answer_value)
     factor = _unit_factor(comparer, gold_unit, answer_unit)
     if factor is None:
         return _by_radians(comparer, gold, answer)
@@ -154,12 +176,24 @@ def _differ_by_constant(comparer: Comparer, gold: Node, answer: Node) -> bool:
     return False
 
 
-def with_constants_named(gold: Node, answer: Node) -> Node:
-    """An answer with its arbitrary constants renamed as in the gold, in the order of their indices."""
+def _with_constants_named(comparer: Comparer, gold: Node, answer: Node) -> Node:
+    """An answer with its arbitrary constants renamed as in the gold, in the order of their indices or of the alphabet."""
     ours, theirs = map(arbitrary_constants, (gold, answer))
+    if not theirs and ours and ours[0][1:] in _INDICES:
+        theirs = _other_constants(answer, gold)
+    elif not ours and theirs and theirs[0][1:] in _INDICES:
+        ours = _other_constants(gold, answer)
     if len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
         return answer
+    if any(comparer.in_prompt(Symbol(name)) for name in ours):
+        return answer  # they are given
     return renamed(answer, dict(zip(theirs, ours, strict=True)))
+
+
+def _other_constants(node: Node, other: Node) -> list[str]:
+    """The names that only one expression has, if all can be those of arbitrary constants."""
+    names = sorted(symbols(node) - symbols(other))
+    return names if _NAMES_OF_CONSTANTS.issuperset(names) else []
 
 
 def arbitrary_constants(node: Node) -> list[str]:

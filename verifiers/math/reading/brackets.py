@@ -28,6 +28,9 @@ def bracket(parser: Expressions) -> Node:
     if parser.at(*_CLOSING[opening]):
         raise UnreadableError("empty brackets")
     inside = _inside_group(parser)
+    if opening == "[" and isinstance(inside, Symbol) and parser.at("]") and parser.ahead().text == "_":
+        parser.take()
+        return Symbol(f"[{inside.name}]{parser.subscript()}")  # the coordinates of a vector in a basis
     return bracketed(opening, inside, parser.expect(*_CLOSING[opening]))
 
 

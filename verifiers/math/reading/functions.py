@@ -66,6 +66,14 @@ def fenced(parser: Expressions) -> Node:
     return Apply(rounding, (inside,))
 
 
+def norm(parser: Expressions) -> Node:
+    """Parse a norm between double bars."""
+    parser.take()
+    inside = parser.sum()
+    parser.expect("\\|")
+    return Unknown("norm", (inside,))
+
+
 def root(parser: Expressions) -> Node:
     """Parse a root with its degree."""
     degree: Node = Number(Fraction(3 if parser.take().text == "cbrt" else 2))
@@ -169,7 +177,7 @@ def accent(parser: Expressions) -> Node:
     """Parse an expression under an accent: a conjugate, a vector, or a separate name."""
     name = parser.take().text
     inside = argument(parser)
-    if isinstance(inside, Symbol) and parser.at("_"):
+    if isinstance(inside, Symbol | Constant) and parser.at("_"):
         inside = Symbol(inside.name + parser.subscript())
     if name == "hat" and isinstance(inside, Constant | Symbol) and (axis := inside.name[0]) in "ijk":
         return Constant("i") if axis == "i" else Symbol(axis)  # a unit vector

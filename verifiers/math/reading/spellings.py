@@ -111,7 +111,14 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("m", r"(?<=[0-9])\s*((?:\\(?:text|mathrm)\s?\{\s*)?)([AaPp])\.\s?[Mm]\b\.?", r" \1\2m"),
     ("'", r"([0-9]+)\s*'\s*([0-9.]+)\s*(?:\"|'')", r"\1\\text{ ft }\2\\text{ in}"),
     ("'", r"([0-9]+)\s*\^\s*\{?\s*\\circ\s*\}?\s*([0-9]+)\s*'(?:\s*([0-9]+)\s*'')?", _degrees),
+    ("array", r"\\begin\s*\{array\}\s*\{(?:[^{}]|\{[^{}]*\})*\}", r"\\begin{array}"),  # the alignment of columns
+    (
+        "array",
+        r"\\left\s*\\(?:\{|lbrace)\s*\\begin\{array\}(.*?)\\end\s*\{array\}(?=\s*\\right\s*(?:\.|$))",
+        r"\\begin{cases}\1\\end{cases}",
+    ),
     ("\\right", r"\\left\s*\\(?:\{|lbrace)\s*(?=\\begin)(?=.*\\right\s*(?:\.|$))", ""),
+    ("@", "@", r"\\text{ at }"),
     ("\\\\", r"\\\\(?=[A-Za-z]{2})", r"\\"),
     ("{", r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}", r"\1"),
     ("{", r"(?:\\mathbf|(?<![A-Za-z]))\{\s{0,3}(\([A-J]\))\s{0,3}\}", r"\1"),

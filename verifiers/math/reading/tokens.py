@@ -60,7 +60,7 @@ _ROMAN_NUMERAL = re.compile(r"I{2,3}|I?V|VI{1,3}|IX")
 _THEN_MINUTES = re.compile(r"\s*[0-9]{1,2}\s*(?:m|mins?)\b")
 _BAR = re.compile(r"\s*(?:\||\\vert|\\rvert|\\lvert)")
 _NO_BRACKET = re.compile(r"\s*\.")
-_BOLD_LETTERS = re.compile(r"\s*(?:\{\s*[A-Za-z]+|[A-Za-z](?![A-Za-z]))")
+_BOLD_LETTERS = re.compile(r"\s*(?:\{\s*([A-Za-z])\s*\}|\{\s*[A-Za-z]+|[A-Za-z](?![A-Za-z]))")
 _CALLED_WITHOUT_SPACE = frozenset(("sin", "cos", "tan", "cot", "sec", "csc", "ln", "log"))
 _SPACE = re.compile(r"(?:\s|\\[ ,;:!>]|~|\\(?:q?quad|thinspace)(?![A-Za-z]))+")
 _SIGNS = frozenset(("\\\\", "\\{", "\\}", "\\|", "\\%", "\\$", "\\#", "\\&", "<=", ">=", "!=", "==", "**", "->", "=>"))
@@ -219,6 +219,9 @@ class _Tokenizer:
         if name in BOLD_COMMANDS:
             letters = _BOLD_LETTERS.match(self.text, self.position)
             self.bold_end = letters.end() if letters is not None else 0
+            if letters is not None and letters[1] is not None:  # which may have scripts and arguments
+                self.position = letters.end()
+                self.emit("symbol", letters[1])
             return
         bar = _BAR.match(self.text, self.position)
         if bar and name in ("left", "right", "bigl", "bigr", "Bigl", "Bigr"):
@@ -245,7 +248,7 @@ class _Tokenizer:
         if name in ROMAN_COMMANDS or self._is_upright_name(content.strip()):
             follows_number = name != "operatorname" and self._follows_number()
             called = self.text.startswith(("(", "\\left("), self.position)
-            inner = [_roman(token, may_be_unit=follows_number and not called) for token in inner]
+            inner = [one for token in inner for one in _roman(token, may_be_unit=follows_number and not called)]
         if inner:
             inner[0] = Token(inner[0].kind, inner[0].text, inner[0].kind == "word", inner[0].value)
         self.tokens += inner
@@ -288,14 +291,17 @@ def _ends_value(token: Token) -> bool:
     return token.kind in ("number", "symbol") or token.text in ("}", ")", "pi")
 
 
-def _roman(token: Token, *, may_be_unit: bool) -> Token:
-    if token.kind != "word" or (may_be_unit and token.text in UNITS):
-        return token
-    if token.text in FUNCTIONS:
-        return Token("command", token.text, token.spaced)
-    if token.text in NAMES:
-        return Token("command", NAMES[token.text], token.spaced)
-    return Token("symbol", token.text, token.spaced) if len(token.text) == 1 else token
+def _roman(token: Token, *, may_be_unit: bool) -> list[Token]:
+    """Upright letters as a function, a constant or symbols, of which two may be a product; words and units as they are."""
+    text = token.text
+    if token.kind != "word" or (may_be_unit and text in UNITS):
+        return [token]
+    if text in FUNCTIONS:
+        return [Token("command", text, token.spaced)]
+    if text in NAMES:
+        return [Token("command", NAMES[text], token.spaced)]
+    product = len(text) == 2 and text.islower() and not (text in UNITS or text in GRAMMAR_WORDS or may_be_unit)
+    return [Token("symbol", letter, token.spaced) for letter in text] if len(text) == 1 or product else [token]
 
 
 def _is_word(run: str, before: list[Token], *, spaced: bool) -> bool:
@@ -309,7 +315,7 @@ def _is_word(run: str, before: list[Token], *, spaced: bool) -> bool:
         counted
         or name
         or run.lower() in GRAMMAR_WORDS
-        or run == "Rs"
+        or run in ("Rs", "So", "We", "If", "By")
         or (before and before[-1].kind == "word" and run.islower())
     ):
         return True
