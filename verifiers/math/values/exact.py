@@ -45,6 +45,8 @@ MAX_EXACT_TERMS = 2000
 """Longest sum or product that is evaluated term by term with integers and rationals."""
 MAX_WORK = 20_000
 """Work for one comparison, in units of about 5 microseconds."""
+WORK_OF_SEQUENCES = 80_000
+"""More of it for a comparison of integrals, series or limits."""
 
 
 class NotExactError(ArithmeticError):
@@ -63,6 +65,7 @@ class _Work(threading.local):
     """The work that this thread has spent on the current comparison; a count, so that verdicts do not depend on the clock."""
 
     spent = 0
+    allowed = MAX_WORK
 
 
 _work = _Work()
@@ -70,17 +73,22 @@ _work = _Work()
 
 def begin_work() -> None:
     """Reset the work of this thread for a new comparison."""
-    _work.spent = 0
+    _work.spent, _work.allowed = 0, MAX_WORK
+
+
+def allow_sequences() -> None:
+    """Allow the current comparison the work that integrals, series and limits take."""
+    _work.allowed = MAX_WORK + WORK_OF_SEQUENCES
 
 
 def spend(units: int) -> None:
     """Count work.
 
     Raises:
-        TooLargeError: If the comparison has used up `MAX_WORK`.
+        TooLargeError: If the comparison has used up what it is allowed.
     """
     _work.spent += units
-    if _work.spent > MAX_WORK:
+    if _work.spent > _work.allowed:
         raise TooLargeError("too expensive to evaluate")
 
 
