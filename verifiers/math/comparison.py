@@ -18,7 +18,7 @@ from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import normal_text
 from verifiers.math.reading.read import ParsedAnswer, plain_number, read, tree_or_none
 from verifiers.math.reading.vector_marks import ordered_names
-from verifiers.math.readings import pairs_of_trees
+from verifiers.math.readings import pairs_of_trees, without_letter_as_base
 from verifiers.math.tree import Derivative, Integral, Limit, Node, Series, walk
 from verifiers.math.values.algebra import AlgebraBrokenError, AlgebraTimeoutError, AlgebraWorker
 from verifiers.math.values.exact import begin_work
@@ -56,6 +56,8 @@ def compare_answers(
         return _without_gold(answer, gold, error)
     if answer is None:
         return Comparison(Outcome.NO_ANSWER, "no answer")
+    if options.base == "optional":
+        answer = without_letter_as_base(answer, prompt_text(problem))
     ours, theirs = plain_number(gold), plain_number(answer)
     if ours is not None and theirs is not None and (ours == theirs or options.are_exact):
         return equality(ours == theirs, "integers", Tier.EXACT)
@@ -95,7 +97,7 @@ def _compare_trees(
     prompt = prompt_text(problem)
     comparer = _comparer(problem, prompt, options, algebra)
     try:
-        pairs = pairs_of_trees(gold, answer, prompt, comparer.choices, base_optional=options.base == "optional")
+        pairs = pairs_of_trees(gold, answer, comparer.choices, base_optional=options.base == "optional")
         same = any(comparer.same(*pair) for pair in pairs)
     except GoldError as error:
         worthless = has_no_value(gold.tree)

@@ -18,15 +18,20 @@ _COMMA_GROUP = re.compile(r"[0-9],[0-9]{3}")
 _LETTER_AS_BASE = re.compile(r"([0-9]+)_\{?([a-z])\}?")
 
 
+def without_letter_as_base(answer: str, prompt: str) -> str:
+    """A numeral without a letter for its base, `100100_b`, if the prompt speaks of that base; any other answer as it is."""
+    match = _LETTER_AS_BASE.fullmatch(answer)
+    return match[1] if match is not None and re.search(rf"\bbase[-\s]\$?{match[2]}\b", prompt) else answer
+
+
 def pairs_of_trees(
-    gold: ParsedAnswer, answer: ParsedAnswer, prompt: str, choices: Mapping[str, Node], *, base_optional: bool
+    gold: ParsedAnswer, answer: ParsedAnswer, choices: Mapping[str, Node], *, base_optional: bool
 ) -> Iterator[tuple[Node, Node]]:
     """The gold's tree with each tree of the answer's text.
 
     Args:
         gold: The gold.
         answer: The answer.
-        prompt: The prompt, or an empty string.
         choices: The content of each letter of a multiple-choice problem.
         base_optional: Whether a numeral may lack its base.
     """
@@ -36,12 +41,12 @@ def pairs_of_trees(
     elif isinstance(answer.tree, BasedNumber):
         expected = _in_capitals(gold) or expected
     marked = is_marked(gold.normal) or is_marked(answer.normal)
-    for tree in _trees(gold, answer, prompt, choices, base_optional=base_optional):
+    for tree in _trees(gold, answer, choices, base_optional=base_optional):
         yield aligned(expected, tree) if marked else (expected, tree)
 
 
 def _trees(
-    gold: ParsedAnswer, answer: ParsedAnswer, prompt: str, choices: Mapping[str, Node], *, base_optional: bool
+    gold: ParsedAnswer, answer: ParsedAnswer, choices: Mapping[str, Node], *, base_optional: bool
 ) -> Iterator[Node]:
     collection = isinstance(gold.tree, ListOf | SetOf)
     letters = answer.normal.replace(" ", "").isalpha()
@@ -56,9 +61,6 @@ def _trees(
             yield gold.tree
         elif (numeral := _in_capitals(answer)) is not None:
             yield numeral
-    base = _LETTER_AS_BASE.fullmatch(answer.normal)
-    if base is not None and base_optional and re.search(rf"\bbase[-\s]\$?{base[2]}\b", prompt):
-        yield read(base[1]).tree
     if (mixed := mixed_number(answer.tree)) is not None and not collection:
         yield mixed
     bare = not (isinstance(answer.tree, Choice) and answer.tree.content is not None)

@@ -56,11 +56,16 @@ def same_dotted(comparer: Comparer, gold: Node, answer: Node) -> bool:
         return False
     ours, theirs = tuple(children(gold)), list(children(answer))
     if not isinstance(gold, Add | Multiply):
-        names = [rewrite(node, lambda inner, node=node: None if inner is node else _DOTS) for node in (gold, answer)]
-        return names[0] == names[1] and all(map(partial(same_dotted, comparer), ours, theirs))
+        return _without_operands(gold) == _without_operands(answer) and all(
+            map(partial(same_dotted, comparer), ours, theirs)
+        )
     return len(ours) == len(theirs) and all(
         any(same_dotted(comparer, one, two) and theirs.pop(index) for index, two in enumerate(theirs)) for one in ours
     )
+
+
+def _without_operands(node: Node) -> Node:
+    return rewrite(node, lambda inner: None if inner is node else _DOTS)
 
 
 def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:

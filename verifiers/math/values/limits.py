@@ -217,7 +217,8 @@ def _partial(node: Series) -> list[Value]:
     body = substitute(node.body, node.index, Symbol("the index"))
     first = integer_value(node.lower)
     total = point.context.mpf(node.kind == "product")
-    members, idle = [], 0
+    members: list[Value] = []
+    idle = 0
     for count in range(_TERMS[-1]):
         known.values["the index"] = point.context.mpf(first + count)
         term = evaluate(body, point)
