@@ -17,20 +17,8 @@ from verifiers.math.compare.names import (
     solved,
 )
 from verifiers.math.compare.shapes import INEQUALITIES
-from verifiers.math.tree import (
-    Add,
-    Divide,
-    Multiply,
-    Negate,
-    Node,
-    Number,
-    Relation,
-    Symbol,
-    is_integer_literal,
-    is_literal,
-    symbols,
-    unordered,
-)
+from verifiers.math.forms import is_integer_literal, is_literal, unordered
+from verifiers.math.tree import Add, Divide, Multiply, Negate, Node, Number, Relation, Symbol, symbols
 from verifiers.math.values.exact import rational_or_none, substitute
 from verifiers.math.values.numeric import real_value
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 
@@ -19,6 +21,7 @@ from verifiers.math.compare.measures import (
     without_unit,
 )
 from verifiers.math.compare.names import is_word_of_letters, renamed
+from verifiers.math.forms import unordered
 from verifiers.math.tree import (
     Add,
     Derivative,
@@ -34,7 +37,6 @@ from verifiers.math.tree import (
     children,
     rewrite,
     symbols,
-    unordered,
     walk,
 )
 from verifiers.math.units import Unit
@@ -43,9 +45,8 @@ from verifiers.math.values.numeric import real_value
 
 _DOTS = Symbol("...")
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
-_NAMES_OF_CONSTANTS = frozenset("ABDKabd") | _CONSTANTS_OF_INTEGRATION
-"""Names of the constants of a general solution that has no indices: `A`, `B`."""
 _INDICES = frozenset(("_1", "_2", "_3", "_4"))
+_MAX_ORDERS = 6  # of three constants
 
 
 def same_dotted(comparer: Comparer, gold: Node, answer: Node) -> bool:
@@ -89,7 +90,9 @@ def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
         answer_value, answer_unit = unit_from_letters(answer_value)
     if is_word_of_letters(gold_value) or is_word_of_letters(answer_value):
         return gold_value == answer_value
-    answer_value = _with_constants_named(comparer, gold_value, answer_value)
+    for names in _namings_of_constants(comparer, gold_value, answer_value):
+        if same_scalars(comparer, gold, renamed(answer, names)):
+            return True
     factor = _unit_factor(comparer, gold_unit, answer_unit)
     if factor is None:
         return _by_radians(comparer, gold, answer)
@@ -181,24 +184,25 @@ def _differ_by_constant(comparer: Comparer, gold: Node, answer: Node) -> bool:
     return False
 
 
-def _with_constants_named(comparer: Comparer, gold: Node, answer: Node) -> Node:
-    """An answer with its arbitrary constants renamed as in the gold, in the order of their indices or of the alphabet."""
+def _namings_of_constants(comparer: Comparer, gold: Node, answer: Node) -> Iterator[dict[str, str]]:
+    """The gold's names for the answer's arbitrary constants, in the order of indices; in any, if only one side has indices."""
     ours, theirs = map(arbitrary_constants, (gold, answer))
+    orders = 1
     if not theirs and ours and ours[0][1:] in _INDICES:
-        theirs = _other_constants(answer, gold)
+        theirs, orders = _letters_of_one(answer, gold), _MAX_ORDERS
     elif not ours and theirs and theirs[0][1:] in _INDICES:
-        ours = _other_constants(gold, answer)
-    if len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
-        return answer
-    if any(comparer.in_prompt(Symbol(name)) for name in ours):
-        return answer  # they are given
-    return renamed(answer, dict(zip(theirs, ours, strict=True)))
+        ours, orders = _letters_of_one(gold, answer), _MAX_ORDERS
+    if not ours or len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
+        return
+    if not any(comparer.in_prompt(Symbol(name)) for name in (*ours, *(theirs if orders > 1 else ()))):
+        for order in itertools.islice(itertools.permutations(ours), orders):
+            yield dict(zip(theirs, order, strict=True))
 
 
-def _other_constants(node: Node, other: Node) -> list[str]:
-    """The names that only one expression has, if all can be those of arbitrary constants."""
+def _letters_of_one(node: Node, other: Node) -> list[str]:
+    """The names that only the first expression has, if all are letters without an index."""
     names = sorted(symbols(node) - symbols(other))
-    return names if _NAMES_OF_CONSTANTS.issuperset(names) else []
+    return names if all(len(name) == 1 for name in names) else []
 
 
 def arbitrary_constants(node: Node) -> list[str]:

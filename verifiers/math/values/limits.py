@@ -38,6 +38,7 @@ from verifiers.math.tree import (
     symbols,
     walk,
 )
+from verifiers.math.values.evaluation import PYTHON_ERRORS, Point, Value, context, evaluate
 from verifiers.math.values.exact import (
     NotExactError,
     UndefinedError,
@@ -45,7 +46,6 @@ from verifiers.math.values.exact import (
     integer_value,
     substitute,
 )
-from verifiers.math.values.numeric import PYTHON_ERRORS, Point, Value, context, evaluate
 
 _DIGITS, _DIGITS_OF_LIMITS = 25, 200
 _RESOLUTION = 1e-7  # relative to the size of the values, or to 1

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from verifiers.math.forms import is_scientific
 from verifiers.math.options import ComparisonOptions
 from verifiers.math.tree import (
     BasedNumber,
@@ -22,10 +23,10 @@ from verifiers.math.tree import (
     Power,
     Series,
     Symbol,
-    is_scientific,
     symbols,
     walk,
 )
+from verifiers.math.values.evaluation import context
 from verifiers.math.values.exact import (
     NotExactError,
     TooLargeError,
@@ -33,11 +34,11 @@ from verifiers.math.values.exact import (
     integer_value,
     rational_or_none,
     rational_value,
-    residue,
     substitute,
 )
 from verifiers.math.values.limits import limits_differ
-from verifiers.math.values.numeric import CONFIRM_DIGITS, context, estimate, numerically_equal, real_value
+from verifiers.math.values.numeric import CONFIRM_DIGITS, estimate, numerically_equal, real_value
+from verifiers.math.values.residues import residue
 
 _DOUBLE_DIGITS = (16, 17)  # the digits of a printed double-precision number, the last of which may be off by one
 
