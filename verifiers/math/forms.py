@@ -95,7 +95,14 @@ def _key(value: object, level: int) -> object:
 
 
 def _with_name(node: Node, name: str, symbol: Symbol) -> Node:
-    return rewrite(node, lambda leaf: symbol if isinstance(leaf, Symbol | Constant) and leaf.name == name else None)
+    """An expression with another name for a bound variable, also as the index of a name: the `n` of `a_n`."""
+
+    def replaced(leaf: Node) -> Node | None:
+        if isinstance(leaf, Symbol) and leaf.name.endswith(f"_{name}"):
+            return Symbol(leaf.name.removesuffix(name) + symbol.name)
+        return symbol if isinstance(leaf, Symbol | Constant) and leaf.name == name else None
+
+    return rewrite(node, replaced)
 
 
 def _counted(nodes: tuple[Node, ...], level: int) -> dict[tuple[object, int], None]:

@@ -65,6 +65,10 @@ class Symbol(Node):
     name: str
 
 
+DOTS = Symbol("...")
+"""Three dots, which stand for further terms, factors or items."""
+
+
 @dataclass(frozen=True, slots=True)
 class Negate(Node):
     """Unary minus."""

@@ -23,6 +23,7 @@ from verifiers.math.compare.measures import (
 from verifiers.math.compare.names import is_word_of_letters, renamed
 from verifiers.math.forms import unordered
 from verifiers.math.tree import (
+    DOTS,
     Add,
     Derivative,
     Integral,
@@ -43,7 +44,6 @@ from verifiers.math.units import Unit
 from verifiers.math.values.exact import substitute
 from verifiers.math.values.numeric import real_value
 
-_DOTS = Symbol("...")
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
 _INDICES = frozenset(("_1", "_2", "_3", "_4"))
 _MAX_ORDERS = 6  # of three constants
@@ -51,7 +51,7 @@ _MAX_ORDERS = 6  # of three constants
 
 def same_dotted(comparer: Comparer, gold: Node, answer: Node) -> bool:
     r"""Compare sums and products with dots, whose terms show what the dots stand for, term by term: `1+4+\\cdots+n^2`."""
-    if _DOTS not in walk(gold) and _DOTS not in walk(answer):
+    if DOTS not in walk(gold) and DOTS not in walk(answer):
         return comparer.same(gold, answer)
     if type(gold) is not type(answer):
         return False
@@ -66,14 +66,14 @@ def same_dotted(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _without_operands(node: Node) -> Node:
-    return rewrite(node, lambda inner: None if inner is node else _DOTS)
+    return rewrite(node, lambda inner: None if inner is node else DOTS)
 
 
 def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare values, after adjusting units, degrees, percentages and constants of integration."""
     if is_indefinite(gold) or is_indefinite(answer):
         return _same_antiderivatives(comparer, gold, answer)
-    if _DOTS in walk(gold):
+    if DOTS in walk(gold):
         return same_dotted(comparer, gold, answer)
     if any(bound_name(node) for node in walk(gold)) and unordered(gold) == unordered(answer):
         return True
@@ -188,9 +188,9 @@ def _namings_of_constants(comparer: Comparer, gold: Node, answer: Node) -> Itera
     """The gold's names for the answer's arbitrary constants, in the order of indices; in any, if only one side has indices."""
     ours, theirs = map(arbitrary_constants, (gold, answer))
     orders = 1
-    if not theirs and ours and ours[0][1:] in _INDICES:
+    if len(theirs) != len(ours) and ours and ours[0][1:] in _INDICES:
         theirs, orders = _letters_of_one(answer, gold), _MAX_ORDERS
-    elif not ours and theirs and theirs[0][1:] in _INDICES:
+    elif len(theirs) != len(ours) and theirs and theirs[0][1:] in _INDICES:
         ours, orders = _letters_of_one(gold, answer), _MAX_ORDERS
     if not ours or len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
         return

@@ -9,6 +9,7 @@ from verifiers.math.compare.names import without_labels
 from verifiers.math.compare.real_sets import NoSetError, real_set
 from verifiers.math.compare.relations import reversed_chain, same_inequalities
 from verifiers.math.compare.shapes import integer_parameter, is_interval, is_set_builder
+from verifiers.math.forms import unordered
 from verifiers.math.tree import (
     Add,
     Bracketed,
@@ -53,6 +54,8 @@ def same_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 def same_set_series(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare unions and intersections over an index, which may start anywhere if it takes all integers."""
+    if unordered(gold) == unordered(answer):
+        return True
     if not (isinstance(gold, SetSeries) and isinstance(answer, SetSeries)) or gold.kind != answer.kind:
         return False
     if not all(comparer.same(*ends) for ends in ((gold.lower, answer.lower), (gold.upper, answer.upper))):

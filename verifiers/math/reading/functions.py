@@ -11,6 +11,7 @@ from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.sets import set_braces
 from verifiers.math.reading.vector_marks import figure
 from verifiers.math.tree import (
+    DOTS,
     Apply,
     Bracketed,
     Constant,
@@ -40,7 +41,7 @@ KNOWN: dict[str, Node] = {
     "pi": Constant("pi"),
     "infty": Constant("inf"),
     "emptyset": NamedSet("empty"),
-} | dict.fromkeys(("...", "ldots", "dots", "cdots"), Symbol("..."))
+} | dict.fromkeys(("...", "ldots", "dots", "cdots"), DOTS)
 
 
 def bar(parser: Expressions) -> Node:

@@ -30,7 +30,7 @@ from verifiers.math.tree import (
     walk,
 )
 from verifiers.math.values.algebra_process import BUILD, FUNCTIONS
-from verifiers.math.values.exact import MAX_TERMS, NotExactError, UndefinedError, integer_value
+from verifiers.math.values.exact import MAX_TERMS, NotExactError, UndefinedError, indexes_names, integer_value
 from verifiers.math.values.tiers import Algebra, UndecidedError
 
 _WALL_PER_PROCESSOR_TIME, _MIN_WALL_S = 10, 5.0  # for a busy machine; normally processor time decides
@@ -128,8 +128,8 @@ def _wall_s(seconds: float) -> float:
 
 def _is_hopeless(node: Node) -> bool:
     """Whether a node is a series that no cheaper method decided, of a kind that usually has no closed form."""
-    if not isinstance(node, Series):
-        return False
+    if not isinstance(node, Series) or indexes_names(node):
+        return isinstance(node, Series)
     index = {Symbol(node.index), Constant(node.index)}
     varying = [term for term in walk(node.body) if not index.isdisjoint(walk(term))]
     if node.upper == Constant("inf"):

@@ -62,11 +62,20 @@ class _Algebra:
 
     def decide(self, gold: list[Any], answer: list[Any], on_gold: Callable[[], object]) -> bool | str:
         try:
-            ours = self.build(gold).doit()
+            ours = self.evaluated(gold)
             on_gold()
-            return self.vanishes(ours - self.build(answer).doit())
+            return self.vanishes(ours - self.evaluated(answer))
         except Exception as error:  # noqa: BLE001 - recorded in the reply; SymPy raises anything, also from its own bugs
             return f"{type(error).__name__}: {error}"[:300]
+
+    def evaluated(self, data: list[Any]) -> Any:
+        """The value of an expression; that of a series where it converges."""
+        sympy = self.sympy
+
+        def converges(value: Any) -> bool:
+            return isinstance(value, sympy.Piecewise) and len(value.args) == 2 and value.args[1].expr.has(sympy.Sum)
+
+        return self.build(data).doit().replace(converges, lambda value: value.args[0].expr)
 
     def vanishes(self, difference: Any) -> bool | str:
         sympy = self.sympy

@@ -23,6 +23,7 @@ from verifiers.math.tree import (
     Series,
     Symbol,
     rewrite,
+    symbols,
 )
 
 MAX_BITS = 50_000
@@ -271,8 +272,25 @@ def series_values(node: Series) -> range:
 
 
 def substitute(node: Node, name: str, value: Node) -> Node:
-    """The expression with a symbol replaced; an index named `i` or `e` appears in the tree as the constant."""
-    return rewrite(node, lambda leaf: value if isinstance(leaf, Symbol | Constant) and leaf.name == name else None)
+    """The expression with a symbol replaced, by an integer also as an index: the `n` of `a_n`.
+
+    An index named `i` or `e` appears in the tree as the constant.
+    """
+    integer = value.value if isinstance(value, Number) and value.value.denominator == 1 else None
+
+    def replaced(leaf: Node) -> Node | None:
+        if not isinstance(leaf, Symbol | Constant):
+            return None
+        if integer is not None and leaf.name.endswith(f"_{name}"):
+            return Symbol(f"{leaf.name.removesuffix(name)}{integer}")
+        return value if leaf.name == name else None
+
+    return rewrite(node, replaced)
+
+
+def indexes_names(node: Series) -> bool:
+    """Whether the index is that of names, such as the coefficients `a_n`, whose values are not known."""
+    return any(name.endswith(f"_{node.index}") for name in symbols(node.body))
 
 
 def _series(node: Series) -> Fraction:

@@ -43,6 +43,7 @@ from verifiers.math.values.exact import (
     NotExactError,
     UndefinedError,
     allow_sequences,
+    indexes_names,
     integer_value,
     substitute,
 )
@@ -212,6 +213,8 @@ def _settled(node: Node) -> tuple[Value, Value]:
 
 def _partial(node: Series) -> list[Value]:
     """Sums or products of the first terms; they end early if many terms in a row change nothing."""
+    if indexes_names(node):
+        raise NotExactError("coefficients that are not known")
     known = _Names()
     point = known.point()
     body = substitute(node.body, node.index, Symbol("the index"))
