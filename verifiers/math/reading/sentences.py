@@ -54,7 +54,7 @@ def sentence(tokens: list[Token], read: FormulaReader) -> Node:
 def words_alone(tokens: list[Token]) -> Words | None:
     """Words, letters and the punctuation between them as prose; None for anything else."""
     if tokens[0].text == "-" or not all(
-        token.kind in ("word", "symbol", "end") or token.text in _BETWEEN_WORDS for token in tokens
+        (token.kind in ("word", "symbol", "end") and not token.bold) or token.text in _BETWEEN_WORDS for token in tokens
     ):
         return None
     return Words(folded_words("".join(f" {token.text}" if token.spaced else token.text for token in tokens)))
