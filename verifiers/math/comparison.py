@@ -56,7 +56,7 @@ def compare_answers(
         return _without_gold(answer, gold, error)
     if answer is None:
         return Comparison(Outcome.NO_ANSWER, "no answer")
-    if options.base == "optional":
+    if "_" in answer and options.base == "optional":
         answer = without_letter_as_base(answer, prompt_text(problem))
     ours, theirs = plain_number(gold), plain_number(answer)
     if ours is not None and theirs is not None and (ours == theirs or options.are_exact):
@@ -92,7 +92,7 @@ def _compare_trees(
     options: ComparisonOptions,
     algebra: AlgebraWorker,
 ) -> Comparison:
-    if any(isinstance(node, _FOR_ALGEBRA) for tree in (gold.tree, answer.tree) for node in walk(tree)):
+    if "\\" in gold.text and any(isinstance(node, _FOR_ALGEBRA) for node in walk(gold.tree)):
         algebra.prepare()
     prompt = prompt_text(problem)
     comparer = _comparer(problem, prompt, options, algebra)
