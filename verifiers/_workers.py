@@ -50,6 +50,9 @@ importlib.import_module(module).serve(sys.stdin.buffer, sys.stdout.buffer)
 class WorkerBrokenError(RuntimeError):
     """A worker died, or answered something that is no reply."""
 
+    progress = 0
+    """The number of spaces that it wrote before its reply, one for each step of the request."""
+
 
 class WorkerStartError(WorkerBrokenError):
     """A worker could not start."""
@@ -57,6 +60,9 @@ class WorkerStartError(WorkerBrokenError):
 
 class WorkerTimeoutError(TimeoutError):
     """A request ran past its deadline or its processor time; the worker that served it was killed."""
+
+    progress = 0
+    """The number of spaces that it wrote before its reply, one for each step of the request."""
 
 
 def limit_processor_time(seconds: float) -> None:
@@ -77,7 +83,8 @@ def decode(text: str) -> Any:
 class Worker:
     """A process that runs `module.serve(requests, replies)`, started on first use and restarted when needed.
 
-    `serve` writes the line `ready`, then answers each line of JSON with one line of JSON.
+    `serve` writes the line `ready`, then answers each line of JSON with one line of JSON. It may write spaces before a reply,
+    which an exception counts as the steps that were done.
 
     Args:
         module: Dotted name of the module to run.
@@ -89,6 +96,7 @@ class Worker:
         self._memory_mib = memory_mib
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
+        self._greeted = False
         self._lock = threading.Lock()
         _workers.add(self)
 
@@ -119,6 +127,14 @@ class Worker:
                 self._kill()
                 raise
 
+    def prepare(self) -> None:
+        """Start the process, if none runs and nobody is asking, without waiting until it is ready."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._launch()
+            finally:
+                self._lock.release()
+
     @property
     def pid(self) -> int | None:
         """The id of the process; None where none runs that belongs to this process."""
@@ -131,13 +147,20 @@ class Worker:
         with self._lock:
             self._kill()
 
-    def _ready(self) -> subprocess.Popen[bytes]:
+    def _launch(self) -> subprocess.Popen[bytes]:
+        """The process, which may still have to say that it is ready."""
         process = self._process
         if process is not None and self._owner == os.getpid() and process.poll() is None:
             return process
         self._kill()
         self._process = process = self._start()
-        self._owner = os.getpid()
+        self._owner, self._greeted = os.getpid(), False
+        return process
+
+    def _ready(self) -> subprocess.Popen[bytes]:
+        process = self._launch()
+        if self._greeted:
+            return process
         try:
             started = _read_line(process, time.monotonic() + START_DEADLINE_S)
         except WorkerTimeoutError as error:
@@ -149,6 +172,7 @@ class Worker:
         if started != _READY:
             self._kill()
             raise WorkerStartError(f"the worker {self._module} started with {started[:100]!r}, not {_READY!r}")
+        self._greeted = True
         return process
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -215,12 +239,16 @@ def _exchange(process: subprocess.Popen[bytes], line: bytes, deadline_s: float) 
 def _read_line(process: subprocess.Popen[bytes], deadline: float) -> bytes:
     assert process.stdout is not None
     received = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while not received.endswith(b"\n"):
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise WorkerTimeoutError("the worker ran past its deadline")
-            received += _read_some(process, process.stdout)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while not received.endswith(b"\n"):
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise WorkerTimeoutError("the worker ran past its deadline")
+                received += _read_some(process, process.stdout)
+    except (WorkerBrokenError, WorkerTimeoutError) as error:
+        error.progress = received.count(b" ")
+        raise
     return received[:-1]
 
 

@@ -46,6 +46,8 @@ def test_every_gold_is_correct_against_itself():
 
 def test_an_answer_in_a_box_is_judged_like_the_bare_answer():
     for pair in PAIRS[::3]:
+        if pair.group == "one answer hedged":
+            continue  # a refusal to answer is none in a completion
         if pair.answer.count("{") == pair.answer.count("}") and "boxed" not in pair.answer and "\\$" not in pair.answer:
             boxed = verifier(f"Therefore $\\boxed{{{pair.answer}}}$.", Problem("", "", pair.gold))
             assert boxed.outcome is verifier.compare(pair.answer, pair.gold).outcome, pair

@@ -6,12 +6,15 @@ from fractions import Fraction
 import pytest
 
 from verifiers.math.compare.real_sets import NoSetError, real_set
+from verifiers.math.forms import is_literal, unordered
 from verifiers.math.reading.assemble import determinant
 from verifiers.math.reading.cursor import MAX_DEPTH
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import folded_words, normal_text, to_ascii, unwrap
+from verifiers.math.reading.numerals import repeating_decimal
 from verifiers.math.reading.parse import parse
 from verifiers.math.reading.phrases import value_of_words
-from verifiers.math.reading.tokens import UnreadableError, repeating_decimal, tokenize
+from verifiers.math.reading.tokens import tokenize
 from verifiers.math.tree import (
     Add,
     Bracketed,
@@ -24,23 +27,13 @@ from verifiers.math.tree import (
     Power,
     Symbol,
     Words,
-    is_literal,
     symbols,
-    unordered,
 )
 from verifiers.math.units import UNITS, UnitWord, read_unit
-from verifiers.math.values.exact import (
-    PRIME,
-    NotExactError,
-    TooLargeError,
-    UndefinedError,
-    begin_work,
-    rational_value,
-    residue,
-    spend,
-    square_root,
-)
-from verifiers.math.values.numeric import FILTER_DIGITS, context, estimate, numerically_equal
+from verifiers.math.values.evaluation import context
+from verifiers.math.values.exact import NotExactError, TooLargeError, UndefinedError, begin_work, rational_value, spend
+from verifiers.math.values.numeric import FILTER_DIGITS, estimate, numerically_equal
+from verifiers.math.values.residues import PRIME, residue, square_root
 from verifiers.math.values.sample_points import SamplePoints, sampling_for
 
 X, TWO, THREE = Symbol("x"), Number(Fraction(2)), Number(Fraction(3))

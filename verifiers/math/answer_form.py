@@ -7,6 +7,7 @@ import re
 
 from verifiers.math.carried_out import operations, without_neutral
 from verifiers.math.compare.names import label
+from verifiers.math.forms import is_integer_literal, is_literal, unordered
 from verifiers.math.options import ComparisonOptions
 from verifiers.math.prompt import occurs_in
 from verifiers.math.reading.read import ParsedAnswer
@@ -25,9 +26,6 @@ from verifiers.math.tree import (
     Ratio,
     Relation,
     SetOf,
-    is_integer_literal,
-    is_literal,
-    unordered,
     walk,
 )
 from verifiers.math.values.exact import rational_or_none, rational_value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from verifiers.math.forms import is_literal
 from verifiers.math.reading.read import ParsedAnswer
 from verifiers.math.tree import (
     Add,
@@ -19,7 +20,6 @@ from verifiers.math.tree import (
     Number,
     Power,
     Series,
-    is_literal,
     rewrite,
     symbols,
     walk,

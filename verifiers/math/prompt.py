@@ -6,10 +6,11 @@ import functools
 import re
 
 from verifiers.math.carried_out import without_neutral
+from verifiers.math.forms import unordered
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import normal_text
 from verifiers.math.reading.parse import parse
-from verifiers.math.reading.tokens import UnreadableError
-from verifiers.math.tree import Node, Relation, unordered, walk
+from verifiers.math.tree import Node, Relation, walk
 
 MAX_PROMPT = 20_000
 """Maximum length of prompt that is searched, in characters."""

@@ -1,14 +1,11 @@
-"""The math verifier: extraction, comparison, and the rules on the written form of an answer."""
+"""The math verifier: the answer of a completion is found, compared with the gold, and becomes a verdict."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import functools
-import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from verifiers._settings import check_arguments
@@ -16,58 +13,19 @@ from verifiers.completion.cut import thought_names
 from verifiers.completion.mark import Form
 from verifiers.errors import InvalidArgumentError, unknown_argument
 from verifiers.math._stack import with_room
-from verifiers.math.answer_form import objection
 from verifiers.math.batch import MIN_BATCH, check_workers, may_start_processes, shared_processes
-from verifiers.math.compare import comparer as comparing
-from verifiers.math.compare.choices import choice_letter
-from verifiers.math.compare.relations import leaves_unsolved
-from verifiers.math.compare.shapes import items
+from verifiers.math.comparison import Comparison, compare_answers, equality
 from verifiers.math.extract import Extraction, extraction_named
-from verifiers.math.gold import choices_of, gold_text, option_behind, prompt_text
+from verifiers.math.gold import gold_text
 from verifiers.math.options import ComparisonOptions
 from verifiers.math.presets import preset_named
-from verifiers.math.prompt import equations_in, occurs_in, options_in
-from verifiers.math.reading.assemble import mixed_number
-from verifiers.math.reading.normalize import folded_words, normal_text
-from verifiers.math.reading.read import ParsedAnswer, plain_number, read, tree_or_none
-from verifiers.math.reading.tokens import UnreadableError
-from verifiers.math.reading.vector_marks import aligned, is_marked, ordered_names
-from verifiers.math.tree import (
-    BasedNumber,
-    Choice,
-    Derivative,
-    Integral,
-    Limit,
-    ListOf,
-    Node,
-    Series,
-    SetOf,
-    Words,
-    walk,
-)
-from verifiers.math.values.algebra import AlgebraBrokenError, AlgebraTimeoutError, AlgebraWorker
-from verifiers.math.values.exact import begin_work
-from verifiers.math.values.tiers import GoldError, Tier, UndecidedError, has_no_value
+from verifiers.math.reading.normalize import normal_text
+from verifiers.math.values.algebra import AlgebraWorker
+from verifiers.math.values.tiers import Tier
 from verifiers.types import Outcome, Problem, Verdict
 
 _SHOWN = 200  # characters of a normalised form kept in a verdict's detail
 _SETTINGS = ("preset", "extraction", "deadline_s", "memory_mib", "workers", "thoughts")
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The result of a comparison, before it becomes a verdict."""
-
-    outcome: Outcome
-    reason: str
-    tier: Tier = Tier.TEXT
-    unreadable_reference: bool = False
-    """Whether the gold answer can't be read, or has no value."""
-    same: bool = False
-    """Whether the values are the same, also where the way in which the answer is written makes it `INCORRECT`."""
-
-
-_COMMA_GROUP = re.compile(r"[0-9],[0-9]{3}")
 
 
 class MathVerifier:
@@ -102,7 +60,7 @@ class MathVerifier:
         *,
         preset: str | None = None,
         extraction: str | Extraction | None = None,
-        deadline_s: float = 5.0,
+        deadline_s: float = 2.0,
         memory_mib: int = 1024,
         workers: int | None = None,
         thoughts: str | Sequence[str] | None = None,
@@ -215,108 +173,7 @@ class MathVerifier:
         return with_room(self._compared, answer, gold, problem)
 
     def _compared(self, answer: str | None, gold: str, problem: Problem | None) -> Comparison:
-        begin_work()
-        try:
-            expected = read(gold)
-        except UnreadableError as error:
-            if answer is not None and normal_text(answer) == normal_text(gold) != "":
-                return Comparison(
-                    Outcome.CORRECT, "the same text, up to typography, as the gold answer, which cannot be read"
-                )
-            reason = f"the gold answer cannot be read: {error}"
-            return Comparison(Outcome.VERIFIER_ERROR, reason, unreadable_reference=True)
-        if answer is None:
-            return Comparison(Outcome.NO_ANSWER, "no answer")
-        ours, theirs = plain_number(gold), plain_number(answer)
-        if ours is not None and theirs is not None and (ours == theirs or self.options.are_exact):
-            return _equality(ours == theirs, "integers", Tier.EXACT)
-        if expected.text == answer:
-            return Comparison(Outcome.CORRECT, "the same text")
-        try:
-            actual = read(answer, decimal_comma=self.options.decimal_comma)
-        except UnreadableError as error:
-            if normal_text(answer) == expected.normal:
-                return Comparison(Outcome.CORRECT, "the same text, up to typography")
-            return Comparison(Outcome.INCORRECT, f"the answer cannot be read: {error}")
-        if expected.normal == actual.normal:
-            return Comparison(Outcome.CORRECT, "the same text, up to typography")
-        if names := ordered_names(expected.tree) | ordered_names(actual.tree):
-            with contextlib.suppress(UnreadableError):  # then the reading without them stands
-                expected, actual = read(gold, vectors=names), read(answer, vectors=names)
-        return self._compare_trees(expected, actual, problem)
-
-    def _compare_trees(self, gold: ParsedAnswer, answer: ParsedAnswer, problem: Problem | None) -> Comparison:
-        prompt = prompt_text(problem)
-        texts = choices_of(problem)
-        choices = {letter: tree for letter, text in texts.items() if (tree := tree_or_none(text)) is not None}
-        comparer = comparing.comparer(
-            self.options.for_problem({} if problem is None else problem.metadata),
-            self._algebra.for_one_verdict(),
-            choices,
-            lambda letter: option_behind(letter, texts or options_in(prompt)),
-            functools.partial(occurs_in, prompt=prompt),
-            without_prompt=not prompt,
-            about_ratios=re.search(r"\bratios?\b", prompt) is not None,
-        )
-        try:
-            expected = Choice(str(choice_letter(gold.tree))) if choice_letter(gold.tree) in choices else gold.tree
-            if isinstance(answer.tree, BasedNumber):
-                expected = _in_capitals(gold) or expected
-            readings = self._readings(gold, answer, choices)
-            marked = is_marked(gold.normal) or is_marked(answer.normal)
-            pairs = (aligned(expected, tree) if marked else (expected, tree) for tree in readings)
-            same = any(comparer.same(*pair) for pair in pairs)
-        except GoldError as error:
-            worthless = has_no_value(gold.tree)
-            outcome = Outcome.VERIFIER_ERROR if worthless else Outcome.INCORRECT
-            return Comparison(outcome, str(error), comparer.values.tier, unreadable_reference=worthless)
-        except UndecidedError as error:
-            return Comparison(Outcome.INCORRECT, f"not shown to be equal: {error}", comparer.values.tier)
-        except AlgebraTimeoutError as error:
-            return self._blame(gold.tree, error)
-        except AlgebraBrokenError as error:
-            return Comparison(Outcome.VERIFIER_ERROR, str(error), Tier.SYMPY)
-        if not same:
-            return Comparison(Outcome.INCORRECT, "different", comparer.values.tier)
-        fault = objection(self.options, gold, answer, prompt)
-        if self.options.echo == "reject" and leaves_unsolved(comparer, gold.tree, answer.tree, equations_in(prompt)):
-            fault = fault or "restates the question"
-        outcome = Outcome.INCORRECT if fault else Outcome.CORRECT
-        return Comparison(outcome, fault or "equal", comparer.values.tier, same=True)
-
-    def _blame(self, gold: Node, error: AlgebraTimeoutError) -> Comparison:
-        """Decide who is to blame for a comparison that took too long: the verifier only if the gold alone takes too long."""
-        if not any(isinstance(node, Series | Integral | Limit | Derivative) for node in walk(gold)):
-            return Comparison(Outcome.TIMEOUT, str(error), Tier.SYMPY)  # nothing in the gold takes long
-        try:
-            ours = any(self._algebra.takes_too_long(item) for item in items(gold))
-        except AlgebraBrokenError as failure:
-            return Comparison(Outcome.VERIFIER_ERROR, str(failure), Tier.SYMPY)
-        return Comparison(Outcome.VERIFIER_ERROR if ours else Outcome.TIMEOUT, str(error), Tier.SYMPY)
-
-    def _readings(self, gold: ParsedAnswer, answer: ParsedAnswer, choices: Mapping[str, Node]) -> list[Node]:
-        """The answer's tree, and the other readings of its text that this gold makes possible."""
-        readings = [answer.tree]
-        if isinstance(gold.tree, ListOf | SetOf) and _COMMA_GROUP.search(answer.text):
-            with contextlib.suppress(UnreadableError):  # then the first reading stands alone
-                readings.append(read(answer.text, thousands=False).tree)
-        letters = answer.normal.replace(" ", "").isalpha()
-        if isinstance(gold.tree, Words) and letters and folded_words(answer.normal) == gold.tree.text:
-            readings.insert(0, gold.tree)  # letters that were read as a product
-        if isinstance(gold.tree, BasedNumber):
-            readings += self._numerals(gold.tree, answer)
-        if (mixed := mixed_number(answer.tree)) is not None and not isinstance(gold.tree, ListOf | SetOf):
-            readings.append(mixed)
-        bare = not (isinstance(answer.tree, Choice) and answer.tree.content is not None)
-        if bare and (letter := choice_letter(answer.tree)) in choices:
-            readings.append(Choice(str(letter)))
-        return readings
-
-    def _numerals(self, gold: BasedNumber, answer: ParsedAnswer) -> list[Node]:
-        """The answer read as a numeral: its base may be left out, and its letters may be in lower case."""
-        if self.options.base == "optional" and answer.normal.upper() == gold.digits:
-            return [gold]
-        return [numeral] if (numeral := _in_capitals(answer)) is not None else []
+        return compare_answers(answer, gold, problem, self.options, self._algebra)
 
     def _compare_strings(self, answer: str | None, reference: object) -> Comparison:
         """Compare as lm-eval's exact match does: delete ignored strings, fold case, compare."""
@@ -325,19 +182,7 @@ class MathVerifier:
         ours, theirs = str(reference), answer
         for pattern in self.extraction.ignored:
             ours, theirs = pattern.sub("", ours), pattern.sub("", theirs)
-        return _equality(ours.lower() == theirs.lower(), "strings", Tier.TEXT)
-
-
-def _in_capitals(text: ParsedAnswer) -> BasedNumber | None:
-    """A numeral with a base whose digits may be lower-case letters; None for anything else."""
-    tree = tree_or_none(text.normal.upper())
-    return tree if isinstance(tree, BasedNumber) else None
-
-
-def _equality(same: bool, what: str, tier: Tier) -> Comparison:
-    return Comparison(
-        Outcome.CORRECT if same else Outcome.INCORRECT, f"{'equal' if same else 'different'} {what}", tier
-    )
+        return equality(ours.lower() == theirs.lower(), "strings", Tier.TEXT)
 
 
 def _shown(text: str | None) -> str | None:

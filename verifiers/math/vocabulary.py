@@ -58,7 +58,7 @@ _SYNONYMS = {
     "emptyset": "varnothing",
     "in": "isin",
     "setminus": "backslash smallsetminus",
-    "cdot": "ast",
+    "cdot": "ast bullet",
     "circ": "degree",
     "{": "lbrace",
     "}": "rbrace",
@@ -70,7 +70,6 @@ _SYNONYMS = {
     ":": "colon",
     "approx": "simeq sim",
     "operatorname": "operatornamewithlimits",
-    "cup": "bigcup",
     "lor": "vee",
     "land": "wedge",
     "implies": "Rightarrow",
@@ -107,7 +106,7 @@ FACTOR_STARTS = (
     | GREEK
     | _words(
         "frac sqrt pi infty overline bar dot ddot vec hat tilde overrightarrow binom lvert lfloor lceil sum prod int lim begin "
-        "angle triangle unicodefrac mathbb emptyset langle mathcal"
+        "angle triangle unicodefrac mathbb emptyset langle mathcal cdots ldots dots"
     )
 )
 """Commands that a factor of a product can start with."""

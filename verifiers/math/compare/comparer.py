@@ -22,7 +22,7 @@ from verifiers.math.compare.names import named_collection, names_agree, renamed
 from verifiers.math.compare.plain import plain, point_name, without_condition
 from verifiers.math.compare.relations import same_relations
 from verifiers.math.compare.scalars import same_scalars
-from verifiers.math.compare.sets import same_sets
+from verifiers.math.compare.sets import as_set_series, same_set_series, same_sets
 from verifiers.math.compare.shapes import is_set_like, parameter
 from verifiers.math.tree import (
     Bracketed,
@@ -36,6 +36,7 @@ from verifiers.math.tree import (
     Sentence,
     SetOf,
     SetOperation,
+    SetSeries,
     Symbol,
     Words,
     symbols,
@@ -50,6 +51,8 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
     if not _names_one_point(comparer, point_name(gold), point_name(answer)):
         return False
     gold, answer = plain(gold), plain(answer)
+    if isinstance(gold, SetSeries) or isinstance(answer, SetSeries):
+        gold, answer = as_set_series(gold), as_set_series(answer)
     if (same := _same_families(comparer, gold, answer)) is not None:
         return same
     named = _without_names(comparer, *_without_conditions(gold, _with_parameter(gold, answer)))
@@ -117,6 +120,7 @@ _RULES: tuple[tuple[Callable[[Node], bool], Callable[[Comparer, Node, Node], boo
     (_is(Words, Sentence), same_sentences),
     (_is(Clock), same_clocks),
     (_is(Ratio), same_ratios),
+    (_is(SetSeries), same_set_series),
     (is_set_like, same_sets),
     (lambda node: assignments(node) is not None, same_assignments),
     (_is(ListOf, SetOf), same_collections),

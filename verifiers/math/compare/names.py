@@ -34,7 +34,7 @@ from verifiers.math.vocabulary import GREEK
 _TRIGONOMETRIC = frozenset(("sin", "cos", "tan", "cot", "sec", "csc"))
 _OF_MATRICES = (Negate(Number(Fraction(1))), Symbol("T"))
 """Exponents of an inverse and a transpose, which can be names of values."""
-_NAMING = frozenset(("det", "max", "min", "gcd", "lcm", "mod"))
+_NAMING = frozenset(("det", "max", "min", "gcd", "lcm", "mod", "norm"))
 
 
 def label(node: Node) -> str | None:

@@ -17,20 +17,8 @@ from verifiers.math.compare.names import (
     solved,
 )
 from verifiers.math.compare.shapes import INEQUALITIES
-from verifiers.math.tree import (
-    Add,
-    Divide,
-    Multiply,
-    Negate,
-    Node,
-    Number,
-    Relation,
-    Symbol,
-    is_integer_literal,
-    is_literal,
-    symbols,
-    unordered,
-)
+from verifiers.math.forms import is_integer_literal, is_literal, unordered
+from verifiers.math.tree import DOTS, Add, Divide, Multiply, Negate, Node, Number, Relation, Symbol, symbols, walk
 from verifiers.math.values.exact import rational_or_none, substitute
 from verifiers.math.values.numeric import real_value
 
@@ -44,6 +32,9 @@ def same_relations(comparer: Comparer, gold: Node, answer: Node) -> bool:
         answer = renamed(answer, {"c": "C"})
     if isinstance(gold, Relation) != isinstance(answer, Relation):
         gold, answer = residue_alone(gold), residue_alone(answer)
+    if isinstance(gold, Relation) and isinstance(answer, Relation) and (DOTS in walk(gold) or DOTS in walk(answer)):
+        sides = ((answer.operators, answer.operands), reversed_chain(answer))
+        return any(gold.operators == signs and comparer.in_order(gold.operands, operands) for signs, operands in sides)
     if isinstance(answer, Relation) and _is_tautology(answer) and (isinstance(gold, Relation) or is_literal(answer)):
         return False
     if not isinstance(gold, Relation):
@@ -109,7 +100,7 @@ def _exact_values(comparer: Comparer, gold: Relation) -> tuple[Node, ...]:
 
 def _is_name(comparer: Comparer, node: Node) -> bool:
     names = symbols(node)
-    if label(node) is not None or is_named_thing(node) or "..." in names:
+    if label(node) is not None or is_named_thing(node) or DOTS.name in names:
         return True
     return is_made_of_parameters(node) if comparer.without_prompt else bool(names) and comparer.in_prompt(node)
 

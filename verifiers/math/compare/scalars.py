@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.measures import (
@@ -18,7 +21,9 @@ from verifiers.math.compare.measures import (
     without_unit,
 )
 from verifiers.math.compare.names import is_word_of_letters, renamed
+from verifiers.math.forms import unordered
 from verifiers.math.tree import (
+    DOTS,
     Add,
     Derivative,
     Integral,
@@ -30,8 +35,9 @@ from verifiers.math.tree import (
     Quantity,
     Symbol,
     bound_name,
+    children,
+    rewrite,
     symbols,
-    unordered,
     walk,
 )
 from verifiers.math.units import Unit
@@ -40,12 +46,35 @@ from verifiers.math.values.numeric import real_value
 
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
 _INDICES = frozenset(("_1", "_2", "_3", "_4"))
+_MAX_ORDERS = 6  # of three constants
+
+
+def same_dotted(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    r"""Compare sums and products with dots, whose terms show what the dots stand for, term by term: `1+4+\\cdots+n^2`."""
+    if DOTS not in walk(gold) and DOTS not in walk(answer):
+        return comparer.same(gold, answer)
+    if type(gold) is not type(answer):
+        return False
+    ours, theirs = tuple(children(gold)), list(children(answer))
+    if not isinstance(gold, Add | Multiply):
+        return _without_operands(gold) == _without_operands(answer) and all(
+            map(partial(same_dotted, comparer), ours, theirs)
+        )
+    return len(ours) == len(theirs) and all(
+        any(same_dotted(comparer, one, two) and theirs.pop(index) for index, two in enumerate(theirs)) for one in ours
+    )
+
+
+def _without_operands(node: Node) -> Node:
+    return rewrite(node, lambda inner: None if inner is node else DOTS)
 
 
 def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare values, after adjusting units, degrees, percentages and constants of integration."""
     if is_indefinite(gold) or is_indefinite(answer):
         return _same_antiderivatives(comparer, gold, answer)
+    if DOTS in walk(gold):
+        return same_dotted(comparer, gold, answer)
     if any(bound_name(node) for node in walk(gold)) and unordered(gold) == unordered(answer):
         return True
     gold_value, gold_unit = split_unit(gold)
@@ -61,8 +90,9 @@ def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
         answer_value, answer_unit = unit_from_letters(answer_value)
     if is_word_of_letters(gold_value) or is_word_of_letters(answer_value):
         return gold_value == answer_value
-    if not _given(comparer, gold_value):
-        answer_value = with_constants_named(gold_value, answer_value)
+    for names in _namings_of_constants(comparer, gold_value, answer_value):
+        if same_scalars(comparer, gold, renamed(answer, names)):
+            return True
     factor = _unit_factor(comparer, gold_unit, answer_unit)
     if factor is None:
         return _by_radians(comparer, gold, answer)
@@ -154,12 +184,25 @@ def _differ_by_constant(comparer: Comparer, gold: Node, answer: Node) -> bool:
     return False
 
 
-def with_constants_named(gold: Node, answer: Node) -> Node:
-    """An answer with its arbitrary constants renamed as in the gold, in the order of their indices."""
+def _namings_of_constants(comparer: Comparer, gold: Node, answer: Node) -> Iterator[dict[str, str]]:
+    """The gold's names for the answer's arbitrary constants, in the order of indices; in any, if only one side has indices."""
     ours, theirs = map(arbitrary_constants, (gold, answer))
-    if len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
-        return answer
-    return renamed(answer, dict(zip(theirs, ours, strict=True)))
+    orders = 1
+    if len(theirs) != len(ours) and ours and ours[0][1:] in _INDICES:
+        theirs, orders = _letters_of_one(answer, gold), _MAX_ORDERS
+    elif len(theirs) != len(ours) and theirs and theirs[0][1:] in _INDICES:
+        ours, orders = _letters_of_one(gold, answer), _MAX_ORDERS
+    if not ours or len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
+        return
+    if not any(comparer.in_prompt(Symbol(name)) for name in (*ours, *(theirs if orders > 1 else ()))):
+        for order in itertools.islice(itertools.permutations(ours), orders):
+            yield dict(zip(theirs, order, strict=True))
+
+
+def _letters_of_one(node: Node, other: Node) -> list[str]:
+    """The names that only the first expression has, if all are letters without an index."""
+    names = sorted(symbols(node) - symbols(other))
+    return names if all(len(name) == 1 for name in names) else []
 
 
 def arbitrary_constants(node: Node) -> list[str]:

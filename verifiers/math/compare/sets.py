@@ -8,20 +8,31 @@ from verifiers.math.compare.matrices import same_tuples
 from verifiers.math.compare.names import without_labels
 from verifiers.math.compare.real_sets import NoSetError, real_set
 from verifiers.math.compare.relations import reversed_chain, same_inequalities
-from verifiers.math.compare.shapes import is_interval, is_set_builder
+from verifiers.math.compare.shapes import integer_parameter, is_interval, is_set_builder
+from verifiers.math.forms import unordered
 from verifiers.math.tree import (
+    Add,
     Bracketed,
     Choice,
+    Constant,
     ListOf,
     Matrix,
     NamedSet,
+    Negate,
     Node,
     Relation,
     SetOf,
     SetOperation,
+    SetSeries,
     Symbol,
     Words,
+    symbols,
 )
+from verifiers.math.values.exact import signed_number, substitute
+
+_INFINITY = Constant("inf")
+_SHIFTS = (0, 1, -1, 2, -2)
+"""The numbers by which indices over all integers may differ."""
 
 
 def same_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
@@ -39,6 +50,32 @@ def same_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
         and comparer.values.equal(one.end.node, two.end.node)
         for one, two in zip(ours.marks, theirs.marks, strict=True)
     )
+
+
+def same_set_series(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Compare unions and intersections over an index, which may start anywhere if it takes all integers."""
+    if unordered(gold) == unordered(answer):
+        return True
+    if not (isinstance(gold, SetSeries) and isinstance(answer, SetSeries)) or gold.kind != answer.kind:
+        return False
+    if not all(comparer.same(*ends) for ends in ((gold.lower, answer.lower), (gold.upper, answer.upper))):
+        return False
+    index = Symbol(gold.index)
+    if gold.index != answer.index and gold.index in symbols(answer.body):
+        return False
+    shifts = _SHIFTS if gold.lower == Negate(_INFINITY) and gold.upper == _INFINITY else (0,)
+    return any(
+        comparer.same(gold.body, substitute(answer.body, answer.index, Add((index, signed_number(shift)))))
+        for shift in shifts
+    )
+
+
+def as_set_series(node: Node) -> Node:
+    r"""A set for every integer, as in `(2k,2k+1), k \in \mathbb{Z}`, as the union of these sets."""
+    name = integer_parameter(node)
+    if name is None or not isinstance(node, ListOf) or len(node.items) != 2:
+        return node
+    return SetSeries("union", name, Negate(_INFINITY), _INFINITY, node.items[0])
 
 
 def as_set(node: Node) -> Node:

@@ -13,6 +13,7 @@ from verifiers.math.tree import (
     Relation,
     SetOf,
     SetOperation,
+    SetSeries,
     Symbol,
 )
 
@@ -51,7 +52,7 @@ def is_set_builder(node: Node) -> bool:
 
 def is_set_like(node: Node) -> bool:
     """Whether a tree can only be a set of real numbers: a union, an inequality, a half-open or infinite interval."""
-    if isinstance(node, SetOperation | NamedSet):
+    if isinstance(node, SetOperation | SetSeries | NamedSet):
         return True
     if isinstance(node, Relation):
         return bool(set(node.operators) & (INEQUALITIES | {"in"}))

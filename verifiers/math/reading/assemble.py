@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from verifiers.math import tree
-from verifiers.math.reading.tokens import UnreadableError
+from verifiers.math.forms import is_integer_literal
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.tree import (
     Add,
     Bracketed,
@@ -76,7 +77,7 @@ def proper_fraction(node: Node) -> tuple[int, int] | None:
     """Numerator and denominator of a fraction of positive integers below one; None for anything else."""
     if isinstance(node, Divide) and isinstance(node.numerator, Number) and isinstance(node.denominator, Number):
         top, bottom = node.numerator.value, node.denominator.value
-        if tree.is_integer_literal(node.numerator) and tree.is_integer_literal(node.denominator) and 0 < top < bottom:
+        if is_integer_literal(node.numerator) and is_integer_literal(node.denominator) and 0 < top < bottom:
             return int(top), int(bottom)
     return None
 
@@ -87,7 +88,7 @@ def mixed_number(node: Node) -> Mixed | None:
         return None
     whole, fraction = node.items
     proper = proper_fraction(fraction)
-    if proper is None or not isinstance(whole, Number) or not tree.is_integer_literal(whole):
+    if proper is None or not isinstance(whole, Number) or not is_integer_literal(whole):
         return None
     return Mixed(int(whole.value), *proper)
 

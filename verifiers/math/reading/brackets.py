@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from verifiers.math.reading.assemble import bracketed
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
-from verifiers.math.reading.tokens import Token, UnreadableError
+from verifiers.math.reading.tokens import Token
 from verifiers.math.tree import Apply, Bracketed, ListOf, Negate, Node, Number, SetOf, Symbol
 
 _CLOSING = {"(": (")", "]"), "[": ("]", ")")}
@@ -27,6 +28,9 @@ def bracket(parser: Expressions) -> Node:
     if parser.at(*_CLOSING[opening]):
         raise UnreadableError("empty brackets")
     inside = _inside_group(parser)
+    if opening == "[" and isinstance(inside, Symbol) and parser.at("]") and parser.ahead().text == "_":
+        parser.take()
+        return Symbol(f"[{inside.name}]{parser.subscript()}")  # the coordinates of a vector in a basis
     return bracketed(opening, inside, parser.expect(*_CLOSING[opening]))
 
 

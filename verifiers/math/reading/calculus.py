@@ -5,13 +5,28 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from verifiers.math.reading.assemble import set_of_numbers
 from verifiers.math.reading.brackets import argument, script
 from verifiers.math.reading.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
-from verifiers.math.reading.tokens import Token, UnreadableError
-from verifiers.math.tree import Derivative, Divide, Integral, Limit, Node, Number, Series
+from verifiers.math.reading.tokens import Token
+from verifiers.math.tree import (
+    Constant,
+    Derivative,
+    Divide,
+    Integral,
+    Limit,
+    NamedSet,
+    Negate,
+    Node,
+    Number,
+    Series,
+    SetSeries,
+)
 from verifiers.math.vocabulary import GREEK
 
+_INFINITY = Constant("inf")
 _ORDER = r"(?:\^ (?:\{ )?([1-9]) (?:\} )?)?"
 _DERIVATIVE = re.compile(rf"frac \{{ (d|partial) {_ORDER}\}} \{{ (d|partial) ([A-Za-z]+) {_ORDER}\}}(?= [^=\s])")
 
@@ -100,24 +115,43 @@ def limit(parser: Expressions) -> Node:
 def series(parser: Expressions) -> Node:
     """Parse a sum or a product over an index."""
     kind = {"sum": "sum", "prod": "product"}[parser.take().text]
+    index, lower, upper = _range(parser, kind)
+    return Series(kind, index, lower, upper, parser.product())
+
+
+def set_series(parser: Expressions) -> Node:
+    """Parse a union or an intersection over an index."""
+    kind = {"bigcup": "union", "bigcap": "intersection"}[parser.take().text]
+    index, lower, upper = _range(parser, kind)
+    return SetSeries(kind, index, lower, upper, parser.product())
+
+
+def _range(parser: Expressions, kind: str) -> tuple[str, Node, Node]:
+    """Parse an index with its first and its last value."""
     lower = upper = None
     while parser.at("_", "^"):
         if parser.take().text == "_":
-            lower = _index_range(parser)
+            lower = _first_index(parser)
         else:
             upper = script(parser, signed=True)
+    if lower is not None and lower[1] == Negate(_INFINITY) and upper is None:
+        upper = _INFINITY
     if lower is None or upper is None:
         raise UnreadableError(f"a {kind} without its range")
-    index, start = lower
-    return Series(kind, index, start, upper, parser.product())
+    return *lower, upper
 
 
-def _index_range(parser: Expressions) -> tuple[str, Node]:
-    """Parse the index below a sum and its first value."""
+def _first_index(parser: Expressions) -> tuple[str, Node]:
+    """Parse the index below a sum and its first value, which is minus infinity for all integers."""
     parser.expect("{")
     name = parser.take()
-    parser.expect("=")
-    start = parser.sum()
+    start: Node = Negate(_INFINITY)
+    if parser.accept("in"):
+        if set_of_numbers(parser.power()) != NamedSet("Z"):
+            raise UnreadableError("an index from another set than the integers")
+    else:
+        parser.expect("=")
+        start = parser.sum()
     parser.expect("}")
     if name.kind != "symbol":
         raise UnreadableError("an index that is not a letter")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from verifiers.math.reading.tokens import Token, UnreadableError
+from verifiers.math.reading.errors import UnreadableError
+from verifiers.math.reading.tokens import Token
 from verifiers.math.vocabulary import RELATIONS
 
 MAX_DEPTH = 40

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from verifiers.math.reading.assemble import OTHERWISE, determinant, with_the_other_cases
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.normalize import folded_words
-from verifiers.math.reading.tokens import UnreadableError
+from verifiers.math.reading.tokens import Token
 from verifiers.math.tree import Bracketed, ListOf, Matrix, Node, Relation, Words
 from verifiers.math.vocabulary import RELATIONS
 
@@ -22,8 +23,6 @@ def matrix(parser: Expressions) -> Node:
         return _system(parser, name)
     if name not in _MATRICES:
         raise UnreadableError(f"the unsupported environment {name}")
-    if name == "array" and parser.at("{"):
-        _environment(parser)
     rows: list[tuple[Node, ...]] = []
     while not parser.at("end"):
         rows.append(_matrix_row(parser))
@@ -37,8 +36,7 @@ def matrix(parser: Expressions) -> Node:
 
 def _system(parser: Expressions, name: str) -> Node:
     """Parse relations, or values with their conditions, one on each line."""
-    if name in _ALIGNED:
-        _drop_alignment(parser)
+    _drop_alignment(parser, everywhere=name in _ALIGNED)
     lines = [_line(parser)]
     while parser.accept("\\\\") or parser.joiner() is not None:
         if not parser.at("end"):
@@ -49,10 +47,20 @@ def _system(parser: Expressions, name: str) -> Node:
     return ListOf(with_the_other_cases(lines), "and")
 
 
-def _drop_alignment(parser: Expressions) -> None:
-    """Remove the signs that only align the lines of this environment."""
-    end = parser.index_of("end")
-    parser.tokens[parser.index : end] = [token for token in parser.tokens[parser.index : end] if token.text != "&"]
+def _drop_alignment(parser: Expressions, *, everywhere: bool) -> None:
+    """Remove the signs that only align the lines of this environment: all of them, or those beside a sign of a relation."""
+    start, end = parser.index, parser.index_of("end")
+    parser.tokens[start:end] = [
+        token
+        for before, token, after in zip(
+            parser.tokens[start - 1 :], parser.tokens[start:end], parser.tokens[start + 1 :], strict=False
+        )
+        if token.text != "&" or not (everywhere or _relates(before) or _relates(after))
+    ]
+
+
+def _relates(token: Token) -> bool:
+    return token.text in RELATIONS and token.kind != "word"
 
 
 def _line(parser: Expressions) -> Node:
@@ -63,6 +71,7 @@ def _line(parser: Expressions) -> Node:
         return value
     while parser.token.kind == "word" and parser.token.text.lower() in ("if", "for", "when", "where"):
         parser.take()
+    parser.accept("&")
     if parser.token.kind == "word" and parser.token.text.lower() in ("otherwise", "else"):
         parser.take()
         parser.accept(".")

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 from verifiers.math.reading.assemble import determinant, is_complex, times
 from verifiers.math.reading.brackets import argument, arguments_of_call, braces, bracket, script
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.sets import set_braces
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.reading.vector_marks import figure
 from verifiers.math.tree import (
+    DOTS,
     Apply,
     Bracketed,
     Constant,
@@ -40,7 +41,7 @@ KNOWN: dict[str, Node] = {
     "pi": Constant("pi"),
     "infty": Constant("inf"),
     "emptyset": NamedSet("empty"),
-} | dict.fromkeys(("...", "ldots", "dots", "cdots"), Symbol("..."))
+} | dict.fromkeys(("...", "ldots", "dots", "cdots"), DOTS)
 
 
 def bar(parser: Expressions) -> Node:
@@ -64,6 +65,14 @@ def fenced(parser: Expressions) -> Node:
     inside = parser.sum()
     parser.expect(f"r{rounding}")
     return Apply(rounding, (inside,))
+
+
+def norm(parser: Expressions) -> Node:
+    """Parse a norm between double bars."""
+    parser.take()
+    inside = parser.sum()
+    parser.expect("\\|")
+    return Unknown("norm", (inside,))
 
 
 def root(parser: Expressions) -> Node:
@@ -169,7 +178,7 @@ def accent(parser: Expressions) -> Node:
     """Parse an expression under an accent: a conjugate, a vector, or a separate name."""
     name = parser.take().text
     inside = argument(parser)
-    if isinstance(inside, Symbol) and parser.at("_"):
+    if isinstance(inside, Symbol | Constant) and parser.at("_"):
         inside = Symbol(inside.name + parser.subscript())
     if name == "hat" and isinstance(inside, Constant | Symbol) and (axis := inside.name[0]) in "ijk":
         return Constant("i") if axis == "i" else Symbol(axis)  # a unit vector

@@ -17,9 +17,10 @@ from verifiers.math.reading.assemble import (
     times,
 )
 from verifiers.math.reading.brackets import braces, bracket, script
-from verifiers.math.reading.calculus import fraction, integral, limit, series
+from verifiers.math.reading.calculus import fraction, integral, limit, series, set_series
 from verifiers.math.reading.cursor import MAX_DEPTH
 from verifiers.math.reading.environments import matrix
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.functions import (
     KNOWN,
@@ -31,6 +32,7 @@ from verifiers.math.reading.functions import (
     greek,
     known,
     negation,
+    norm,
     read_figure,
     root,
     skip_command,
@@ -39,7 +41,7 @@ from verifiers.math.reading.lettered import choice
 from verifiers.math.reading.quantities import currency, quantity, temperature
 from verifiers.math.reading.sets import number_set, set_braces
 from verifiers.math.reading.symbols import name_of_value, number, symbol, word
-from verifiers.math.reading.tokens import Token, UnreadableError
+from verifiers.math.reading.tokens import Token
 from verifiers.math.reading.vector_marks import FIGURES, ordered_product
 from verifiers.math.tree import (
     Add,
@@ -66,7 +68,13 @@ from verifiers.math.tree import (
 from verifiers.math.units import CURRENCY_SIGNS
 from verifiers.math.vocabulary import FACTOR_STARTS, FUNCTIONS, GREEK, RELATIONS, SIGNS_OF_STATEMENTS
 
-_SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
+_SET_OPERATIONS = {
+    "cup": "union",
+    "bigcup": "union",
+    "cap": "intersection",
+    "bigcap": "intersection",
+    "setminus": "difference",
+}
 _UNREAD_COMMANDS = frozenset(
     ("iint", "iiint", "oint", "limsup", "liminf", "partial", "nabla", "end", "circ", "choose", "rvert")
 ) | frozenset(RELATIONS)
@@ -273,6 +281,7 @@ class Parser(Expressions):
         Raises:
             UnreadableError: If the tokens are not an answer.
         """
+        self.accept("approx")
         start = self.index
         node = choice(self)
         if node is None:
@@ -330,6 +339,8 @@ _ATOMS: dict[str, Callable[[Expressions], Node]] = {
     "lim": limit,
     "sum": series,
     "prod": series,
+    **dict.fromkeys(("bigcup", "bigcap"), set_series),
+    "\\|": norm,
     "begin": matrix,
     "mathbb": number_set,
     **dict.fromkeys(("lfloor", "lceil", "langle"), fenced),

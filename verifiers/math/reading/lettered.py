@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from verifiers.math.reading.cursor import JOINERS
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.normalize import folded_words
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import Choice, Node, Words
 
 _LETTERS = frozenset("ABCDEFGHIJabcdefghij")

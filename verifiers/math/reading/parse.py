@@ -11,11 +11,12 @@ import re
 
 from verifiers.math import tree
 from verifiers.math.reading.cursor import MAX_DEPTH
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.grammar import Parser
 from verifiers.math.reading.normalize import unwrap
 from verifiers.math.reading.phrases import WORD_ANSWERS, essence
 from verifiers.math.reading.sentences import numbered_parts, says_something, sentence, words_alone
-from verifiers.math.reading.tokens import Token, UnreadableError, tokenize
+from verifiers.math.reading.tokens import Token, tokenize
 from verifiers.math.tree import Node, Words
 
 _DATE = re.compile(r"[0-9]{4}-[01][0-9]-[0-3][0-9]|[0-3]?[0-9]/[0-3]?[0-9]/[0-9]{4}")
@@ -47,21 +48,25 @@ def parse(
     tokens = tokenize(text, thousands=thousands, decimal_comma=decimal_comma)
     if len(tokens) == 1:
         raise UnreadableError("an empty answer")
-    if (implication := _implication(tokens)) is not None:
-        return implication
     words = words_alone(tokens)
     if words is not None and (known := WORD_ANSWERS.get(words.text.removeprefix("all "))) is not None:
         return known
-    node = _read_tokens(tokens, vectors)
+    node = read_tokens(tokens, vectors)
     if not _depth_within(node, MAX_DEPTH + 20):
         raise UnreadableError(f"nested more than {MAX_DEPTH} deep")
     return node
 
 
-def _read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
-    """Read the tokens as the first possible of numbered parts, mathematics, a named value, or a sentence."""
+def read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
+    """Read the tokens as the first possible of an implication, numbered parts, mathematics, a named value, or a sentence.
+
+    Raises:
+        UnreadableError: If they are none of these.
+    """
+    if (implication := _implication(tokens)) is not None:
+        return implication
     with contextlib.suppress(UnreadableError):  # then the letters in brackets may be factors
-        if (parts := numbered_parts(tokens, lambda part: _read_tokens(part, vectors))) is not None:
+        if (parts := numbered_parts(tokens, lambda part: read_tokens(part, vectors))) is not None:
             return parts
     try:
         return Parser(_with_set_braces(_last_conclusion(tokens)), vectors).answer()

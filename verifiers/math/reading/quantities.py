@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from verifiers.math.forms import is_integer_literal
 from verifiers.math.reading.assemble import compound_quantity, measured_in
 from verifiers.math.reading.brackets import script
 from verifiers.math.reading.cursor import JOINERS
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
-from verifiers.math.reading.tokens import UnreadableError
-from verifiers.math.tree import (
-    Clock,
-    Degrees,
-    Divide,
-    Multiply,
-    Negate,
-    Node,
-    Number,
-    Percent,
-    Quantity,
-    Symbol,
-    is_integer_literal,
-)
+from verifiers.math.tree import Clock, Degrees, Divide, Multiply, Negate, Node, Number, Percent, Quantity, Symbol
 from verifiers.math.units import CURRENCY_SIGNS, MULTIPLES, UNITS, Unit, UnitWord, read_unit
 from verifiers.math.values.exact import rational_value
 from verifiers.math.vocabulary import FRACTION_WORDS, RELATIONS

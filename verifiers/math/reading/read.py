@@ -7,10 +7,11 @@ import functools
 import re
 from dataclasses import dataclass
 
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import normal_text
 from verifiers.math.reading.parse import parse
 from verifiers.math.reading.plus_minus import expand_signs
-from verifiers.math.reading.tokens import MAX_LENGTH, UnreadableError
+from verifiers.math.reading.tokens import MAX_LENGTH
 from verifiers.math.tree import Node
 
 _CACHED_LENGTH = 1000

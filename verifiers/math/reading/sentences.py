@@ -14,8 +14,9 @@ from collections.abc import Callable
 from itertools import groupby
 
 from verifiers.math.reading.cursor import CLOSING_BRACKETS, OPENING_BRACKETS
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import folded_words
-from verifiers.math.reading.tokens import Token, UnreadableError
+from verifiers.math.reading.tokens import Token
 from verifiers.math.tree import ListOf, Node, Relation, Sentence, Symbol, Words, walk
 from verifiers.math.vocabulary import FUNCTIONS, RELATIONS, SIGNS_OF_STATEMENTS
 
@@ -23,6 +24,7 @@ FormulaReader = Callable[[list[Token]], Node]
 """Reads the tokens of one formula or one part, the last of which is the end token."""
 
 _PUNCTUATION = frozenset((",", ";", ":", ".", "'", '"', "`", "!", "?", "*", "**", "\\\\"))
+_OPENING, _CLOSING = frozenset("(["), frozenset(")]")
 _BETWEEN_WORDS = frozenset((".", ",", "-", "'"))
 _NAMES = (tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii"), tuple("12345678"))
 _MAX_WORDS_OF_ITEM = 3
@@ -52,7 +54,7 @@ def sentence(tokens: list[Token], read: FormulaReader) -> Node:
 def words_alone(tokens: list[Token]) -> Words | None:
     """Words, letters and the punctuation between them as prose; None for anything else."""
     if tokens[0].text == "-" or not all(
-        token.kind in ("word", "symbol", "end") or token.text in _BETWEEN_WORDS for token in tokens
+        (token.kind in ("word", "symbol", "end") and not token.bold) or token.text in _BETWEEN_WORDS for token in tokens
     ):
         return None
     return Words(folded_words("".join(f" {token.text}" if token.spaced else token.text for token in tokens)))
@@ -115,6 +117,12 @@ def _says(tokens: list[Token], index: int) -> bool:
     token = tokens[index]
     if token.kind == "word":
         return not (index > 1 and tokens[index - 1].text == "{" and tokens[index - 2].text in ("begin", "end"))
+    if token.text in ("max", "min") and token.kind == "command":  # a noun
+        after = tokens[min(index + 1, len(tokens) - 1)]
+        noun = index > 0 and tokens[index - 1].kind == "word" and after.text in (".", ",", ";", "")
+        return after.kind == "word" or noun
+    if token.text in ("A", "I") and index + 1 < len(tokens) and tokens[index + 1].kind == "word":
+        return index == 0 or tokens[index - 1].text in (".", ",")  # the article, the pronoun
     if token.text == "!":  # exactly one
         return index > 0 and tokens[index - 1].text == "exists"
     return token.kind == "command" and token.text in SIGNS_OF_STATEMENTS and not _is_below(tokens, index)
@@ -134,7 +142,12 @@ def _formula(run: list[Token], *, behind_word: bool) -> list[Token]:
     """The tokens between two words, without punctuation around them and hyphens to the words."""
     while run and (run[0].text in _PUNCTUATION or (run[0].text == "-" and behind_word and not run[0].spaced)):
         run = run[1:]
-    return _without_punctuation(run)
+    run = _without_punctuation(run)
+    opened = sum((token.text in _OPENING) - (token.text in _CLOSING) for token in run)
+    stray = ("(", ")")[opened < 0] if opened else ""  # the bracket of a remark in words
+    if run and run[0].text == stray:
+        return _formula(run[1:], behind_word=behind_word)
+    return _formula(run[:-1], behind_word=behind_word) if run and run[-1].text == stray else run
 
 
 def _without_punctuation(run: list[Token]) -> list[Token]:

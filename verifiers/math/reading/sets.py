@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from verifiers.math.reading.assemble import half_of_set, set_by_condition, set_of_numbers
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import ListOf, NamedSet, Node, Relation, SetOf
 from verifiers.math.vocabulary import RELATIONS
 

@@ -7,15 +7,16 @@ import re
 from verifiers.math.reading.assemble import proper_fraction, times
 from verifiers.math.reading.brackets import arguments_of_call
 from verifiers.math.reading.cursor import JOINERS
+from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.functions import combinations, read_figure
 from verifiers.math.reading.normalize import folded_words
-from verifiers.math.reading.tokens import UnreadableError
 from verifiers.math.tree import BasedNumber, Constant, Mixed, Node, Quantity, Symbol, Unknown
 from verifiers.math.units import UNITS
 from verifiers.math.vocabulary import GREEK
 
 _NAMED_FUNCTIONS = frozenset("fghpqFGH") | frozenset("ABDEIJKLMNOPQRSTUVWXYZ")
+_CONDITIONED = frozenset("ELP")
 _ALWAYS_FUNCTIONS = frozenset("fgh")
 _STATEMENT = re.compile(r"[A-Z]|[IVX]{1,4}")  # a choice or the number of a statement, in a list of them
 _CURRENCY_CODES = frozenset(("usd", "eur", "gbp", "inr", "rs", "jpy"))
@@ -52,12 +53,39 @@ def symbol(parser: Expressions) -> Node:
         parser.vectors.add(name)
     if name == "C" and parser.at("(") and parser.ahead(2).text == ",":
         return combinations(parser)
+    if parser.at("(") and name[0] in _CONDITIONED and (condition := _conditioned(parser, name)) is not None:
+        return condition
     if parser.at("(") and name[0] in _NAMED_FUNCTIONS and (name[0] in _ALWAYS_FUNCTIONS or _is_call(parser)):
-        return Unknown(name, arguments_of_call(parser))
+        return _extremum(parser, Unknown(name, arguments_of_call(parser)))
     if name[0] in _ALWAYS_FUNCTIONS and parser.accept_all("^", "{", "-", "1", "}", "("):
         parser.index -= 1
         return Unknown(name + "^-1", arguments_of_call(parser))
     return Symbol(name)
+
+
+def _conditioned(parser: Expressions, name: str) -> Unknown | None:
+    """Parse the arguments of an expectation, a likelihood or a probability with a condition, as in `E(Y|X)`."""
+    end = parser.closing_bracket(parser.index)
+    if end is None or [token.text for token in parser.tokens[parser.index : end]].count("|") != 1:
+        return None
+    parser.take()
+    bars, parser.bars = parser.bars, 1  # a bar here is a separator
+    arguments = [parser.listing()]
+    parser.expect("|")
+    arguments.append(parser.listing())
+    parser.bars = bars
+    parser.expect(")")
+    return Unknown(f"{name}|", tuple(arguments))
+
+
+def _extremum(parser: Expressions, value: Unknown) -> Unknown:
+    r"""The maximum or minimum of a function whose value has that index, as in `f(x)_{\max}`; the value without one."""
+    if not parser.at("_"):
+        return value
+    name = parser.subscript().removeprefix("_")
+    if name not in ("max", "min"):
+        raise UnreadableError("an unexpected subscript")
+    return Unknown(name, (value,))
 
 
 def _is_call(parser: Expressions) -> bool:

@@ -5,15 +5,32 @@ The two trees go to `verifiers.math.values.algebra_process` as nested lists.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 
 from verifiers._settings import is_number, is_whole_number
-from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
+from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError
 from verifiers.errors import InvalidArgumentError
-from verifiers.math.tree import Add, Apply, Constant, Mixed, Multiply, Negate, Node, Number, Power, Series, Symbol, walk
+from verifiers.math.tree import (
+    Add,
+    Apply,
+    Constant,
+    Derivative,
+    Integral,
+    Limit,
+    Mixed,
+    Multiply,
+    Negate,
+    Node,
+    Number,
+    Power,
+    Series,
+    Symbol,
+    walk,
+)
 from verifiers.math.values.algebra_process import BUILD, FUNCTIONS
-from verifiers.math.values.exact import MAX_TERMS, NotExactError, UndefinedError, integer_value
+from verifiers.math.values.exact import MAX_TERMS, NotExactError, UndefinedError, indexes_names, integer_value
 from verifiers.math.values.tiers import Algebra, UndecidedError
 
 _WALL_PER_PROCESSOR_TIME, _MIN_WALL_S = 10, 5.0  # for a busy machine; normally processor time decides
@@ -21,6 +38,11 @@ _WALL_PER_PROCESSOR_TIME, _MIN_WALL_S = 10, 5.0  # for a busy machine; normally 
 
 class AlgebraTimeoutError(TimeoutError):
     """Computer algebra exceeded its time or memory."""
+
+    def __init__(self, message: str, *, of_gold: bool = False) -> None:
+        super().__init__(message)
+        self.of_gold = of_gold
+        """Whether the evaluation of the gold alone did so."""
 
 
 class AlgebraBrokenError(RuntimeError):
@@ -54,6 +76,7 @@ class AlgebraWorker:
         Raises (from the function):
             UndecidedError: If SymPy cannot decide, or has no counterpart for a part of the expressions.
             AlgebraTimeoutError: If it took too long or too much memory.
+            AlgebraBrokenError: If the process cannot start.
         """
         spent = 0.0
 
@@ -73,9 +96,15 @@ class AlgebraWorker:
         if any(_is_hopeless(subtree) for node in (gold, answer) for subtree in walk(node)):
             raise UndecidedError("a long sum or product without a closed form")
         try:
-            reply = self._exchange(request, deadline_s)
+            reply = self._worker.ask([*request, deadline_s], deadline_s=_wall_s(deadline_s))
+        except WorkerStartError as error:
+            raise AlgebraBrokenError(f"computer algebra is not available: {error}") from error
         except (WorkerTimeoutError, WorkerBrokenError) as error:
-            raise AlgebraTimeoutError(f"computer algebra exceeded its limits: {error}") from error
+            self.prepare()
+            heavy = any(isinstance(node, Series | Integral | Limit | Derivative) for node in walk(gold))
+            raise AlgebraTimeoutError(
+                f"computer algebra exceeded its limits: {error}", of_gold=heavy and not error.progress
+            ) from error
         assert isinstance(reply, list)
         same, seconds = reply
         if not isinstance(same, bool):
@@ -87,26 +116,10 @@ class AlgebraWorker:
         """Seconds of wall-clock time after which a comparison ends at the latest."""
         return _wall_s(self._deadline_s)
 
-    def _exchange(self, request: list[list[object]], seconds: float) -> object:
-        return self._worker.ask([*request, seconds], deadline_s=_wall_s(seconds))
-
-    def takes_too_long(self, node: Node) -> bool:
-        """Whether comparing an expression with 0 already takes too long.
-
-        Raises:
-            AlgebraBrokenError: If the process cannot start, or the expression crashes it.
-        """
-        try:
-            built = _plain_data(node)
-        except UndecidedError:
-            return False  # it never reaches computer algebra
-        try:
-            self._exchange([built, _ZERO], self._deadline_s)
-        except WorkerTimeoutError:
-            return True
-        except WorkerBrokenError as error:
-            raise AlgebraBrokenError(f"computer algebra is not available: {error}") from error
-        return False
+    def prepare(self) -> None:
+        """Start the process in the background."""
+        with contextlib.suppress(WorkerStartError):  # which is reported when it is needed
+            self._worker.prepare()
 
 
 def _wall_s(seconds: float) -> float:
@@ -115,8 +128,8 @@ def _wall_s(seconds: float) -> float:
 
 def _is_hopeless(node: Node) -> bool:
     """Whether a node is a series that no cheaper method decided, of a kind that usually has no closed form."""
-    if not isinstance(node, Series):
-        return False
+    if not isinstance(node, Series) or indexes_names(node):
+        return isinstance(node, Series)
     index = {Symbol(node.index), Constant(node.index)}
     varying = [term for term in walk(node.body) if not index.isdisjoint(walk(term))]
     if node.upper == Constant("inf"):
@@ -131,9 +144,6 @@ def _is_hopeless(node: Node) -> bool:
         for term in varying
     )
     return length >= MAX_TERMS and not (node.kind == "sum" and polynomial)
-
-
-_ZERO: list[object] = ["Number", "0"]
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,15 +1,7 @@
-"""Exact arithmetic on trees: rational values within bounds, and identities decided in a finite field.
-
-`rational_value` evaluates a constant exactly. `residue` maps an expression to a prime field by a ring homomorphism: free
-symbols, pi and e go to fixed pseudo-random residues, i to a square root of -1, square roots of integers to consistent square
-roots. Equal expressions have equal residues, so unequal residues prove a difference; equal residues of expressions of
-the size that is read here prove equality up to a probability of error below 2**-90 (Schwartz 1980, Zippel 1979).
-"""
+"""Exact arithmetic on trees: the rational values of constants, within bounds, and the work that a comparison may take."""
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import math
 import threading
 from collections.abc import Callable
@@ -20,7 +12,6 @@ from verifiers.math.tree import (
     Apply,
     BasedNumber,
     Constant,
-    Degrees,
     Divide,
     Mixed,
     Multiply,
@@ -31,8 +22,8 @@ from verifiers.math.tree import (
     Power,
     Series,
     Symbol,
-    Unknown,
     rewrite,
+    symbols,
 )
 
 MAX_BITS = 50_000
@@ -45,6 +36,8 @@ MAX_EXACT_TERMS = 2000
 """Longest sum or product that is evaluated term by term with integers and rationals."""
 MAX_WORK = 20_000
 """Work for one comparison, in units of about 5 microseconds."""
+WORK_OF_SEQUENCES = 80_000
+"""More of it for a comparison of integrals, series or limits."""
 
 
 class NotExactError(ArithmeticError):
@@ -63,6 +56,7 @@ class _Work(threading.local):
     """The work that this thread has spent on the current comparison; a count, so that verdicts do not depend on the clock."""
 
     spent = 0
+    allowed = MAX_WORK
 
 
 _work = _Work()
@@ -70,17 +64,22 @@ _work = _Work()
 
 def begin_work() -> None:
     """Reset the work of this thread for a new comparison."""
-    _work.spent = 0
+    _work.spent, _work.allowed = 0, MAX_WORK
+
+
+def allow_sequences() -> None:
+    """Allow the current comparison the work that integrals, series and limits take."""
+    _work.allowed = MAX_WORK + WORK_OF_SEQUENCES
 
 
 def spend(units: int) -> None:
     """Count work.
 
     Raises:
-        TooLargeError: If the comparison has used up `MAX_WORK`.
+        TooLargeError: If the comparison has used up what it is allowed.
     """
     _work.spent += units
-    if _work.spent > MAX_WORK:
+    if _work.spent > _work.allowed:
         raise TooLargeError("too expensive to evaluate")
 
 
@@ -204,7 +203,13 @@ def _root(value: Fraction, degree: Fraction) -> Fraction:
     return exact_root(value, degree.numerator)
 
 
-def _natural(value: Fraction, limit: int) -> int:
+def natural(value: Fraction, limit: int) -> int:
+    """A value as an integer from 0 to a limit.
+
+    Raises:
+        UndefinedError: If it is not a natural number.
+        NotExactError: If it is beyond the limit.
+    """
     if value.denominator != 1 or value < 0:
         raise UndefinedError("not a natural number")
     if value > limit:
@@ -213,7 +218,7 @@ def _natural(value: Fraction, limit: int) -> int:
 
 
 def _integers(*values: Fraction) -> list[int]:
-    return [_natural(abs(value), 10**4000) for value in values]
+    return [natural(abs(value), 10**4000) for value in values]
 
 
 def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Fraction:
@@ -239,9 +244,9 @@ def _remainder(value: Fraction, modulus: Fraction) -> Fraction:
 
 _RATIONAL_FUNCTIONS: dict[str, Callable[..., Fraction]] = {
     "root": _root,
-    "factorial": lambda value: Fraction(math.factorial(_natural(value, 4000))),
-    "factorial2": lambda value: Fraction(math.prod(range(_natural(value, 6000), 0, -2))),
-    "binomial": lambda upper, lower: Fraction(math.comb(_natural(upper, 4000), _natural(lower, 10**9))),
+    "factorial": lambda value: Fraction(math.factorial(natural(value, 4000))),
+    "factorial2": lambda value: Fraction(math.prod(range(natural(value, 6000), 0, -2))),
+    "binomial": lambda upper, lower: Fraction(math.comb(natural(upper, 4000), natural(lower, 10**9))),
     "abs": abs,
     "floor": lambda value: Fraction(math.floor(value)),
     "ceil": lambda value: Fraction(math.ceil(value)),
@@ -267,8 +272,25 @@ def series_values(node: Series) -> range:
 
 
 def substitute(node: Node, name: str, value: Node) -> Node:
-    """The expression with a symbol replaced; an index named `i` or `e` appears in the tree as the constant."""
-    return rewrite(node, lambda leaf: value if isinstance(leaf, Symbol | Constant) and leaf.name == name else None)
+    """The expression with a symbol replaced, by an integer also as an index: the `n` of `a_n`.
+
+    An index named `i` or `e` appears in the tree as the constant.
+    """
+    integer = value.value if isinstance(value, Number) and value.value.denominator == 1 else None
+
+    def replaced(leaf: Node) -> Node | None:
+        if not isinstance(leaf, Symbol | Constant):
+            return None
+        if integer is not None and leaf.name.endswith(f"_{name}"):
+            return Symbol(f"{leaf.name.removesuffix(name)}{integer}")
+        return value if leaf.name == name else None
+
+    return rewrite(node, replaced)
+
+
+def indexes_names(node: Series) -> bool:
+    """Whether the index is that of names, such as the coefficients `a_n`, whose values are not known."""
+    return any(name.endswith(f"_{node.index}") for name in symbols(node.body))
 
 
 def _series(node: Series) -> Fraction:
@@ -305,175 +327,3 @@ def based_value(node: BasedNumber) -> Fraction:
     whole, _, fraction = node.digits.partition(".")
     value = Fraction(int(whole, node.base))
     return value + Fraction(int(fraction, node.base), node.base ** len(fraction)) if fraction else value
-
-
-# The finite field. PRIME is 1 modulo 8 and modulo every odd prime up to 97, so that by quadratic reciprocity -1, 2 and all
-# of those primes have square roots.
-_ODD_PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
-PRIME = 5 * 8 * math.prod(_ODD_PRIMES) + 1
-_LARGEST_TRIAL_DIVISOR = 1000
-
-
-def residue(node: Node, sample: int = 0) -> int:
-    """The image of an expression in the prime field.
-
-    Args:
-        node: The expression.
-        sample: Selects the residues of the symbols.
-
-    Raises:
-        NotExactError: If the homomorphism is not defined for a part of the expression.
-        UndefinedError: If there is no value, such as a division by zero.
-    """
-    read = _RESIDUES.get(type(node))
-    if read is None:
-        raise NotExactError(type(node).__name__)
-    return read(node, sample)
-
-
-@functools.lru_cache(maxsize=4096)
-def _symbol_residue(name: str, sample: int) -> int:
-    return int.from_bytes(hashlib.blake2b(f"{sample}:{name}".encode(), digest_size=32).digest(), "big") % PRIME
-
-
-@functools.lru_cache(maxsize=4096)
-def square_root(value: int) -> int:
-    """A square root modulo `PRIME`, by Tonelli and Shanks.
-
-    Raises:
-        NotExactError: If there is none.
-    """
-    if pow(value, (PRIME - 1) // 2, PRIME) != 1:
-        raise NotExactError("no square root in the field")
-    odd, twos = PRIME - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    non_residue = next(candidate for candidate in range(2, 10_000) if pow(candidate, (PRIME - 1) // 2, PRIME) != 1)
-    factor, root, rest = pow(non_residue, odd, PRIME), pow(value, (odd + 1) // 2, PRIME), pow(value, odd, PRIME)
-    while rest != 1:
-        order, power = 0, rest
-        while power != 1:
-            order, power = order + 1, power * power % PRIME
-        step = pow(factor, 1 << (twos - order - 1), PRIME)
-        twos, factor = order, step * step % PRIME
-        root, rest = root * step % PRIME, rest * factor % PRIME
-    return root
-
-
-@functools.lru_cache(maxsize=4096)
-def _integer_square_root(value: int) -> int:
-    """The image of the square root of a positive integer, multiplicative in its prime factors."""
-    root = 1
-    for divisor in (2, *range(3, _LARGEST_TRIAL_DIVISOR, 2)):
-        if divisor * divisor > value:
-            break
-        while value % divisor == 0:
-            value //= divisor
-            if value % divisor == 0:
-                value //= divisor
-                root = root * divisor % PRIME
-            else:
-                root = root * square_root(divisor) % PRIME
-                break
-    if value >= _LARGEST_TRIAL_DIVISOR**2:
-        raise NotExactError("a radicand that is not factored")
-    return root * square_root(value) % PRIME if value > 1 else root
-
-
-def _inverse(value: int) -> int:
-    if value % PRIME == 0:
-        raise UndefinedError("division by zero")
-    return pow(value, -1, PRIME)
-
-
-def _fraction_residue(value: Fraction) -> int:
-    return value.numerator * _inverse(value.denominator) % PRIME
-
-
-def _constant_residue(node: Constant, sample: int) -> int:
-    if node.name == "inf":
-        raise NotExactError("infinity")
-    return square_root(PRIME - 1) if node.name == "i" else _symbol_residue(f"constant {node.name}", sample)
-
-
-def _product_residue(node: Multiply, sample: int) -> int:
-    value = 1
-    for factor in node.factors:
-        value = value * residue(factor, sample) % PRIME
-    return value
-
-
-def _power_residue(node: Power, sample: int) -> int:
-    exponent = rational_value(node.exponent)
-    spend(exponent.numerator.bit_length() >> 4)
-    if exponent.denominator == 2 and exponent.numerator.bit_length() < 64:
-        return _signed_power(_root_residue(node.base), exponent.numerator)
-    if exponent.denominator != 1:
-        raise NotExactError("a fractional power")
-    base = residue(node.base, sample)
-    if exponent <= 0 and not base:
-        raise UndefinedError("zero to a power that is not positive")
-    return _signed_power(base, exponent.numerator)
-
-
-def _signed_power(base: int, exponent: int) -> int:
-    power = pow(base, abs(exponent), PRIME)
-    return _inverse(power) if exponent < 0 else power
-
-
-def _root_residue(radicand: Node) -> int:
-    """The square root of a constant rational number, which for a negative one is a multiple of i."""
-    value = rational_value(radicand)
-    if max(abs(value.numerator), value.denominator).bit_length() > 200:
-        raise NotExactError("a radicand that is not factored")
-    root = _integer_square_root(abs(value.numerator) * value.denominator) if value else 0
-    root = root * _inverse(value.denominator) % PRIME
-    return root * square_root(PRIME - 1) % PRIME if value < 0 else root
-
-
-def _apply_residue(node: Apply, sample: int) -> int:
-    if node.name == "root" and node.arguments[1] == Number(Fraction(2)):
-        return _root_residue(node.arguments[0])
-    if node.name in ("factorial", "factorial2"):
-        top = _natural(rational_value(node.arguments[0]), MAX_FACTORIAL)
-        value = 1
-        spend(top // 20)
-        for factor in range(top, 1, -1 if node.name == "factorial" else -2):
-            value = value * factor % PRIME
-        return value
-    return _fraction_residue(rational_value(node))
-
-
-def _unknown_residue(node: Unknown, sample: int) -> int:
-    arguments = ",".join(str(residue(argument, sample)) for argument in node.arguments)
-    return _symbol_residue(f"{node.name}({arguments})", sample)
-
-
-def _series_residue(node: Series, sample: int) -> int:
-    total = int(node.kind == "product")
-    for index in series_values(node):
-        spend(4)
-        term = residue(substitute(node.body, node.index, signed_number(index)), sample)
-        total = (total + term if node.kind == "sum" else total * term) % PRIME
-    return total
-
-
-_RESIDUES: dict[type[Node], Callable[..., int]] = {
-    Number: lambda node, sample: _fraction_residue(node.value),
-    Mixed: lambda node, sample: _fraction_residue(node.value),
-    Negate: lambda node, sample: -residue(node.value, sample) % PRIME,
-    Percent: lambda node, sample: residue(node.value, sample) * _inverse(100) % PRIME,
-    Degrees: lambda node, sample: (
-        residue(node.value, sample) * _symbol_residue("constant pi", sample) * _inverse(180) % PRIME
-    ),
-    BasedNumber: lambda node, sample: _fraction_residue(based_value(node)),
-    Constant: _constant_residue,
-    Symbol: lambda node, sample: _symbol_residue(node.name, sample),
-    Add: lambda node, sample: sum(residue(term, sample) for term in node.terms) % PRIME,
-    Multiply: _product_residue,
-    Divide: lambda node, sample: residue(node.numerator, sample) * _inverse(residue(node.denominator, sample)) % PRIME,
-    Power: _power_residue,
-    Apply: _apply_residue,
-    Unknown: _unknown_residue,
-    Series: _series_residue,
-}

@@ -38,8 +38,15 @@ from verifiers.math.tree import (
     symbols,
     walk,
 )
-from verifiers.math.values.exact import NotExactError, UndefinedError, integer_value, substitute
-from verifiers.math.values.numeric import PYTHON_ERRORS, Point, Value, context, evaluate
+from verifiers.math.values.evaluation import PYTHON_ERRORS, Point, Value, context, evaluate
+from verifiers.math.values.exact import (
+    NotExactError,
+    UndefinedError,
+    allow_sequences,
+    indexes_names,
+    integer_value,
+    substitute,
+)
 
 _DIGITS, _DIGITS_OF_LIMITS = 25, 200
 _RESOLUTION = 1e-7  # relative to the size of the values, or to 1
@@ -48,6 +55,7 @@ _DEGREE = 5  # of the finest rule: several hundred points
 _MAX_ERROR = 1e-6  # of the first rule by its own estimate, relative to the size of the integral
 _MARGIN_OF_RULES = 100  # times the difference of the rules
 _TERMS = (100, 200, 400)
+_IDLE_TERMS = 40  # at the working precision
 _STEPS = (5, 10, 20)  # decimal places to which a variable approaches its limit
 _MARGIN = 10
 _SLOWEST = 0.9  # the largest r of a sequence whose limit can be bounded
@@ -73,18 +81,19 @@ class _Names:
 def limits_differ(gold: Node, answer: Node) -> bool:
     """Whether two expressions, one of them with an integral, a series or a limit, have clearly different values at a point.
 
-    The coordinates of the first point are small integers, for which expressions with integer parameters have values too; those
-    of the second are fractions, for which power series converge.
+    The coordinates of one point are small integers, for which expressions with integer parameters have values too; those of
+    the other, which comes first, are fractions, for which power series converge.
     """
     if not any(map(_is_limit, (*walk(gold), *walk(answer)))):
         return False
     names = sorted(symbols(gold) | symbols(answer))
     gold, answer = (_with_own_names(node, names) for node in (gold, answer))
+    allow_sequences()
     whole = _whole_names(gold) | _whole_names(answer)
     points = [{name: Fraction(value) for value, name in enumerate(names, start=2)}]
     if not whole.issuperset(names):
         fractions = {name: 1 / (value + 1) for name, value in points[0].items() if name not in whole}
-        points.append({**points[0], **fractions})
+        points.insert(0, {**points[0], **fractions})
     return any(_differ_at({name: Number(value) for name, value in point.items()}, gold, answer) for point in points)
 
 
@@ -203,17 +212,23 @@ def _settled(node: Node) -> tuple[Value, Value]:
 
 
 def _partial(node: Series) -> list[Value]:
-    """Sums or products of the first terms."""
+    """Sums or products of the first terms; they end early if many terms in a row change nothing."""
+    if indexes_names(node):
+        raise NotExactError("coefficients that are not known")
     known = _Names()
     point = known.point()
     body = substitute(node.body, node.index, Symbol("the index"))
     first = integer_value(node.lower)
     total = point.context.mpf(node.kind == "product")
-    members = []
+    members: list[Value] = []
+    idle = 0
     for count in range(_TERMS[-1]):
         known.values["the index"] = point.context.mpf(first + count)
         term = evaluate(body, point)
-        total = total + term if node.kind == "sum" else total * term
+        before, total = total, total + term if node.kind == "sum" else total * term
+        idle = idle + 1 if total == before else 0
+        if idle == _IDLE_TERMS:
+            return [*members, *[total] * (len(_TERMS) - len(members))]
         if count + 1 in _TERMS:
             members.append(total)
     return members

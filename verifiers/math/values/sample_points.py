@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from verifiers.math.tree import Apply, Negate, Node, Number, Power, Series, Symbol, is_integer_literal, symbols, walk
+from verifiers.math.forms import is_integer_literal
+from verifiers.math.tree import Apply, Negate, Node, Number, Power, Series, Symbol, symbols, walk
 from verifiers.math.values.exact import MAX_WORK, rational_or_none
 from verifiers.math.vocabulary import COMPLEX_NAMES
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from verifiers.math.forms import is_scientific
 from verifiers.math.options import ComparisonOptions
 from verifiers.math.tree import (
+    Add,
     BasedNumber,
     Constant,
     Multiply,
@@ -22,22 +24,24 @@ from verifiers.math.tree import (
     Power,
     Series,
     Symbol,
-    is_scientific,
     symbols,
     walk,
 )
+from verifiers.math.values.evaluation import context
 from verifiers.math.values.exact import (
     NotExactError,
     TooLargeError,
     UndefinedError,
+    indexes_names,
     integer_value,
     rational_or_none,
     rational_value,
-    residue,
+    signed_number,
     substitute,
 )
 from verifiers.math.values.limits import limits_differ
-from verifiers.math.values.numeric import CONFIRM_DIGITS, context, estimate, numerically_equal, real_value
+from verifiers.math.values.numeric import CONFIRM_DIGITS, estimate, numerically_equal, real_value
+from verifiers.math.values.residues import residue
 
 _DOUBLE_DIGITS = (16, 17)  # the digits of a printed double-precision number, the last of which may be off by one
 
@@ -253,15 +257,28 @@ def _terminates(gold: Node) -> bool:
 
 
 def _equal_termwise(gold: Node, answer: Node) -> bool:
-    """Whether two sums or products have the same bounds, and terms that are equal at any index."""
-    if not (isinstance(gold, Series) and isinstance(answer, Series) and gold.index not in symbols(answer.body)):
+    """Whether two sums or products have the same bounds, up to a shift of the index, and terms that are equal at any index."""
+    if not (isinstance(gold, Series) and isinstance(answer, Series) and gold.kind == answer.kind):
         return False
-    if (gold.kind, gold.lower, gold.upper) != (answer.kind, answer.lower, answer.upper):
+    if gold.index != answer.index and gold.index in symbols(answer.body):
         return False
-    term = substitute(answer.body, answer.index, Symbol(gold.index))
+    shifts = [_shift(*ends) for ends in ((gold.lower, answer.lower), (gold.upper, answer.upper))]
+    if shifts[0] is None or shifts[1] is None or (shifts[0] != shifts[1] and gold.upper != Constant("inf")):
+        return False
+    if shifts[0] and indexes_names(answer):
+        return False  # these would have to be shifted, too
+    term = substitute(answer.body, answer.index, Add((Symbol(gold.index), signed_number(shifts[0]))))
     with contextlib.suppress(NotExactError, UndefinedError):
         return numerically_equal(gold.body, term) is True
     return False
+
+
+def _shift(gold: Node, answer: Node) -> int | None:
+    """The integer by which an end of an index exceeds the gold's; None if that is not known."""
+    if gold == answer:
+        return 0
+    difference = rational_or_none(Add((answer, Negate(gold))))
+    return int(difference) if difference is not None and difference.denominator == 1 else None
 
 
 def _equal_by(evaluate: Callable[[Node], object], gold: Node, answer: Node) -> bool:

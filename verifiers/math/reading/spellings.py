@@ -1,0 +1,142 @@
+"""Typography that means nothing, and rare spellings of TeX and plain text, which are replaced by usual ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+
+def _roman_group(match: re.Match[str]) -> str:
+    r"""TeX's font switches as commands with an argument: `{\\rm cm}` and `\\rm cm` as `\\mathrm{cm}`."""
+    content = match[2] if match[1] else match[4]
+    return r"\mathrm" if content is None else rf"\mathrm{{{content}}}"
+
+
+def _micro_unit(match: re.Match[str]) -> str:
+    unit = match["upright"] or (match["plain"] if match["gap"] else None)
+    return match[0] if unit is None else rf"\text{{ micro{unit}}}"
+
+
+def _counted_choices(match: re.Match[str]) -> str:
+    r"""Combinations as `\\binom`, permutations as a quotient of factorials."""
+    upper, lower = match[1] or match[2], match[5] or match[6]
+    if "C" in (match[3], match[4]):
+        return rf"\binom{{{upper}}}{{{lower}}}"
+    return rf"\frac{{({upper})!}}{{(({upper})-({lower}))!}}"
+
+
+def _all_but(match: re.Match[str]) -> str:
+    """All real numbers except some, with words set as text."""
+    return plain_tex(match[1].strip() + " " + match[2].strip(" $"))
+
+
+def _with_round_brackets(match: re.Match[str]) -> str:
+    """Intervals with open ends written as outward brackets."""
+    return re.sub(
+        r"([][])\s*([^][,;]+[,;][^][,;]+?)\s*([][])",
+        lambda piece: f"{piece[1].replace(']', '(')}{piece[2]}{piece[3].replace('[', ')')}",
+        match[0],
+    )
+
+
+def _degrees(match: re.Match[str]) -> str:
+    """Degrees with minutes and seconds of arc as degrees."""
+    return rf"({match[1]}+{match[2]}/60+{match[3] or 0}/3600)^\circ"
+
+
+_ORDINAL = r"(?:\\(?:text|mathrm)\s?\{\s*(?:st|nd|rd|th)\s*\}|(?:st|nd|rd|th)\b)"
+_MONTHS = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_UPRIGHT_UNIT = r"\\(?:text|mathrm)\s?\{[^{}]*\}(?:\s?\^\s?\{?[0-9]\}?)?"
+# A required substring, a pattern of typography or a rare spelling, and its replacement.
+_REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
+    ("\\", r"\\(?:hspace|vspace|phantom|color|textcolor|label|tag)\*?\s*\{[^{}]*\}", " "),
+    ("\\", r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]", r"\\\\"),
+    ("mathbb", r"\\mathbb\s*\{?\s*([EP])\s*\}?", r"\1"),  # a probability or an expectation, not a set
+    ("\\", r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))", _roman_group),
+    ("_", r"\\(?:mathrm|text)\s?\{\s{0,3}([0-9A-Z]{1,20})\s{0,3}\}(?=\s{0,3}_\s{0,3}\{?\s{0,3}[0-9])", r"\1"),
+    ("\\not", r"\\not\s{0,3}=", r"\\ne "),
+    (
+        "\\in",
+        r"(?:\s|\\[ ,;:!]|\\quad){0,9}\(\s?([a-z])\s?\\in\s?(?:Z|\\mathbb\s?\{?\s?Z\s?\}?)\s?\)\s?$",
+        r", \1\\in\\mathbb{Z}",
+    ),
+    *((ending, rf"\b({_MONTHS} [0-9]{{1,2}}){ending}\b", r"\1") for ending in ("st", "nd", "rd", "th")),
+    # A unit only if it is upright, or separate from its number.
+    (
+        "\\mu",
+        r"(?<=[0-9}])(?P<gap>(?:\s|\\[ ,;:]|~|\\text\s?\{\s?\}){0,4})\\mu\s{0,3}"
+        r"(?:\\(?:text|mathrm|rm)\s?\{\s{0,3}(?P<upright>m|s|g|[lL]|F|C|A|V|W|Pa|mol)\s{0,3}\}|(?P<plain>[msgF]))(?=\s{0,3}$)",
+        _micro_unit,
+    ),
+    ("\\frac", rf"\\frac\s*\{{\s*({_UPRIGHT_UNIT})\s*\}}\s*\{{\s*({_UPRIGHT_UNIT})\s*\}}", r"\1/\2"),
+    # An integral with its differential in the numerator after its sign.
+    (
+        "\\int",
+        r"(\\int\s*(?:[_^]\s*(?:\{[^{}]*\}|\\?\w+)\s*){0,2})\\frac\s*\{([^{}]*?)d\s?([a-z])\s*\}\s*\{((?:[^{}]|\{[^{}]*\})*)\}",
+        lambda match: rf"{match[1]}\frac{{{match[2].strip() or 1}}}{{{match[4]}}}\,d {match[3]}",
+    ),
+    (
+        "real",
+        r"^all real (?:numbers|values|x)(?: of x)?,? ex(?:cept|cluding)(?: for)? (.+)$",
+        r"\\mathbb{R}\\setminus\\{\1\\}",
+    ),
+    ("real", r"^\\text\s?\{\s?(all real [^{}]*)\}(.*)$", _all_but),
+    ("Omega", r"(?<=[0-9}])(?:\s|\\[,;: ])*\\Omega\s*$", r"\\text{ ohm}"),
+    ("cup", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cup(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ or }"),
+    ("cap", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cap(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ and }"),
+    ("_", r"(\\log\s*_\s*)([0-9])([0-9]+)(?=\s*(?:$|[-+=,)}]))", r"\1{\2}\3"),  # as TeX reads it
+    ("]", r"^[^][()]*\].*", _with_round_brackets),  # intervals such as ]0,1[
+    ("[", r".*\[[^][()]*$", _with_round_brackets),
+    ("(", r"\(\s*or\s+([^()]*)\)$", r" or \1"),
+    ("(", r"\(\s*(?:\\approx(?![A-Za-z])|(?:approximately|approx\.?|about|roughly)\s)([^()]*)\)$", r"\\approx \1"),
+    ("circ", r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "),
+    ("^", rf"(?<=[0-9])\s*\^\s*(?:\{{\s*{_ORDINAL}\s*\}}|{_ORDINAL})", ""),
+    (
+        "prime",
+        r"\^\s*(?:\{\s*((?:\\prime\s*)+)\}|\\prime(?![A-Za-z]))",
+        lambda match: "'" * (match[1] or " \\").count("\\"),
+    ),
+    (
+        "\\math",
+        r"\\math(?:rm|it)\s*(?:\{\s*d\s*\}|d(?=\s*[A-Za-z](?![A-Za-z])))\s*(?=[A-Za-z\\{}^])",
+        "d ",
+    ),  # a differential
+    # A name, in which nothing must cancel.
+    (
+        "\\frac",
+        r"\\frac\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}",
+        r"D_{\1\2}",
+    ),
+    ("base", r"\b([0-9][0-9A-Z]*)\s*(?:\\text\s?\{\s*base\s*\}|\(?base)\s*([0-9]{1,2})\b\)?", r"\1_{\2}"),
+    ("m", r"(?<=[0-9])\s*((?:\\(?:text|mathrm)\s?\{\s*)?)([AaPp])\.\s?[Mm]\b\.?", r" \1\2m"),
+    ("'", r"([0-9]+)\s*'\s*([0-9.]+)\s*(?:\"|'')", r"\1\\text{ ft }\2\\text{ in}"),
+    ("'", r"([0-9]+)\s*\^\s*\{?\s*\\circ\s*\}?\s*([0-9]+)\s*'(?:\s*([0-9]+)\s*'')?", _degrees),
+    ("array", r"\\begin\s*\{array\}\s*\{(?:[^{}]|\{[^{}]*\})*\}", r"\\begin{array}"),  # the alignment of columns
+    (
+        "array",
+        r"\\left\s*\\(?:\{|lbrace)\s*\\begin\{array\}(.*?)\\end\s*\{array\}(?=\s*\\right\s*(?:\.|$))",
+        r"\\begin{cases}\1\\end{cases}",
+    ),
+    ("\\right", r"\\left\s*\\(?:\{|lbrace)\s*(?=\\begin)(?=.*\\right\s*(?:\.|$))", ""),
+    ("@", "@", r"\\text{ at }"),
+    ("\\\\", r"\\\\(?=[A-Za-z]{2})", r"\\"),
+    ("{", r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}", r"\1"),
+    ("{", r"(?:\\mathbf|(?<![A-Za-z]))\{\s{0,3}(\([A-J]\))\s{0,3}\}", r"\1"),
+    ("{", r"(?<![^-+=(,$])\{\s{0,3}([0-9]{1,9})\s{0,3}\}(?=\s{0,3}\\[dtc]?frac)", r"\1"),  # of a mixed number
+    # Of a set: "10 C 3" and "10 P 3" with both numbers as scripts.
+    (
+        "_",
+        r"(?<![\w)\]}])(?:\{\s*\})?\s*[_^]\s*(?:\{([^{}]{1,20})\}|(\w))"
+        r"\s*(?:\\(?:mathrm|text|rm)\s*\{\s*([CP])\s*\}|([CP]))\s*_\s*(?:\{([^{}]{1,20})\}|(\w))",
+        _counted_choices,
+    ),
+]
+_COMPILED = [(sign, re.compile(pattern, re.DOTALL), replacement) for sign, pattern, replacement in _REWRITINGS]
+
+
+def plain_tex(text: str) -> str:
+    """Text without typography, and with rare spellings replaced by usual ones."""
+    for sign, pattern, replacement in _COMPILED:
+        if sign in text and not (sign == "\\\\" and "\\begin" in text):  # which has rows
+            text = pattern.sub(replacement, text)
+    return text
