@@ -561,7 +561,7 @@ def test_mbpp_shows_set_up_code_before_the_tests(tmp_path: Path, write_rows: Wri
 def test_mbpp_tells_its_splits_apart_by_task(tmp_path: Path, write_rows: WriteRows) -> None:
     numbers = [1, 10, 11, 510, 511, 600, 601, 974]
     write_rows("mbpp/test.jsonl", *map(mbpp, numbers))
-    splits = {split: [problem.id for problem in load(tmp_path, "mbpp", split)] for split in tasks.mbpp.SOURCE.splits}
+    splits = {split: [problem.id for problem in load(tmp_path, "mbpp", split)] for split in tasks.SOURCES["mbpp"].splits}
     assert splits == {
         "train": ["mbpp/601", "mbpp/974"],
         "validation": ["mbpp/511", "mbpp/600"],
@@ -632,7 +632,7 @@ def test_the_folder_may_come_from_the_environment(
 ) -> None:
     write_rows("gsm8k/test.jsonl", GSM8K)
     monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
-    assert tasks.gsm8k.SOURCE.load("test")[0].reference == "1,080"
+    assert tasks.SOURCES["gsm8k"].load("test")[0].reference == "1,080"
 
 
 def test_the_argument_goes_before_the_environment(
@@ -641,9 +641,9 @@ def test_the_argument_goes_before_the_environment(
     write_rows("one/gsm8k/test.jsonl", GSM8K)
     write_rows("two/gsm8k/test.jsonl", GSM8K, GSM8K)
     monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path / "one"))
-    assert len(tasks.gsm8k.SOURCE.load("test", data_dir=tmp_path / "two")) == 2
-    assert len(tasks.gsm8k.SOURCE.load("test", data_dir=str(tmp_path / "two"))) == 2
-    assert len(tasks.gsm8k.SOURCE.load("test")) == 1
+    assert len(tasks.SOURCES["gsm8k"].load("test", data_dir=tmp_path / "two")) == 2
+    assert len(tasks.SOURCES["gsm8k"].load("test", data_dir=str(tmp_path / "two"))) == 2
+    assert len(tasks.SOURCES["gsm8k"].load("test")) == 1
 
 
 def test_a_relative_folder_is_relative_to_the_working_directory(
@@ -655,7 +655,7 @@ def test_a_relative_folder_is_relative_to_the_working_directory(
     references = []
     for name in ("one", "two"):
         monkeypatch.chdir(tmp_path / name)
-        references.append(tasks.gsm8k.SOURCE.load("test", data_dir="data")[0].reference)
+        references.append(tasks.SOURCES["gsm8k"].load("test", data_dir="data")[0].reference)
     assert references == ["1,080", "7,777"]
 
 
