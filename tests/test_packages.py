@@ -183,6 +183,8 @@ def test_the_wheel_holds_the_three_packages_and_runs_elsewhere(tmp_path: Path) -
     assert {name for name in packages if not name.endswith(".dist-info")} == set(MAY_IMPORT)
     assert all((target / package / "py.typed").is_file() for package in MAY_IMPORT)
     assert (target / "agents" / "suites" / "core.toml").is_file()
+    tables = {path.name for path in (ROOT / "rlvr_envs" / "tasks").glob("*.toml")}
+    assert tables == {path.name for path in (target / "rlvr_envs" / "tasks").glob("*.toml")}
     code = (
         f"import sys; sys.path.insert(0, {str(target)!r})\n"
         "import gymnasium, rlvr_envs, verifiers\n"
