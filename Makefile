@@ -220,7 +220,7 @@ pins_of = $(if $(filter -e,$($1.install)),pyproject.toml) $(patsubst %,constrain
 define check
 @version=$$($(python) -c 'import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))' 2>/dev/null) || { \
 	echo "Python 3.11 or later is needed, and $(python) $${version:+is }$${version:-does not start}." \
-	"Name another one: make $(MAKECMDGOALS) $(if $(filter $*,$(PYTHONS)),PYTHONS,PYTHON)=python3.12" >&2; exit 1; }
+	"Name another one: make $(MAKECMDGOALS) $(if $(filter $*,$(PYTHONS)),PYTHONS=...,PYTHON=python3.12)" >&2; exit 1; }
 endef
 
 .SECONDEXPANSION:
