@@ -14,9 +14,8 @@ from verifiers import is_attribute_path, unknown_name
 ENTRY_POINT_GROUP = "rlvr_envs.environments"
 
 
-ENVIRONMENTS = {
-    f"rlvr/{name}-v0": f"rlvr_envs.tasks.{module}:{name}Env" for name, module in (BENCHMARKS | MADE).items()
-}
+_MODULES = dict.fromkeys(BENCHMARKS, "benchmarks") | MADE
+ENVIRONMENTS = {f"rlvr/{name}-v0": f"rlvr_envs.tasks.{module}:{name}Env" for name, module in _MODULES.items()}
 """Every id of a token environment, with the location of its class."""
 
 STATE_ENVIRONMENTS = {f"rlvr/{name}State-v0": f"rlvr_envs.tasks.{MADE[name]}:{name}StateEnv" for name in WITH_STATES}

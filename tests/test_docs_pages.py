@@ -10,6 +10,7 @@ import pytest
 
 from agents import AGENTS
 from rlvr_envs import ENVIRONMENTS
+from rlvr_envs.tasks import BENCHMARKS
 from tests.docs import DOCS, PAGES, ROOT, extension, name_of
 
 COMMANDS_PAGE = DOCS / "command-line.md"
@@ -88,6 +89,18 @@ def test_every_environment_has_a_page_with_its_docstring_and_problems() -> None:
             continue
         assert "Prompt:\n\n````" in text, env_id
         assert "Gold completion:\n\n````" in text or "no gold completion" in text, env_id
+
+
+def test_a_benchmark_without_a_page_gets_one_that_is_up_to_date() -> None:
+    pytest.importorskip("torch")
+    generated = extension("generated")
+    for name in sorted(BENCHMARKS.keys() - {"MBPP"}):  # the row of MBPP is not of its default split
+        page = generated.new_page(name)
+        assert page.startswith(f"# {name}\n\n`rlvr/{name}-v0`\n")
+        assert "## Description" in page
+        assert "Prompt:\n\n````" in page
+        assert ("Gold completion:\n\n````" in page) != ("There is no gold completion." in page), name
+        assert generated.fill(page) == page
 
 
 @pytest.mark.parametrize("name", AGENTS)

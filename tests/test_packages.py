@@ -227,6 +227,8 @@ def test_the_wheel_holds_the_three_packages_and_runs_elsewhere(tmp_path: Path) -
     assert {name for name in packages if not name.endswith(".dist-info")} == set(MAY_IMPORT)
     assert all((target / package / "py.typed").is_file() for package in MAY_IMPORT)
     assert (target / "agents" / "suites" / "core.toml").is_file()
+    tables = {path.name for path in (ROOT / "rlvr_envs" / "tasks").glob("*.toml")}
+    assert tables == {path.name for path in (target / "rlvr_envs" / "tasks").glob("*.toml")}
     code = (
         f"import sys; sys.path.insert(0, {str(target)!r})\n"
         "import gymnasium, rlvr_envs, verifiers\n"
@@ -245,7 +247,7 @@ def requirements(*groups: list[str]) -> dict[str, str]:
 
 
 def pins(name: str) -> dict[str, str]:
-    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "constraints" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     return {left: right for left, _, right in (line.partition("==") for line in lines if not line.startswith("#"))}
 
 
@@ -262,17 +264,17 @@ EXTRAS = PROJECT["optional-dependencies"]
 
 def test_the_lowest_versions_that_are_tested_are_the_lower_bounds() -> None:
     bounds = requirements(PROJECT["dependencies"], *(EXTRAS[name] for name in ("train", "lora", "hub")))
-    assert release(bounds.pop("torch")) == release(pins("constraints.txt")["torch"])
+    assert release(bounds.pop("torch")) == release(pins("base")["torch"])
     assert {name: release(bound) for name, bound in bounds.items()} == {
-        name: release(version) for name, version in pins("constraints-lowest.txt").items()
+        name: release(version) for name, version in pins("lowest").items()
     }
 
 
 def test_the_pinned_versions_are_within_the_bounds() -> None:
-    pinned = pins("constraints.txt") | {name: pins("constraints-loggers.txt")[name] for name in ("wandb", "trackio")}
-    pinned |= {name: pins(f"constraints-{name}.txt")[name] for name in ("ray", "reasoning-gym")}
-    pinned |= {name: pins("constraints-tools.txt")[name] for name in ("bm25s", "mcp")}
-    pinned |= {name: pins("constraints-text-games.txt")[name] for name in ("textarena", "gem-llm")}
+    pinned = pins("base") | {name: pins("loggers")[name] for name in ("wandb", "trackio")}
+    pinned |= {name: pins(name)[name] for name in ("ray", "reasoning-gym")}
+    pinned |= {name: pins("tools")[name] for name in ("bm25s", "mcp")}
+    pinned |= {name: pins("text-games")[name] for name in ("textarena", "gem-llm")}
     for name, bound in requirements(PROJECT["dependencies"], *EXTRAS.values()).items():
         if name != "vllm":
             assert release(pinned[name]) >= release(bound), name

@@ -1,8 +1,9 @@
 """Parts of pages that follow from the code: what stands between `<!-- KIND: NAME -->` and `<!-- end -->` in a page.
 
-KIND is a function below, NAME an environment, an agent, a module or a command. The parts are in the repository, so that a page
-is whole wherever it is read; `tests/test_docs_pages.py` says which are out of date, and this file, run as a script, writes
-them anew. Everything follows from the code, so that two runs are equal.
+KIND is a function below, NAME an environment, an agent, a module, a command or a table of benchmarks. The parts are in the
+repository, so that a page is whole wherever it is read; `tests/test_docs_pages.py` says which are out of date, and this file,
+run as a script, writes them anew, and a page for a benchmark that has none. Everything follows from the code, so that two runs
+are equal.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import itertools
 import json
 import pprint
 import re
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -28,19 +30,79 @@ import rlvr_envs
 from agents import TABULAR_AGENTS, agent_classes, tabular_classes
 from agents.commands.main import COMMANDS as ENTRIES, _load
 from agents.commands.train import TrainOptions
-from rlvr_envs import PRESETS, ChatPrompt
+from rlvr_envs import PRESETS, ChatPrompt, tasks
 from rlvr_envs.envs import question_in
+from rlvr_envs.tasks.benchmarks import rows, source_of
 from verifiers import Problem, verify
 from verifiers.completion import move_in, words as completion_words
 from verifiers.unit_tests import DeferredTests
 from verifiers.unit_tests.datasets import IMPORTS
 
-START = r"^<!-- (environment|problems|row|method|module|settings|measured|options|words|prompts|asked): (\S+) -->$"
+KINDS = "benchmarks|pages|environment|problems|row|method|module|settings|measured|options|words|prompts|asked"
+START = rf"^<!-- ({KINDS}): (\S+) -->$"
 MARKER = re.compile(rf"{START}.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 DOCS = Path(__file__).parents[1]
 BENCHMARKS = DOCS.parent / "benchmarks" / "README.md"
+CAPTIONS = {
+    "mathematics": "Mathematics",
+    "choice": "Multiple choice",
+    "other": "Instructions, schemas, queries",
+    "programs": "Programs",
+}
+"""What the tables of benchmarks are called."""
 SHOWN = 3
 """Number of example problems."""
+
+
+def benchmarks(name: str, before: str) -> str:
+    """A table of the benchmarks of a kind."""
+    lines = ["| id | problems | splits | judged by |", "|---|---|---|---|"]
+    for env, row in rows(name).items():
+        splits = ", ".join(f"`{split}` {size:,}" for split, size in row.sizes.items())
+        lines.append(f"| `rlvr/{env}-v0` | {row.title.removesuffix('.')} | {splits} | `{row.verifier}` |")
+    return "\n".join(lines)
+
+
+def pages(name: str, before: str) -> str:
+    """The pages of the benchmarks of a kind."""
+    names = "\n".join(env.lower() for env in rows(name))
+    return f"```{{toctree}}\n:caption: {CAPTIONS[name]}\n:maxdepth: 1\n\n{names}\n```"
+
+
+def new_page(env: str) -> str:
+    """The page of a benchmark that has none, with the row that the tests have of it."""
+    sys.path.append(str(DOCS.parent))  # where the tests are, which are not installed
+    from tests.benchmark_rows import EVERY
+
+    source = source_of(env)
+    config = f", configuration `{source.hub_config}`" if source.hub_config else ""
+    case = EVERY[source.name]
+    text = json.dumps(case.row, indent=2, ensure_ascii=False)
+    without = "" if "gold_completion" in case.problem.metadata else " There is no gold completion."
+    file = f"{source.name}/{source.splits[0]}.jsonl"
+    return fill(_PAGE.format(env=env, data=f"`{source.hub_id}`{config}.{without}", file=file, text=text))
+
+
+_PAGE = """# {env}
+
+`rlvr/{env}-v0`
+
+<!-- environment: {env} -->
+<!-- end -->
+
+## Data
+
+The columns are those of {data} A local file, `{file}`, has the same columns, one JSON object a line. This row is made up:
+
+```json
+{text}
+```
+
+It becomes this problem, before the prompt's template is put around it:
+
+<!-- row: {env} -->
+<!-- end -->
+"""
 
 
 def environment(name: str, before: str) -> str:
@@ -66,7 +128,7 @@ def problems(name: str, before: str) -> str:
 
 def row(name: str, before: str) -> str:
     """What becomes of the row of a benchmark that is the last JSON block before the marker."""
-    text = re.findall(r"```json\n(.*?)```", before, re.DOTALL)[-1]
+    text = re.findall(r"^```json\n(.*?)^```", before, re.DOTALL | re.MULTILINE)[-1]
     task = rlvr_envs.environment_class(name).task
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / task.load.__self__.name / f"{task.default_split}.jsonl"
@@ -283,7 +345,12 @@ def fill(text: str) -> str:
 
 
 def main() -> None:
-    """Write the parts of all pages anew."""
+    """Write the pages that are missing, and the parts of all pages anew."""
+    for env in tasks.BENCHMARKS:
+        path = DOCS / "environments" / f"{env.lower()}.md"
+        if not path.is_file():
+            path.write_text(new_page(env), encoding="utf-8")
+            print(f"{path.relative_to(DOCS)} is new: say there what its columns mean")
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if (filled := fill(text)) != text:

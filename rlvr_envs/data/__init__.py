@@ -1,6 +1,6 @@
 """Data sets of problems: what the adapters of published benchmarks share, and `text` for anything else.
 
-A benchmark's `Source` (in its file in `rlvr_envs.tasks`) names its splits and columns, and turns each row into a problem.
+A benchmark's `Source` (made of its row of a table in `rlvr_envs.tasks`) names its splits, and turns each row into a problem.
 Rows come from the folder `data_dir`, else from the one named by the environment variable `RLVR_DATA_DIR`, else from the hub
 through `datasets.load_dataset`. Local folders look like this:
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from rlvr_envs.data.rows import Row
+from rlvr_envs.data.rows import Row, own_id
 from verifiers import Problem
+from verifiers.completion import boxed_answer
+
+_MARK = "#### "
 
 
 def boxed_statement(answer: str) -> str:
@@ -13,34 +19,82 @@ def boxed_statement(answer: str) -> str:
     return f"The answer is $\\boxed{{{answer}}}$."
 
 
+def _plain(row: Row, column: str) -> str:
+    value = row.value(column)
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise row.wrong_type("an answer, a string or an integer", value, column)
+    return str(value)
+
+
+def _after_hashes(row: Row, column: str) -> str:
+    solution = row.text(column)
+    _, mark, answer = solution.rpartition(_MARK)
+    if not mark or not answer.strip():
+        raise row.error(f"column {column!r} should end with the final answer after {_MARK!r}, got: …{solution[-60:]!r}")
+    return answer.strip()
+
+
+def _boxed(row: Row, column: str) -> str:
+    solution = row.text(column)
+    answer = boxed_answer(solution)
+    if not answer:
+        raise row.error(f"column {column!r} should hold its final answer in \\boxed{{}}, got: …{solution[-60:]!r}")
+    return answer
+
+
+def _number(row: Row, column: str) -> str:
+    value = row.value(column)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise row.wrong_type("a finite number", value, column)
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise row.wrong_type("a finite number", value, column)
+    return str(int(number)) if number.is_integer() else str(value)
+
+
+FORMS: Mapping[str, Callable[[Row, str], str]] = MappingProxyType(
+    {"plain": _plain, "text": Row.text, "hashes": _after_hashes, "boxed": _boxed, "number": _number}
+)
+r"""How an answer stands in its column: a string or an integer; a string; after the last `####` of a solution, as in GSM8K; in
+the last `\boxed{}` of a solution, as in MATH; as a number of a column of floats, whose integers lose the decimal point.
+"""
+
+
 @dataclass(frozen=True)
 class FinalAnswers:
-    """Turns rows with a problem and its final answer into problems: a string or an integer; the other columns are metadata."""
+    """Turns rows with a problem and its final answer into problems; the other columns are metadata."""
 
-    name: str
-    """Name of the benchmark, the first part of the ids."""
-    problem: str = "problem"
-    """The column of the problem."""
+    problem: str | Sequence[str] = "problem"
+    """The column of the problem; of several the first that a row has."""
     answer: str = "answer"
     """The column of the final answer."""
+    form: str = "plain"
+    """How the answer stands there: a key of `FORMS`."""
+    solution: str | None = None
+    """The column of a solution, the gold completion; None where that states the answer."""
     number: str | None = None
-    """The column of the number that is the problem's id; None if rows have none, so that the index is used."""
-    repeated: tuple[str, ...] = ()
+    """The column of an integer that is the problem's id; None if rows have none."""
+    key: str | None = None
+    """The column of a text that is the problem's id; None if rows have none."""
+    repeated: Sequence[str] = ()
     """Redundant columns, which are left out of the metadata."""
 
     def __call__(self, row: Row, default_id: str) -> Problem:
         """Make the problem; see `ToProblem`."""
-        value = row.value(self.answer)
-        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-            raise row.wrong_type("an answer, a string or an integer", value, self.answer)
-        answer = str(value)
-        used = (self.problem, self.answer, *self.repeated, *([self.number] if self.number else []))
-        return Problem(
-            id=f"{self.name}/{row.integer(self.number)}" if self.number else default_id,
-            prompt=row.text(self.problem),
-            reference=answer,
-            metadata=row.without(*used) | {"gold_completion": boxed_statement(answer)},
-        )
+        columns = (self.problem,) if isinstance(self.problem, str) else tuple(self.problem)
+        used = (*columns, self.answer, self.solution, self.number, self.key, *self.repeated)
+        answer = FORMS[self.form](row, self.answer)
+        gold = row.text(self.solution) if self.solution else boxed_statement(answer)
+        metadata = row.without(*filter(None, used)) | {"gold_completion": gold}
+        return Problem(self._id(row, default_id), row.text(*columns), answer, metadata)
+
+    def _id(self, row: Row, default_id: str) -> str:
+        if self.number is not None:
+            return own_id(default_id, row.integer(self.number))
+        return default_id if self.key is None else own_id(default_id, row.text(self.key))
 
 
 def has_answer(row: Row, split: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from string import ascii_uppercase
+from types import MappingProxyType
 
-from rlvr_envs.data.rows import Row
+from rlvr_envs.data.rows import Row, own_id
 from verifiers import Problem
 
 
@@ -78,3 +80,35 @@ def choice_problem(
     """Build the problem of a question with choices, for the verifier `choice`."""
     gold = {"choices": tuple(choices), "gold_completion": f"The answer is {letter}."}
     return Problem(identifier, question_text(question, choices), letter, {**metadata, **gold})
+
+
+FORMS: Mapping[str, Callable[[Row, str, Sequence[str]], str]] = MappingProxyType(
+    {"position": position_letter, "letter": lettered}
+)
+"""How the right choice stands in its column: by its position, from 0, or by its letter."""
+
+
+@dataclass(frozen=True)
+class ChoiceRows:
+    """Turns rows with a question and its choices into problems; the other columns are metadata."""
+
+    right: str
+    """The column of the right choice."""
+    form: str
+    """How that stands there: a key of `FORMS`."""
+    question: str = "question"
+    """The column of the question."""
+    options: str = "options"
+    """The column of the list of choices."""
+    key: str | None = None
+    """The column of a text that is the problem's id; None if rows have none."""
+    repeated: Sequence[str] = ()
+    """Redundant columns, which are left out of the metadata."""
+
+    def __call__(self, row: Row, default_id: str) -> Problem:
+        """Make the problem; see `ToProblem`."""
+        choices = read_choices(row, self.options)
+        letter = FORMS[self.form](row, self.right, choices)
+        metadata = row.without(*filter(None, (self.question, self.options, self.right, self.key, *self.repeated)))
+        identifier = default_id if self.key is None else own_id(default_id, row.text(self.key))
+        return choice_problem(identifier, row.text(self.question), choices, letter, metadata)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from rlvr_envs.data.rows import Row
-from rlvr_envs.data.stored import StoredTests
+from rlvr_envs.data.stored import StoredTests, stored_tests
 from verifiers import Problem, _integers
 
 _STDIN = "The program reads standard input and writes to standard output."
@@ -95,3 +96,31 @@ def optional_text(row: Row, column: str) -> str:
         DataError: If it holds something else.
     """
     return row.text(column) if row.values.get(column) is not None else ""
+
+
+@dataclass(frozen=True)
+class ProgramRows:
+    """Turns rows with a task and its tests into problems, whose tests stay where they are; the other columns are metadata."""
+
+    tests: str
+    """The column of the tests."""
+    form: str
+    """The converter that makes tests of it; see `rlvr_envs.data.converters`."""
+    problem: str = "problem"
+    """The column of the task."""
+    beside: Sequence[str] = ()
+    """Further columns that the converter reads."""
+    repeated: Sequence[str] = ()
+    """Those of them that are left out of the metadata, as the tests are."""
+
+    def __call__(self, row: Row, default_id: str) -> Problem:
+        """Make the problem; see `ToProblem`."""
+        return program_problem(
+            default_id,
+            row.text(self.problem),
+            stored_tests(row, self.form, self.tests, *self.beside),
+            row.without(self.problem, self.tests, "starter_code", "solutions", *self.repeated),
+            starter_code=optional_text(row, "starter_code"),
+            function=function_name(row.value(self.tests)),
+            solution=first_text(row, "solutions"),
+        )

@@ -164,6 +164,11 @@ class Row:
         return ""
 
 
+def own_id(default_id: str, own: str | int) -> str:
+    """The id of a problem whose source has ids of its own: `"aime25/7"`, where the default is `"aime25/test/0"`."""
+    return f"{default_id.partition('/')[0]}/{own}"
+
+
 def _half_pair(text: str) -> int | None:
     """Where half of a surrogate pair stands in a text."""
     try:

@@ -1,4 +1,7 @@
-"""The environments that have an id, one file each: its data set, the prompt that goes with it, and its class, in this order.
+"""The environments that have an id.
+
+Those of published problems are rows of the tables here, such as `mathematics.toml`, which `benchmarks` makes into classes. Any
+other has a file: its data set, the prompt that goes with it, and its class, in this order.
 
 What several of them share is below: `data` (published rows), `procedural` (generated problems), `worlds`, `prompts`, and
 `envs`, which makes an environment of a `TaskSpec`. Those import nothing from here, so that imports run one way; `registration`
@@ -7,6 +10,8 @@ stands above and gives the classes their ids. A file loads when something in it 
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verifiers import lazy_face
@@ -41,37 +46,16 @@ if TYPE_CHECKING:
     from rlvr_envs.tasks.twenty_questions import TwentyQuestions as TwentyQuestions
     from rlvr_envs.tasks.wordle import Wordle as Wordle
 
+_KINDS = ("mathematics", "choice", "other", "programs")
 BENCHMARKS = {
-    "GSM8K": "gsm8k",
-    "MATH": "math",
-    "MATH500": "math500",
-    "AIME24": "aime24",
-    "AIME25": "aime25",
-    "AIME26": "aime26",
-    "AMC23": "amc23",
-    "HMMT25": "hmmt25",
-    "OmniMATH": "omni_math",
-    "OlympiadBench": "olympiadbench",
-    "DAPOMath17k": "dapo_math_17k",
-    "DeepScaleR": "deepscaler",
-    "Polaris": "polaris",
-    "NuminaMath": "numina_math",
-    "GPQA": "gpqa",
-    "MMLUPro": "mmlu_pro",
-    "SuperGPQA": "supergpqa",
-    "IFEval": "ifeval",
-    "IFBench": "ifbench",
-    "JSONSchema": "json_schema",
-    "SQL": "sql",
-    "HumanEval": "humaneval",
-    "MBPP": "mbpp",
-    "LiveCodeBench": "livecodebench",
-    "APPS": "apps",
-    "TACO": "taco",
-    "CodeContests": "codecontests",
-    "DeepCoder": "deepcoder",
+    name: kind
+    for kind in _KINDS
+    for name in re.findall(r"^\[(\w+)\]$", (Path(__file__).parent / f"{kind}.toml").read_text("utf-8"), re.MULTILINE)
 }
-"""The module here of each environment of published problems: `rlvr/GSM8K-v0` is the class `GSM8KEnv` of `gsm8k`."""
+"""The table of each environment of published problems: `rlvr/GSM8K-v0` is the row `[GSM8K]` of `mathematics.toml`.
+
+Only the names of rows are read here, since everybody who imports `rlvr_envs` waits for it.
+"""
 MADE = {
     "Addition": "addition",
     "Arithmetic": "arithmetic",

@@ -11,7 +11,7 @@ from typing import Any
 from rlvr_envs.data import ProblemDataset, Source
 from rlvr_envs.envs import TaskEnv
 from rlvr_envs.procedural import ProceduralDataset
-from rlvr_envs.tasks import BENCHMARKS, MADE
+from rlvr_envs.tasks import BENCHMARKS, MADE, benchmarks
 from rlvr_envs.tasks.addition import Addition
 from rlvr_envs.tasks.arithmetic import Arithmetic
 from rlvr_envs.tasks.countdown import Countdown
@@ -22,16 +22,15 @@ from rlvr_envs.tasks.reverse import Reverse
 from rlvr_envs.tasks.sort import Sort
 from verifiers import unknown_name
 
-
-def _in(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(f"rlvr_envs.tasks.{module}"), name)
-
-
-CLASSES: tuple[type[TaskEnv], ...] = tuple(_in(module, f"{name}Env") for name, module in (BENCHMARKS | MADE).items())
+CLASSES: tuple[type[TaskEnv], ...] = (
+    *(getattr(benchmarks, f"{name}Env") for name in BENCHMARKS),
+    *(getattr(importlib.import_module(f"rlvr_envs.tasks.{module}"), f"{name}Env") for name, module in MADE.items()),
+)
 """The class of every id: that of `rlvr/GSM8K-v0` is `GSM8KEnv`."""
 
-_SOURCES: list[Source] = [_in(module, "SOURCE") for module in BENCHMARKS.values()]
-SOURCES: Mapping[str, Source] = MappingProxyType({source.name: source for source in _SOURCES})
+SOURCES: Mapping[str, Source] = MappingProxyType(
+    {source.name: source for source in map(benchmarks.source_of, BENCHMARKS)}
+)
 """Where the rows of each benchmark come from, by its name."""
 
 _FAMILIES = (Addition, Arithmetic, Countdown, Sort, Reverse, LinearEquation, Polynomial, Function)

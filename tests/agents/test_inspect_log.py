@@ -366,7 +366,7 @@ def test_what_can_not_be_is_refused(
 def test_the_versions_of_inspect_are_those_that_are_tested() -> None:
     root = Path(__file__).parents[2]
     page, makefile, constraints = (
-        (root / name).read_text(encoding="utf-8") for name in ("docs/results.md", "Makefile", "constraints-view.txt")
+        (root / name).read_text(encoding="utf-8") for name in ("docs/results.md", "Makefile", "constraints/view.txt")
     )
     newest = re.findall(r"^inspect-ai==(.*)$", constraints, re.MULTILINE)
     assert re.findall(r"^OLDEST_INSPECT := (.*)$", makefile, re.MULTILINE) == [view.OLDEST]

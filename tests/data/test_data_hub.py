@@ -14,117 +14,8 @@ import pytest
 
 from rlvr_envs import data, tasks
 from rlvr_envs.data import Row, Source, hub
+from tests.benchmark_rows import EVERY, GSM8K, mbpp
 from verifiers import DataError, InvalidArgumentError, MissingDataError
-
-ROWS: dict[str, dict[str, object]] = {
-    "gsm8k": {"question": "1 + 1?", "answer": "#### 2"},
-    "math": {"problem": "1 + 1?", "level": "Level 1", "type": "Algebra", "solution": r"\boxed{2}"},
-    "math500": {
-        "problem": "1 + 1?",
-        "solution": r"\boxed{2}",
-        "answer": "2",
-        "subject": "Algebra",
-        "level": 1,
-        "unique_id": "test/algebra/2.json",
-    },
-    "aime24": {"id": 1, "problem": "1 + 1?", "solution": "2", "answer": "002", "url": "u", "year": "2024"},
-    "amc23": {"id": 1, "question": "1 + 1?", "answer": 2.0, "url": "u"},
-    "aime25": {"problem_idx": 1, "problem": "1 + 1?", "answer": 2},
-    "aime26": {"problem_idx": 1, "problem": "1 + 1?", "answer": 2},
-    "hmmt25": {"problem_idx": 1, "problem": "1 + 1?", "answer": "2"},
-    "dapo_math_17k": {"prompt": "1 + 1?", "solution": "2"},
-    "deepscaler": {"problem": "1 + 1?", "answer": "2", "solution": ""},
-    "polaris": {"problem": "1 + 1?", "answer": "2", "difficulty": "1/8"},
-    "gpqa": {
-        "Record ID": "rec1",
-        "Question": "1 + 1?",
-        "Correct Answer": "2",
-        **{f"Incorrect Answer {number}": str(number + 2) for number in (1, 2, 3)},
-    },
-    "mmlu_pro": {"question": "1 + 1?", "options": ["1", "2"], "answer_index": 1, "category": "math"},
-    "omni_math": {"problem": "1 + 1?", "answer": "2", "difficulty": 1.5},
-    "olympiadbench": {"question": "1 + 1?", "final_answer": ["2"], "context": None},
-    "numina_math": {
-        "problem": "1 + 1?",
-        "answer": "2",
-        "question_type": "MCQ",
-        "problem_is_valid": "Yes",
-        "solution_is_valid": "Yes",
-    },
-    "supergpqa": {"uuid": "u", "question": "1 + 1?", "options": ["1", "2"], "answer_letter": "B"},
-    "livecodebench": {
-        "question_id": "q",
-        "question_content": "1 + 1?",
-        "starter_code": "",
-        "public_test_cases": '[{"input": "", "output": "2", "testtype": "stdin"}]',
-        "private_test_cases": "[]",
-        "metadata": "{}",
-    },
-    "apps": {"question": "1 + 1?", "solutions": "", "input_output": '{"inputs": [""], "outputs": ["2"]}'},
-    "taco": {"question": "1 + 1?", "solutions": "[]", "input_output": '{"inputs": [""], "outputs": ["2"]}'},
-    "codecontests": {
-        "description": "1 + 1?",
-        "public_tests": {"input": [""], "output": ["2"]},
-        "private_tests": {"input": [""], "output": ["2"]},
-        "generated_tests": {"input": [""], "output": ["2"]},
-        "solutions": {"language": [3], "solution": ["print(2)"]},
-    },
-    "deepcoder": {"problem": "1 + 1?", "tests": '[{"input": "", "output": "2"}]', "solutions": ["print(2)"]},
-    "ifeval": {
-        "key": 1000,
-        "prompt": "1 + 1?",
-        "instruction_id_list": ["punctuation:no_comma", "keywords:existence"],
-        "kwargs": [{"keywords": None, "n": None}, {"keywords": ["two"], "n": None}],
-    },
-    "ifbench": {"key": "0", "prompt": "1 + 1?", "instruction_id_list": ["count:numbers"], "kwargs": [{"N": 1.0}]},
-    "json_schema": {"json_schema": '{"type": "integer"}', "unique_id": "a-1"},
-    "sql": {"id": 1, "sql_prompt": "1 + 1?", "sql_context": "CREATE TABLE a (b INT);", "sql": "SELECT 1 + 1"},
-    "humaneval": {
-        "task_id": "HumanEval/1",
-        "prompt": "def f():\n",
-        "canonical_solution": "    return 2\n",
-        "test": "def check(candidate):\n    assert candidate() == 2\n",
-        "entry_point": "f",
-    },
-    "mbpp": {
-        "task_id": 11,
-        "text": "Return 2.",
-        "code": "def f():\n    return 2",
-        "test_setup_code": "",
-        "test_list": ["assert f() == 2"],
-        "challenge_test_list": [],
-    },
-}
-CALLS = {
-    "gsm8k": ("openai/gsm8k", "main", "test"),
-    "math": ("DigitalLearningGmbH/MATH-lighteval", "default", "test"),
-    "math500": ("HuggingFaceH4/MATH-500", None, "test"),
-    "aime24": ("HuggingFaceH4/aime_2024", None, "train"),
-    "amc23": ("math-ai/amc23", None, "test"),
-    "aime25": ("MathArena/aime_2025", None, "train"),
-    "aime26": ("MathArena/aime_2026", None, "train"),
-    "hmmt25": ("MathArena/hmmt_feb_2025", None, "train"),
-    "dapo_math_17k": ("open-r1/DAPO-Math-17k-Processed", "en", "train"),
-    "deepscaler": ("agentica-org/DeepScaleR-Preview-Dataset", None, "train"),
-    "polaris": ("POLARIS-Project/Polaris-Dataset-53K", None, "train"),
-    "gpqa": ("Idavidrein/gpqa", "gpqa_diamond", "train"),
-    "mmlu_pro": ("TIGER-Lab/MMLU-Pro", None, "test"),
-    "omni_math": ("KbsdJames/Omni-MATH", None, "test"),
-    "olympiadbench": ("Hothan/OlympiadBench", "OE_TO_maths_en_COMP", "train"),
-    "numina_math": ("AI-MO/NuminaMath-1.5", None, "train"),
-    "supergpqa": ("m-a-p/SuperGPQA", None, "train"),
-    "livecodebench": ("lighteval/code_generation_lite", "release_v6", "test"),
-    "apps": ("codeparrot/apps", "all", "test"),
-    "taco": ("parquet", None, "train"),
-    "codecontests": ("deepmind/code_contests", None, "test"),
-    "deepcoder": ("agentica-org/DeepCoder-Preview-Dataset", "codeforces", "test"),
-    "ifeval": ("google/IFEval", None, "train"),
-    "ifbench": ("allenai/IFBench_test", None, "train"),
-    "json_schema": ("epfl-dlab/JSONSchemaBench", "Github_easy", "test"),
-    "sql": ("gretelai/synthetic_text_to_sql", None, "test"),
-    "humaneval": ("openai/openai_humaneval", None, "test"),
-    "mbpp": ("google-research-datasets/mbpp", "full", "test"),
-}
 
 
 class Hub:
@@ -154,14 +45,15 @@ def fake_hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
 
 @pytest.mark.parametrize("source", tasks.SOURCES.values(), ids=list(tasks.SOURCES))
 def test_a_benchmark_comes_from_the_hub_where_no_folder_is_named(fake_hub: Hub, tmp_path: Path, source: Source) -> None:
-    fake_hub.rows = [ROWS[source.name]]
+    case = EVERY[source.name]
+    fake_hub.rows = [case.row]
     split = "test" if "test" in source.splits else "train"
     loaded = source.load(split)
-    assert fake_hub.calls[0] == CALLS[source.name]
+    assert fake_hub.calls[0] == case.call
     assert len(fake_hub.calls) == len(source.hub_parts.get(split, [()]))
     path = tmp_path / source.name / f"{split}.jsonl"
     path.parent.mkdir()
-    path.write_text(f"{json.dumps(ROWS[source.name])}\n" * len(fake_hub.calls))
+    path.write_text(f"{json.dumps(case.row)}\n" * len(fake_hub.calls))
     local = source.load(split, data_dir=tmp_path)
     assert list(loaded) == list(local)
     assert loaded.fingerprint == local.fingerprint
@@ -180,12 +72,12 @@ def test_the_hub_is_not_asked_where_a_folder_is_named(
 
 def test_an_empty_variable_names_no_folder(fake_hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLVR_DATA_DIR", "")
-    fake_hub.rows = [ROWS["gsm8k"]]
-    assert tasks.load("gsm8k", "test")[0].reference == "2"
+    fake_hub.rows = [GSM8K]
+    assert tasks.load("gsm8k", "test")[0].reference == "1,080"
 
 
 def test_the_hub_is_asked_once(fake_hub: Hub) -> None:
-    fake_hub.rows = [ROWS["gsm8k"]]
+    fake_hub.rows = [GSM8K]
     assert tasks.load("gsm8k", "test") is tasks.load("gsm8k", "test")
     assert len(fake_hub.calls) == 1
 
@@ -200,7 +92,7 @@ def test_a_failed_download_says_both_ways_and_can_be_tried_again(fake_hub: Hub) 
         "$RLVR_DATA_DIR/gsm8k/train.jsonl (or .parquet) and set RLVR_DATA_DIR, or pass that folder as data_dir="
     )
     assert caught.value.__cause__ is fake_hub.failure
-    fake_hub.failure, fake_hub.rows = None, [ROWS["gsm8k"]]
+    fake_hub.failure, fake_hub.rows = None, [GSM8K]
     assert len(tasks.load("gsm8k", "train")) == 1
 
 
@@ -216,7 +108,7 @@ def test_without_the_package_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bad_row_names_the_data_set_and_the_row(fake_hub: Hub) -> None:
-    fake_hub.rows = [ROWS["gsm8k"], {"question": "1 + 2?", "answer": "3"}]
+    fake_hub.rows = [GSM8K, {"question": "1 + 2?", "answer": "3"}]
     with pytest.raises(DataError, match=r"^openai/gsm8k \(config main\), split 'test', row 2: column 'answer' should"):
         tasks.load("gsm8k", "test")
 
@@ -261,17 +153,17 @@ def test_the_real_load_dataset_reads_a_folder(tmp_path_factory: pytest.TempPathF
     def write(split: str, row: dict[str, object]) -> None:
         (folder / f"{split}.jsonl").write_text(json.dumps(row))
 
-    write("train", ROWS["mbpp"])
-    write("test", ROWS["mbpp"] | {"task_id": 12})
+    write("train", mbpp(11))
+    write("test", mbpp(12))
     rows = hub.read_rows(str(folder), None, "test", otherwise="")
-    assert [row.values for row in rows] == [ROWS["mbpp"] | {"task_id": 12}]
-    assert rows[0].texts("test_list") == ("assert f() == 2",)
+    assert [row.values for row in rows] == [mbpp(12)]
+    assert rows[0].texts("test_list") == ("assert negate(1) == -1", "assert negate(0) == 0")
 
 
 @pytest.mark.usefixtures("cache")
 def test_the_real_load_dataset_names_the_splits_there_are(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("sums")
-    (folder / "train.jsonl").write_text(json.dumps(ROWS["gsm8k"]))
+    (folder / "train.jsonl").write_text(json.dumps(GSM8K))
     with pytest.raises(MissingDataError, match=r'Unknown split "test"\. Should be one of \[.train.\]') as caught:
         hub.read_rows(str(folder), None, "test", otherwise="Try a file.")
     assert str(caught.value).endswith("Try a file.")

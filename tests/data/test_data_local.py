@@ -10,7 +10,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
 
 from rlvr_envs.data.local import read_rows
-from rlvr_envs.tasks import gsm8k
+from rlvr_envs.tasks import SOURCES
 from verifiers import DataError, InvalidArgumentError, MissingDependencyError
 
 WriteRows = Callable[..., Path]
@@ -87,7 +87,7 @@ def test_parquet_gives_the_same_problems_as_json_lines(tmp_path: Path, write_row
     write_rows("lines/gsm8k/test.jsonl", *ROWS)
     (tmp_path / "table/gsm8k").mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "table/gsm8k/test.parquet")
-    lines, table = (gsm8k.SOURCE.load("test", data_dir=tmp_path / name) for name in ("lines", "table"))
+    lines, table = (SOURCES["gsm8k"].load("test", data_dir=tmp_path / name) for name in ("lines", "table"))
     assert list(lines) == list(table)
     assert lines.fingerprint == table.fingerprint
 
@@ -103,7 +103,7 @@ def test_parquet_rows_have_their_place(tmp_path: Path) -> None:
 def test_json_lines_are_preferred_to_parquet(tmp_path: Path, write_rows: WriteRows) -> None:
     write_rows("gsm8k/test.jsonl", ROWS[0])
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "gsm8k/test.parquet")
-    assert len(gsm8k.SOURCE.load("test", data_dir=tmp_path)) == 1
+    assert len(SOURCES["gsm8k"].load("test", data_dir=tmp_path)) == 1
 
 
 def test_a_parquet_file_that_is_none(tmp_path: Path) -> None:

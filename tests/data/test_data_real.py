@@ -106,7 +106,7 @@ def fenced_program(problem: Problem) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")  # some published programs have them
-@pytest.mark.parametrize("split", tasks.mbpp.SOURCE.splits)
+@pytest.mark.parametrize("split", tasks.SOURCES["mbpp"].splits)
 def test_mbpp_golds_are_programs_and_prompts_show_the_tests(split: str) -> None:
     for problem in problems("mbpp", split):
         tests = problem.reference
@@ -117,7 +117,7 @@ def test_mbpp_golds_are_programs_and_prompts_show_the_tests(split: str) -> None:
 
 
 def test_mbpp_counts_of_special_rows() -> None:
-    everything = [problem for split in tasks.mbpp.SOURCE.splits for problem in problems("mbpp", split)]
+    everything = [problem for split in tasks.SOURCES["mbpp"].splits for problem in problems("mbpp", split)]
     with_setup = [problem.id for problem in everything if getattr(problem.reference, "setup", "")]
     assert len({problem.id for problem in everything}) == 974
     assert sorted(with_setup) == ["mbpp/367", "mbpp/927"]

@@ -1,0 +1,142 @@
+"""The environments of published problems: each is a row of a table beside this file, one table for each kind.
+
+A row names the columns and sizes of the published rows, none of which are copied here, and says what the docstring of its class
+says. A name that is missing has the default of its table, which stands above the first row, or else that of `Benchmark`. What
+a row can't say is a function in the module of the same name as its table, such as `rlvr_envs.tasks.mathematics`.
+
+The class `GSM8KEnv` of the row `[GSM8K]` is an attribute of this module, made at its first use.
+"""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from rlvr_envs.data import Source
+from rlvr_envs.envs import TaskEnv, TaskSpec, benchmark_task
+from rlvr_envs.tasks import BENCHMARKS
+
+_DOCSTRING = """{row.title}
+
+Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
+
+## Description
+{row.description}
+
+## Starting State
+{row.start}
+
+## Reward
+{row.reward}
+
+## Arguments
+Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="{row.split}"`,
+`max_new_tokens={row.max_new_tokens}`, `verifier="{row.verifier}"`.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """A row of a table of benchmarks."""
+
+    env: str
+    """The row's own name: `GSM8K` for `rlvr/GSM8K-v0`."""
+    name: str = ""
+    """Name of the data, of its folder and in the ids of problems; empty for the row's name in lower case."""
+    hub_id: str
+    """As in `rlvr_envs.data.Source`, like every field of a name that it has too."""
+    hub_config: str | None = None
+    sizes: Mapping[str, int]
+    hub_splits: Mapping[str, str] = field(default_factory=dict)
+    hub_parts: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    hub_files: Mapping[str, str] = field(default_factory=dict)
+    combined_split: str | None = None
+    reader: str
+    """What turns a row into a problem, as `module:attribute`: a `rlvr_envs.data.source.ToProblem`, or a class of them."""
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """The arguments of that class."""
+    belongs: str | None = None
+    """The function that says whether a row is of a split, as `module:attribute`."""
+    used: str = ""
+    default_split: str | None = None
+    """The split by default; None for `train`, or where there is no such split for `test`."""
+    prompt: str
+    """Name of the default prompt."""
+    verifier: str
+    """Name of the default verifier."""
+    max_new_tokens: int
+    title: str
+    """The first line of the docstring; those below are its sections."""
+    description: str
+    start: str
+    reward: str
+
+    @property
+    def split(self) -> str:
+        """The split by default."""
+        return self.default_split or ("train" if "train" in self.sizes else "test")
+
+    @property
+    def docstring(self) -> str:
+        """The docstring of the environment's class."""
+        return _DOCSTRING.format(row=self)
+
+    def make_source(self) -> Source:
+        """Describe where the rows come from, and how one becomes a problem."""
+        reader: Any = pkgutil.resolve_name(self.reader)
+        return Source(
+            name=self.name or self.env.lower(),
+            hub_id=self.hub_id,
+            hub_config=self.hub_config,
+            sizes=self.sizes,
+            to_problem=reader(**self.columns) if isinstance(reader, type) else reader,
+            hub_splits=self.hub_splits,
+            hub_parts={
+                split: tuple((config, name) for config, name in parts) for split, parts in self.hub_parts.items()
+            },
+            hub_files=self.hub_files,
+            combined_split=self.combined_split,
+            belongs=None if self.belongs is None else pkgutil.resolve_name(self.belongs),
+            used=self.used,
+        )
+
+    def make_task(self) -> TaskSpec:
+        """Describe the task of its environment."""
+        return benchmark_task(
+            source_of(self.env),
+            default_split=self.split,
+            verifier=(self.verifier, {}),
+            prompt=self.prompt,
+            max_new_tokens=self.max_new_tokens,
+        )
+
+
+@functools.cache
+def rows(kind: str) -> Mapping[str, Benchmark]:
+    """The rows of the table of a kind, such as `"mathematics"`, by name."""
+    table = tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text(encoding="utf-8"))
+    defaults = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    own = {key: value for key, value in table.items() if isinstance(value, dict)}
+    return {name: Benchmark(**{"env": name, **defaults, **row}) for name, row in own.items()}
+
+
+@functools.cache
+def source_of(env: str) -> Source:
+    """The source of the problems of a row's environment, by the row's name."""
+    return rows(BENCHMARKS[env])[env].make_source()
+
+
+def __getattr__(name: str) -> type[TaskEnv]:
+    env = name.removesuffix("Env")
+    if env == name or env not in BENCHMARKS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    row = rows(BENCHMARKS[env])[env]
+    members = {"__module__": __name__, "__doc__": row.docstring, "task": row.make_task()}
+    cls = cast("type[TaskEnv]", type(name, (TaskEnv,), members))
+    globals()[name] = cls  # from now on Python finds it without this function
+    return cls

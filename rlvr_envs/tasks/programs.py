@@ -1,0 +1,106 @@
+"""What rows of `programs.toml` can't say: tests of other forms, and which rows have any."""
+
+from __future__ import annotations
+
+import datetime
+
+from rlvr_envs.data import Row
+from rlvr_envs.data.programs import optional_text, program_problem
+from rlvr_envs.data.rows import own_id
+from rlvr_envs.data.stored import stored_tests
+from rlvr_envs.prompts import benchmarks
+from verifiers import Problem
+
+_MBPP = {"train": range(601, 975), "validation": range(511, 601), "test": range(11, 511), "prompt": range(1, 11)}
+"""The tasks of each split of MBPP."""
+_CONTEST_TESTS = ("public_tests", "private_tests", "generated_tests")
+_PYTHON3 = 3
+"""The number of that language in CodeContests."""
+
+
+def humaneval(row: Row, default_id: str) -> Problem:
+    """Make a problem of a row of HumanEval; see `ToProblem`."""
+    from verifiers.unit_tests import CheckTests
+
+    prompt = row.text("prompt")
+    metadata = row.without("task_id", "prompt", "test", "canonical_solution")
+    return Problem(
+        id=row.text("task_id"),
+        prompt=prompt,
+        reference=CheckTests(entry_point=row.text("entry_point"), test=row.text("test"), prefix=prompt),
+        metadata=metadata | {"gold_completion": row.text("canonical_solution")},
+    )
+
+
+def mbpp(row: Row, default_id: str) -> Problem:
+    """Make a problem of a row of MBPP; see `ToProblem`."""
+    from verifiers.unit_tests import AssertTests
+
+    setup, asserts = row.text("test_setup_code"), row.texts("test_list")
+    metadata = row.without("test_setup_code", "test_list", "challenge_test_list")
+    gold = {
+        "challenge_test_list": row.texts("challenge_test_list"),
+        "gold_completion": f"```python\n{row.text('code')}\n```",
+    }
+    return Problem(
+        id=own_id(default_id, row.integer("task_id")),
+        prompt=benchmarks.mbpp_text(row.text("text"), asserts, setup),
+        reference=AssertTests(asserts=asserts, setup=setup),
+        metadata=metadata | gold,
+    )
+
+
+def is_of_split(row: Row, split: str) -> bool:
+    """Whether a row of MBPP is of a split, by the number of its task."""
+    return row.integer("task_id") in _MBPP[split]
+
+
+def livecodebench(row: Row, default_id: str) -> Problem:
+    """Make a problem of a row of LiveCodeBench; see `ToProblem`."""
+    row.value("private_test_cases")
+    tests = stored_tests(row, "livecodebench", "public_test_cases", "private_test_cases", "metadata")
+    used = ("question_id", "question_content", "starter_code", *tests.columns)
+    metadata = {name: _plain(value) for name, value in row.without(*used).items()}
+    starter_code = optional_text(row, "starter_code")
+    identifier = own_id(default_id, row.text("question_id"))
+    return program_problem(identifier, row.text("question_content"), tests, metadata, starter_code=starter_code)
+
+
+def _plain(value: object) -> object:
+    """A date as text: JSON Lines have no other, and the hub's table has a type for it."""
+    return value.isoformat() if isinstance(value, datetime.datetime) else value
+
+
+def has_tests(row: Row, split: str) -> bool:
+    """Whether a row of APPS has tests."""
+    value = row.value("input_output")
+    return value is not None and str(value).strip() != ""
+
+
+def codecontests(row: Row, default_id: str) -> Problem:
+    """Make a problem of a row of CodeContests; see `ToProblem`."""
+    for column in _CONTEST_TESTS:
+        row.value(column)
+    used = (*_CONTEST_TESTS, "description", "solutions", "incorrect_solutions", "untranslated_description")
+    return program_problem(
+        default_id,
+        row.text("description"),
+        stored_tests(row, "codecontests", *_CONTEST_TESTS, "time_limit"),
+        row.without(*used),
+        solution=_first_solution(row),
+    )
+
+
+def _first_solution(row: Row) -> str | None:
+    """The first solution in Python 3; None if there is none."""
+    if row.values.get("solutions") is None:
+        return None
+    languages, programs = row.value("solutions.language"), row.texts("solutions.solution")
+    if not isinstance(languages, list) or len(languages) != len(programs):
+        raise row.wrong_type("a language for each of its solutions", languages, "solutions")
+    return next((text for language, text in zip(languages, programs, strict=True) if language == _PYTHON3), None)
+
+
+def reads_stdin(row: Row, split: str) -> bool:
+    """Whether the programs of a row of CodeContests read standard input and no file with a name."""
+    return optional_text(row, "input_file").strip() == ""
