@@ -133,7 +133,7 @@ def test_a_unittest_file(verifier: UnitTestVerifier) -> None:
         "test_d",
     ]
     wrong = judge(verifier, UNITTEST, WRONG)
-    assert [name.partition("::")[2][:6] for name in names(wrong, passed=False)] == ["test_a", "test_d"]
+    assert {name.partition("::")[2][:6] for name in names(wrong, passed=False)} >= {"test_a", "test_d"}
 
 
 @pytest.mark.parametrize("case", cases(DATA["unsupported"]))

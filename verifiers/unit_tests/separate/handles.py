@@ -140,7 +140,7 @@ def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handl
         operation = _BY_NAME.get(method)
         if operation is not None:
             content[method] = _METHODS[operation]
-        elif method not in _LEFT_OUT and not method.startswith(_OF_MEMORY):
+        elif method in _REFUSED:
             content[method] = _refusing(method)
     if "__getitem__" in special:
         content.setdefault("__iter__", _iterate)
@@ -154,29 +154,15 @@ def _attribute(name: str) -> property:
     return property(lambda handle: ask(handle, "getattr", name))
 
 
-_LEFT_OUT = frozenset(
-    {name for cls in (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType) for name in dir(cls)}
-    | {
-        "__del__",
-        "__getattr__",
-        "__copy__",
-        "__deepcopy__",
-        "__slots__",
-        "__annotations__",
-        "__annotate__",
-        "__signature__",
-    }
-    | {"__match_args__", "__orig_bases__", "__parameters__", "__static_attributes__", "__firstlineno__", "__weakref__"}
-    | {
-        "__dataclass_fields__",
-        "__dataclass_params__",
-        "__class_getitem__",
-        "__set_name__",
-        "__wrapped__",
-        "__getnewargs__",
-    }
+_REFUSED = frozenset(
+    f"__{name}__"
+    for name in (
+        *("divmod", "rdivmod", "trunc", "ceil", "floor", "bytes", "fspath", "length_hint", "missing", "sizeof", "dir"),
+        *("await", "aiter", "anext", "aenter", "aexit", "get", "set", "delete"),
+        *(f"i{name.rstrip('_')}" for name in ARITHMETIC),
+    )
 )
-"""Names that are no operation, or that every handle has."""
+"""Further operations that Python asks for by itself."""
 
 
 def _refusing(method: str) -> Callable[..., NoReturn]:

@@ -25,7 +25,7 @@ from verifiers.sandbox.programs.source_files import ProgramError
 
 from . import handles
 from .channel import Channel, ChannelClosedError, InvalidMessageError
-from .exceptions import CHAINED, MAX_TEXT, UnsupportedUseError, args_of, describe, describe_class
+from .exceptions import CHAINED, MAX_TEXT, UnsupportedUseError, args_of, describe, describe_class, is_builtin
 from .messages import PROGRAM, Messages, keywords
 from .objects import PrefixObjects
 from .source import Program
@@ -158,7 +158,7 @@ class Candidate:
             return ["cb", self._stand_ins[id(value)]]
         if issubclass(cls, types.ModuleType):
             return ["m", value.__name__, self._number_of(value), *_type_of(cls)]  # type: ignore[attr-defined, arg-type]  # it is one
-        if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
+        if issubclass(cls, type) and issubclass(value, BaseException) and not is_builtin(value):  # type: ignore[arg-type]
             return ["x", describe_class(value, self._number_of)]  # type: ignore[arg-type]  # it is one of exceptions
         if issubclass(cls, BaseException):
             error: Any = value
