@@ -45,7 +45,9 @@ class Conversation:
         self._objects = PrefixObjects(own.__getitem__)
         self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
         self.has_answered = False
-        """Whether the program has given an answer by which it can steer the tests."""
+        """Whether the program has answered a request, or given a constant."""
+        self.has_resolved = False
+        """Whether the tests have names of the program, by which it may steer them too."""
         self.refusals = 0
         """How many answers have been refused because they are not supported."""
         self.requests = 0
@@ -80,10 +82,10 @@ class Conversation:
         wanted = list(names)
         self._objects.names = classes
         self._send("resolve", plain=[module, wanted, sorted(classes)])
-        message = self._receive()
-        if not _says_nothing(message):
+        self.has_resolved = True
+        is_there, values = self._answer("resolve", self._receive())
+        if not all(isinstance(value, Handle) for value in values):
             self.note_answer()
-        is_there, values = self._answer("resolve", message)
         with self._checked():
             found = [name for name, there in zip(wanted, is_there, strict=True) if there]
             return dict(zip(found, values, strict=True))
@@ -263,17 +265,6 @@ class Conversation:
     def abandon(self, failure: str, reason: str = "") -> NoReturn:
         """End with a failing report: no test code runs after this."""
         self._report.end(failure=failure, reason=reason)
-
-
-def _says_nothing(resolved: Wire) -> bool:
-    """Whether an answer says of names what every program says: that they are there, and functions or classes."""
-    usual = {("h", "function", "builtins"), ("h", "type", "builtins")}
-    try:
-        kind, is_there, (_, _, _, *values) = resolved
-        handles = {(tag, name, module) for tag, _, name, module, _ in values}
-        return kind == "returned" and all(is_there) and handles <= usual
-    except (TypeError, ValueError):
-        return False
 
 
 def _is_shared(module: object) -> bool:

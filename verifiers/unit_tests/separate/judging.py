@@ -45,9 +45,6 @@ _MODULE = "tests"
 class Judge:
     """Runs the tests of kind `"calls"` by the method `_calls`, and so on."""
 
-    may_be_led = False
-    """Whether a test file has taken something of the program, so that the program may have led the tests to an error."""
-
     def __init__(self, tests: dict[str, Any], channel: Channel, report: Report) -> None:
         self._tests = tests
         self.report = report
@@ -127,9 +124,7 @@ class Judge:
 
     def end_unsupported(self, error: BaseException) -> NoReturn:
         """End the job over something unsupported: the program's failure if it can have steered the tests there."""
-        self.report.end(
-            failure=UNSUPPORTED, reason=str(error), broken=not (self.program.has_answered or self.may_be_led)
-        )
+        self.report.end(failure=UNSUPPORTED, reason=str(error), broken=not (self.program.has_resolved))
 
     def _absent(self, name: str) -> NoReturn:
         self.report.end(**finding(missing(NameError, f"name {name!r} is not defined")))

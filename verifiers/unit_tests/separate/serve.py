@@ -93,8 +93,7 @@ def run_job(judge: Judge) -> None:
         except UnsupportedTestError as error:
             judge.end_unsupported(error)
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            led = judge.program.has_answered or judge.may_be_led
-            if is_programs(error) or (led and not isinstance(error, BrokenTestError)):
+            if is_programs(error) or (judge.program.has_resolved and not isinstance(error, BrokenTestError)):
                 # The program can have led the tests there.
                 judge.report.end(**finding(error))
             exception = {"type": type(error).__name__, "message": text_of(error)}

@@ -51,7 +51,9 @@ class TestFileJudge(Judge):
         for name, run in tests:
             self._case(run, name=name)
         if self._skipped and not self._judged:
-            self.report.end(failure="wrong_answer", reason="every test was skipped", broken=not self.may_be_led)
+            self.report.end(
+                failure="wrong_answer", reason="every test was skipped", broken=not self.program.has_resolved
+            )
 
     def _case(self, run: Callable[[], object], **fields: object) -> None:
         try:
@@ -77,7 +79,6 @@ class TestFileJudge(Judge):
 
     def attribute(self, module: str, name: str) -> Any:
         """A global name of one of the program's modules; ImportError or AttributeError that counts as the program's."""
-        self.may_be_led = True
         wanted = None if module == self._modules[0] else module
         found = self._resolve([name], wanted)
         if name not in found:
