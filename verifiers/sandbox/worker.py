@@ -140,7 +140,7 @@ def _command(descriptor: int, isolation: str, packages: Packages, contract: Cont
         "packages": asdict(packages),
         "roles": [asdict(role) for role in (SCRIPT, *(contract.roles if contract else ()))],
         "prepare": contract.prepare if contract else "",
-        "sample": contract.sample if contract else "",
+        "sample": (contract or Contract).sample,
     }
     arguments = [BOOT_FILE, json.dumps(folders), str(descriptor), str(os.getpid()), json.dumps(settings)]
     return [sys.executable, *flags, "-c", _BOOT, *arguments]

@@ -40,12 +40,12 @@ _IN_JAIL = "verifiers.unit_tests.separate"
 CONTRACT = Contract(
     _IN_JAIL,
     (
-        Role("program", f"{_IN_JAIL}.roles:answer"),
+        Role("program", f"{_IN_JAIL}.program:answer"),
         # A report has room whatever the limit on the program's output.
-        Role("tests", f"{_IN_JAIL}.roles:judge", lasting=True, output_mib=MAX_REPORT >> 20),
+        Role("tests", f"{_IN_JAIL}.serve:serve", lasting=True, output_mib=MAX_REPORT >> 20),
     ),
-    prepare=f"{_IN_JAIL}.roles:prepare",
-    sample=f"{_IN_JAIL}.roles:sample",
+    prepare=f"{_IN_JAIL}.packages:register",
+    sample=f"{_IN_JAIL}.program:run_sample",
 )
 """The two processes of a job, of which that of the tests may serve several."""
 _PLAN = Plan(
