@@ -19,7 +19,6 @@ from tests.sandbox import judge
 from tests.sandbox.denying import DENY, run_in_a_new_process
 from verifiers import InvalidArgumentError, Outcome, Problem
 from verifiers.sandbox import pool, worker
-from verifiers.sandbox.packages import Packages
 from verifiers.sandbox.worker import Worker, WorkerDiedError
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 
@@ -429,42 +428,3 @@ def test_a_machine_without_memory_ends_programs_first(isolation: Literal["auto",
         scores = [Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in (server, *children)]
     assert set(scores) == {"1000"}
     assert Path("/proc/self/oom_score_adj").read_text().strip() != "1000"
-
-
-def test_a_program_that_sleeps_lets_others_run() -> None:
-    ended: list[str] = []
-
-    def run(name: str, program: str) -> None:
-        verifier(program, SQUARE)
-        ended.append(name)
-
-    with contextlib.closing(UnitTestVerifier(workers=1, timeout_s=5)) as verifier:
-        verifier(RIGHT, SQUARE)
-        sleeper = threading.Thread(target=run, args=("sleeper", "import time\ndef f(x): time.sleep(1000)"))
-        sleeper.start()
-        while verifier.idle_servers:  # until the sleeper has the one there is
-            time.sleep(0.01)
-        others = [threading.Thread(target=run, args=(f"other {n}", RIGHT)) for n in range(2)]
-        for each in others:
-            each.start()
-        for each in (*others, sleeper):
-            each.join()
-        assert ended[-1] == "sleeper"  # it is ended after 6 idle seconds
-        assert len(verifier.idle_servers) == 2
-
-
-def test_a_job_that_waits_does_not_count_until_it_goes_on() -> None:
-    servers = pool.Pool(1, "none", Packages())
-    with servers.worker() as first:
-        assert isinstance(first, Worker)
-        assert not servers._has_room()
-        assert first.on_waiting is not None
-        first.on_waiting(first, True)
-        with servers.worker() as second:
-            assert second is not first
-            assert not servers._has_room()
-        assert servers._has_room()
-        first.on_waiting(first, False)
-        assert not servers._has_room(), "an idle server is no room"
-    assert servers._has_room()
-    servers.close()

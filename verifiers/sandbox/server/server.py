@@ -27,8 +27,6 @@ from .idle import Idleness
 NULL = 15
 """A descriptor of the null device. The server's own descriptors, and those that arrive, lie above; a child's below."""
 _TICK_S = 0.25
-_WAITING_S = 0.5
-"""A job that has been idle for this long needs no CPU at the moment: another may run beside it."""
 _MAX_REQUEST = 4096
 _exit = os._exit  # a program may replace it
 
@@ -188,7 +186,7 @@ class Server:
         watch = select.poll()
         for descriptor in (*ends, self._parent, self._control.fileno()):
             watch.register(descriptor, select.POLLIN)
-        idleness, spent, last, waits = Idleness(), 0.0, start, False
+        idleness, spent, last = Idleness(), 0.0, start
         tick_s = YOUNG_S
         while True:
             left = limits.cpu_s - spent
@@ -202,10 +200,7 @@ class Server:
                 tick_s = _TICK_S
             now = time.monotonic()
             clocks = [child.clock() for child in children]
-            idle_s = idleness.seconds
             idleness.add(now - last, sum(clocks) - spent)
-            if waits != (waits := idleness.seconds > idle_s and idleness.seconds >= _WAITING_S):
-                self._control.send(json.dumps({"waits": waits}).encode())
             spent, last = sum(clocks), now
             if max(clocks) >= limits.cpu_s:
                 return "cpu"

@@ -161,7 +161,11 @@ class Judge:
         if name not in found:
             self._absent(name)
         function = self._own[name] = found[name]
-        exec(code, self._own)
+        try:
+            exec(code, self._own)
+        except NameError:
+            self._check_defined([self._tests["test"]])
+            raise
         check: Callable[[object], object] | None = self._own.get("check")
         if not callable(check):
             raise BrokenTestError("the tests define no function `check`")
