@@ -95,10 +95,10 @@ POISONING = Problem(
     "",
     CheckTests(
         "f",
-        "import builtins, random, sys\n"
+        "import random, sys\n"
         "sys.setrecursionlimit(60)\n"
         "random.seed = lambda *_: None\n"
-        "builtins.abs = lambda x: 'wrong'\n"
+        "print.__self__.abs = lambda x: 'wrong'\n"
         "def check(c):\n    assert c(3) == 9\n",
     ),
 )

@@ -67,22 +67,6 @@ def f(depth):
     assert judge(verifier, raising, AssertTests(("f([])",))).detail["failure"] == "exit"
 
 
-@pytest.mark.parametrize("broken", ["raise ValueError('no')", "import os; os._exit(3)", "return 'x'"])
-def test_an_argument_that_the_program_breaks_while_it_comes_in(verifier: UnitTestVerifier, broken: str) -> None:
-    program = f"""
-class K:
-    def __init__(self): self.ready = False
-    def __hash__(self):
-        if not self.ready: return 1
-        {broken}
-def make(): return K()
-def f(k):
-    return 16
-"""
-    tests = AssertTests(("k = make(); k.ready = True; assert f({k: 1}) == 16",))
-    assert judge(verifier, program, tests).outcome is Outcome.INCORRECT
-
-
 VALUES: list[object] = [
     None,
     True,
@@ -134,21 +118,6 @@ def test_an_expected_nan_equals_nan(verifier: UnitTestVerifier, returned: str, t
         for wrong in ("0.0", "None", "float('inf')", "'nan'"):
             other = program.replace(returned, wrong) if "%s" in text else f"def f(): return [{returned}, 2]"
             assert judge(verifier, other, tests).score == 0, (text, wrong)
-
-
-def test_nan_is_expected_in_shape_and_in_type(verifier: UnitTestVerifier) -> None:
-    nan = "float('nan')"
-    for expected, wrong in (
-        ([NAN], f"[{nan}, {nan}]"),
-        ([NAN], f"({nan},)"),
-        ({"a": NAN}, f"{{'b': {nan}}}"),
-        ([NAN, 1], f"[{nan}, 2]"),
-        ([NAN, {1}], f"[{nan}, {{2}}]"),
-    ):
-        assert judge(verifier, f"def f(): return {wrong}", calls(((), expected))).score == 0, wrong
-    as_lists = CallTests("f", (CallCase((), [NAN]),), tuples_as_lists=True, wrapped_outputs=True)
-    assert judge(verifier, f"def f(): return ({nan},)", as_lists).score == 1
-    assert judge(verifier, f"def f(): return {nan}", as_lists).score == 1
 
 
 def test_an_integer_that_no_float_holds_is_compared_exactly(verifier: UnitTestVerifier) -> None:
