@@ -55,18 +55,6 @@ class Conversation:
         self.doubts = 0
         """How often tests have asked for the class of an object of the program, which is another one here."""
 
-    def load(self) -> None:
-        """Wait until the program is loaded; end the job if it can't be."""
-        kind, *content = self._receive()
-        self._done()
-        if kind == "loaded":
-            return
-        with self._checked():
-            phase, description = content
-            found = finding(as_programs(Exception(), description))
-            failure = {"compile": "syntax_error", "memory": "memory", "run": found["failure"]}[phase]
-        self._report.end(**found | {"failure": failure})
-
     @contextlib.contextmanager
     def _checked(self) -> Iterator[None]:
         """End the job if what the program has sent makes the code within raise an exception."""
@@ -78,17 +66,27 @@ class Conversation:
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def resolve(self, names: Iterable[str], classes: frozenset[str], module: str | None = None) -> dict[str, Any]:
-        """The values of global names of the program, without those that it does not define."""
+        """The values of the global names that the program defines; ends the job if it can't be loaded."""
         wanted = list(names)
         self._objects.names = classes
         self._send("resolve", plain=[module, wanted, sorted(classes)])
-        self.has_resolved = True
-        is_there, values = self._answer("resolve", self._receive())
+        self.has_resolved |= bool(wanted)
+        message = self._receive()
+        if message[0] == "unloadable":
+            self._end_unloadable(message)
+        is_there, values = self._answer("resolve", message)
         if not all(isinstance(value, Handle) for value in values):
             self.note_answer()
         with self._checked():
             found = [name for name, there in zip(wanted, is_there, strict=True) if there]
             return dict(zip(found, values, strict=True))
+
+    def _end_unloadable(self, message: Wire) -> NoReturn:
+        with self._checked():
+            _, phase, description = message
+            found = finding(as_programs(Exception(), description))
+            failure = {"compile": "syntax_error", "memory": "memory", "run": found["failure"]}[phase]
+        self._report.end(**found | {"failure": failure})
 
     def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
         """Have the program perform an operation; return its answer or raise its exception."""

@@ -66,7 +66,6 @@ class Judge:
         if self._tests["kind"] != "calls":
             exec(compile_prefix(self._tests["prefix"]), self._own)
         self._classes = classes_of(self._own, _MODULE)
-        self.program.load()
         random.seed(self._tests["seed"])
         packages.seed(zlib.crc32(self._tests["seed"].encode("utf-8", "surrogatepass")))
         getattr(self, f"_run_{self._tests['kind']}")(prepared)

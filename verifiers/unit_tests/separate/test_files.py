@@ -34,6 +34,7 @@ class TestFileJudge(Judge):
         return code
 
     def _run_functions(self, code: types.CodeType) -> None:
+        self._resolve([])  # a program that can't be loaded fails, whatever the tests ask for
         sys.meta_path.insert(0, _ProgramModules(self))
         sys.modules[self._own["__name__"]] = module = types.ModuleType(self._own["__name__"])
         module.__dict__.update(self._own)
