@@ -59,8 +59,6 @@ ENDING = "import os\nfrom solution import f\ndef test_it():\n    if f(2) != 4: o
 def test_a_program_by_which_the_tests_end_their_process_has_failed(verifier: UnitTestVerifier) -> None:
     wrong = judge(verifier, "def f(x): return 0", FunctionTests(ENDING))
     assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), wrong.detail
-    always = FunctionTests("import os\nos._exit(3)\nfrom solution import f\ndef test_it(): pass\n")
-    assert judge(verifier, "def f(x): return 4", always).outcome is Outcome.VERIFIER_ERROR
 
 
 HEAD = "import pytest\nfrom solution import f\ndef test_it():\n"

@@ -8,7 +8,6 @@ import functools
 import importlib
 import re
 import sys
-import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
@@ -40,7 +39,6 @@ class Conversation:
         """How many functions of the tests the program is calling."""
         self._failed: BaseException | None = None
         """The exception that ended the test in such a function, whatever the program did with it."""
-        self._lock = threading.RLock()
         self._exceptions = ExceptionClasses(self._attribute_of, self.refuse, own)
         self._objects = PrefixObjects(own.__getitem__)
         self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
@@ -76,7 +74,7 @@ class Conversation:
             self._end_unloadable(message)
         is_there, values = self._answer("resolve", message)
         if not all(isinstance(value, Handle) for value in values):
-            self.note_answer()
+            self.has_answered = True
         with self._checked():
             found = [name for name, there in zip(wanted, is_there, strict=True) if there]
             return dict(zip(found, values, strict=True))
@@ -90,30 +88,23 @@ class Conversation:
 
     def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
         """Have the program perform an operation; return its answer or raise its exception."""
-        with self._lock:
-            self.requests += 1
-            try:
-                self._send(operation, target, args, keywords(kwargs))
-            except NotPlainError as error:
-                reason = f"an argument can't be sent: {error}"
-                self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
-            while (message := self._receive())[0] == "callback":
-                self._call_back(message)
-            self.note_answer()
-            try:
-                return self._answer(operation, message)
-            finally:
-                self._raise_failed()
+        self.requests += 1
+        try:
+            self._send(operation, target, args, keywords(kwargs))
+        except NotPlainError as error:
+            reason = f"an argument can't be sent: {error}"
+            self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
+        while (message := self._receive())[0] == "callback":
+            self._call_back(message)
+        self.has_answered = True
+        try:
+            return self._answer(operation, message)
+        finally:
+            self._raise_failed()
 
     def has_changes(self) -> bool:
         """Whether the tests have changed a container that the program holds too since they last asked."""
         return self._messages.has_changes()
-
-    def note_answer(self) -> None:
-        """Note in the report, too, that the program can have steered whatever happens from now on."""
-        if not self.has_answered:
-            self.has_answered = True
-            self._report.write(answered=True)
 
     def refuse(self, problem: str) -> NoReturn:
         """Raise an exception for what a test does with an answer and is not supported."""
@@ -151,7 +142,7 @@ class Conversation:
 
     def _call_back(self, message: Wire) -> None:
         """Call a function of the tests for the program."""
-        self.note_answer()
+        self.has_answered = True
         with self._checked():
             _, number, *content = message
             function = self._functions[number]

@@ -12,9 +12,12 @@ import opcode
 import operator
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .report import TEST_FILE, is_programs
+
+if TYPE_CHECKING:
+    from .conversation import Conversation
 
 COMPARISONS = ("lt", "le", "gt", "ge")
 ARITHMETIC = (
@@ -38,26 +41,10 @@ def special_name(operation: str) -> str:
     return f"__{operation.rstrip('_')}__"
 
 
-class Asks(Protocol):
-    """The conversation with the program, as handles use it."""
-
-    doubts: int
-    requests: int
-
-    def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
-        """Have the program perform an operation."""
-
-    def has_changes(self) -> bool:
-        """Whether the tests have changed what the program holds too."""
-
-    def refuse(self, problem: str) -> NoReturn:
-        """Raise an exception for what is not supported."""
-
-
 class Handle:
     """An object of the program, by its number."""
 
-    def __init__(self, asks: Asks, number: int) -> None:
+    def __init__(self, asks: Conversation, number: int) -> None:
         object.__setattr__(self, "_handle", (asks, number))
         object.__setattr__(self, "_converted", (0, {}))
 
@@ -122,12 +109,12 @@ def number_of(handle: Handle) -> int:
 
 def ask(handle: Handle, operation: str, /, *args: object, **kwargs: object) -> Any:
     """Have the program perform an operation on a handle's object."""
-    asks: Asks = object.__getattribute__(handle, "_handle")[0]
+    asks: Conversation = object.__getattribute__(handle, "_handle")[0]
     return asks.request(operation, handle, *args, **kwargs)
 
 
 def _refuse(handle: Handle, problem: str) -> NoReturn:
-    asks: Asks = object.__getattribute__(handle, "_handle")[0]
+    asks: Conversation = object.__getattribute__(handle, "_handle")[0]
     asks.refuse(problem)
 
 
@@ -176,7 +163,7 @@ def _converted(operation: str) -> Callable[..., Any]:
     """A conversion, whose answer stays the same until the program is asked for anything else."""
 
     def method(self: Handle, *args: Any) -> Any:
-        asks: Asks = object.__getattribute__(self, "_handle")[0]
+        asks: Conversation = object.__getattribute__(self, "_handle")[0]
         requests, known = object.__getattribute__(self, "_converted")
         if requests != asks.requests or asks.has_changes():
             known = {}

@@ -49,6 +49,8 @@ class TestFileJudge(Judge):
             tests = list(_collect(self._own))
         except UnsupportedTestError as error:
             self.report.end(failure=UNSUPPORTED, reason=str(error), broken=not self.program.has_answered)
+        if not tests:
+            self.report.end(failure=UNSUPPORTED, reason="there are no tests", broken=not self.program.has_answered)
         for name, run in tests:
             self._case(run, name=name)
         if self._skipped and not self._judged:
@@ -229,11 +231,6 @@ class _Raises:
             raise AssertionError(f"the text of {cls.__name__} does not match {self._match!r}: {str(error)!r}")
         self.type, self.value = cls, error
         return True
-
-    @property
-    def typename(self) -> str:
-        """The name of the exception's class."""
-        return type(self.value).__name__
 
     def __getattr__(self, name: str) -> NoReturn:
         raise UnsupportedTestError(f"the attribute {name!r} of what pytest.raises has caught")
