@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -18,7 +17,6 @@ import pytest
 from tests.sandbox.denying import DENY, run_in_a_new_process
 from verifiers import Outcome, Problem
 from verifiers.sandbox import pool, worker
-from verifiers.sandbox.worker import Worker
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 
 SQUARE = Problem("square", "", CallTests("f", (CallCase((3,), 9),)))
@@ -58,19 +56,6 @@ def test_threads_share_a_verifier_and_may_end_before_it() -> None:
     wait_until_gone(pid)
 
 
-def test_asyncio_runs_programs_side_by_side() -> None:
-    verifier = UnitTestVerifier(workers=2)
-
-    async def run() -> list[float]:
-        verdicts = await asyncio.gather(
-            *(asyncio.to_thread(verifier, program, SQUARE) for program in (RIGHT, WRONG) * 3)
-        )
-        return [verdict.score for verdict in verdicts]
-
-    assert asyncio.run(run()) == [1, 0] * 3
-    verifier.close()
-
-
 def test_a_forked_process_has_servers_of_its_own() -> None:
     verifier = UnitTestVerifier()
     assert verifier(RIGHT, SQUARE).score == 1
@@ -93,23 +78,6 @@ def test_a_dead_server_is_replaced_and_the_job_tried_again() -> None:
     for _ in range(2):
         os.kill(server_pid(verifier), signal.SIGKILL)
         assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
-    verifier.close()
-
-
-def test_a_server_left_at_work_is_not_lent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    verifier = UnitTestVerifier()
-    verifier(RIGHT, SQUARE)
-    pid = server_pid(verifier)
-
-    def interrupt(*_: object) -> dict[str, object]:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Worker, "_receive", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            verifier(RIGHT, SQUARE)
-    wait_until_gone(pid)
-    assert verifier(WRONG, SQUARE).outcome is Outcome.INCORRECT
     verifier.close()
 
 

@@ -243,22 +243,6 @@ def test_it(): assert math.isclose(f(1), 1) and f(1) == pytest.approx(1)
     assert judge(verifier, honest, FunctionTests(test)).outcome is Outcome.CORRECT
 
 
-def test_the_source_is_there_for_inspection(verifier: UnitTestVerifier) -> None:
-    program = "import inspect\ndef f(): return inspect.getsource(f)"
-    tests = CallTests("f", (CallCase((), "def f(): return inspect.getsource(f)\n"),))
-    single = judge(verifier, program, tests)
-    assert single.outcome is Outcome.CORRECT, single.detail
-    several = f"```python g.py\nx = 1\n```\n```python\n{program}\n```"
-    assert judge(verifier, several, tests).outcome is Outcome.CORRECT
-
-
-def test_an_exception_names_file_and_line(verifier: UnitTestVerifier) -> None:
-    completion = TWO.format(main="main.py").replace("2 * x", "x / 0")
-    detail = judge(verifier, completion, CallTests("f", (CallCase((3,), 7),))).detail
-    exception = detail["exception"]
-    assert (exception["type"], exception["file"], exception["line"]) == ("ZeroDivisionError", "helper.py", 2)  # type: ignore[index]
-
-
 @pytest.mark.parametrize("name", ["bisect", "statistics", "xml.dom", "pytest", "tests"])
 def test_no_program_has_the_name_of_a_module_that_its_tests_would_import_instead(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"can't be called '{name}': .* Choose another name"):
