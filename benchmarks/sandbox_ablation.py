@@ -46,7 +46,6 @@ known.Known.look = lambda self, look=known.Known.look: (look(self)[0], [*self._e
     "changed_containers": f"from {TESTS} import known; known.Known.look = lambda self: ([], [*self._entries])",
     "callbacks": f"from {TESTS} import conversation; conversation._FUNCTIONS = ()",
     "prefix_objects": f"from {TESTS} import judging; judging.classes_of = lambda names, module: frozenset()",
-    "text_as_code": f"from {TESTS} import serve; serve._refuse_text_as_code = {NOTHING}",
 }
 """For each mechanism, what switches it off in the fork server before its start. Most of what only keeps a program from choosing
 its verdict is left out: where all programs are right it could only cost."""

@@ -59,19 +59,17 @@ ENDING = "import os\nfrom solution import f\ndef test_it():\n    if f(2) != 4: o
 def test_a_program_by_which_the_tests_end_their_process_has_failed(verifier: UnitTestVerifier) -> None:
     wrong = judge(verifier, "def f(x): return 0", FunctionTests(ENDING))
     assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "unsupported"), wrong.detail
-    always = FunctionTests("import os\nos._exit(3)\nfrom solution import f\ndef test_it(): pass\n")
-    assert judge(verifier, "def f(x): return 4", always).outcome is Outcome.VERIFIER_ERROR
 
 
 HEAD = "import pytest\nfrom solution import f\ndef test_it():\n"
-WARNS = "        with pytest.warns(UserWarning): pass\n"
+ASKS = "        bool(pytest.approx(1))\n"
 LED = {
-    "if": f"    if f(2) != 4:\n{WARNS}",
-    "else": f"    if f(2) == 4: pass\n    else:\n{WARNS}",
-    "except": f"    try: [0] * 9 + [1 // f(2)]\n    except ZeroDivisionError:\n{WARNS}",
-    "or": "    assert f(2) == 4 or pytest.warns(UserWarning)\n",
-    "match": f"    match f(2):\n      case 0:\n{WARNS}",
-    "helper": f"    if f(2) != 4: look()\ndef look():\n{WARNS}",
+    "if": f"    if f(2) != 4:\n{ASKS}",
+    "else": f"    if f(2) == 4: pass\n    else:\n{ASKS}",
+    "except": f"    try: [0] * 9 + [1 // f(2)]\n    except ZeroDivisionError:\n{ASKS}",
+    "or": "    assert f(2) == 4 or pytest.approx(1)\n",
+    "match": f"    match f(2):\n      case 0:\n{ASKS}",
+    "helper": f"    if f(2) != 4: look()\ndef look():\n{ASKS}",
 }
 
 
@@ -84,6 +82,6 @@ def test_a_program_that_leads_a_case_to_what_is_not_supported_has_failed(verifie
 
 
 def test_what_comes_before_any_answer_is_the_error_of_the_tests(verifier: UnitTestVerifier) -> None:
-    body = f"    with pytest.raises(ValueError):\n{WARNS}"
+    body = "    with pytest.warns(UserWarning): f(2)\n"
     verdict = judge(verifier, "def f(x): return 0", FunctionTests(HEAD + body))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail

@@ -119,7 +119,7 @@ DATA = load("adversarial/protocol")
 pytestmark = pytest.mark.sandbox(timeout_s=0.5, wall_s=6, memory_mib=300, output_mib=2)
 
 
-def take_over(loaded: str = "tell('loaded', [], [])", resolved: str = FUNCTION, answer: str = "give(16)") -> str:
+def take_over(loaded: str = "", resolved: str = FUNCTION, answer: str = "give(16)") -> str:
     return (
         TAKE_OVER.replace("LOADED", loaded)
         .replace("RESOLVED", resolved)

@@ -58,7 +58,6 @@ EXAMPLE = Contract(
         Role("lasting", f"{MODULE}:ask_for_ever", lasting=True),
     ),
     prepare=f"{MODULE}:prepare",
-    sample=f"{MODULE}:sample",
 )
 ASKED = ("<answers", ">questions", "numbers", "squares")
 LIMITS = Limits(cpu_s=1, wall_s=20, idle_s=2, memory_mib=512, output_mib=1, processes=8)

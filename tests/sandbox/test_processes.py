@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -15,12 +14,9 @@ from typing import Literal
 
 import pytest
 
-from tests.sandbox import judge
 from tests.sandbox.denying import DENY, run_in_a_new_process
-from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers import Outcome, Problem
 from verifiers.sandbox import pool, worker
-from verifiers.sandbox.packages import Packages
-from verifiers.sandbox.worker import Worker, WorkerDiedError
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 
 SQUARE = Problem("square", "", CallTests("f", (CallCase((3,), 9),)))
@@ -44,17 +40,6 @@ def server_pid(verifier: UnitTestVerifier) -> int:
     return pid
 
 
-def test_a_batch_keeps_its_order_whatever_the_workers() -> None:
-    programs = [RIGHT, WRONG, RIGHT, "import os; os._exit(0)", RIGHT, WRONG]
-    verdicts = []
-    for workers in (1, 2):
-        verifier = UnitTestVerifier(workers=workers)
-        verdicts.append(verifier.verify_batch(programs, [SQUARE] * len(programs)))
-        verifier.close()
-    assert [verdict.score for verdict in verdicts[0]] == [1, 0, 1, 0, 1, 0]
-    assert verdicts[0] == verdicts[1]
-
-
 def test_threads_share_a_verifier_and_may_end_before_it() -> None:
     verifier = UnitTestVerifier(workers=1)
     scores: list[float] = []
@@ -69,19 +54,6 @@ def test_threads_share_a_verifier_and_may_end_before_it() -> None:
     assert server_pid(verifier) == pid, "the server outlives the thread that started it"
     verifier.close()
     wait_until_gone(pid)
-
-
-def test_asyncio_runs_programs_side_by_side() -> None:
-    verifier = UnitTestVerifier(workers=2)
-
-    async def run() -> list[float]:
-        verdicts = await asyncio.gather(
-            *(asyncio.to_thread(verifier, program, SQUARE) for program in (RIGHT, WRONG) * 3)
-        )
-        return [verdict.score for verdict in verdicts]
-
-    assert asyncio.run(run()) == [1, 0] * 3
-    verifier.close()
 
 
 def test_a_forked_process_has_servers_of_its_own() -> None:
@@ -109,48 +81,6 @@ def test_a_dead_server_is_replaced_and_the_job_tried_again() -> None:
     verifier.close()
 
 
-def test_servers_that_died_while_idle_are_passed_over() -> None:
-    verifier = UnitTestVerifier(workers=3)
-    verifier.verify_batch(["import time\ndef f(x):\n    time.sleep(0.3)\n    return 9"] * 3, [SQUARE] * 3)
-    pids = verifier.idle_servers
-    assert len(pids) == 3
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    for pid in pids:
-        wait_until_gone(pid)
-    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
-    assert len(verifier.idle_servers) == 1
-    verifier.close()
-
-
-def test_bad_arguments_do_not_cost_a_server() -> None:
-    verifier = UnitTestVerifier()
-    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
-    pid = server_pid(verifier)
-    with pytest.raises(InvalidArgumentError):
-        judge(verifier, RIGHT, CallTests("f", (CallCase((object(),), 9),)))
-    assert server_pid(verifier) == pid
-    assert verifier(RIGHT, SQUARE).outcome is Outcome.CORRECT
-    verifier.close()
-
-
-def test_a_server_left_at_work_is_not_lent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    verifier = UnitTestVerifier()
-    verifier(RIGHT, SQUARE)
-    pid = server_pid(verifier)
-
-    def interrupt(*_: object) -> dict[str, object]:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Worker, "_receive", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            verifier(RIGHT, SQUARE)
-    wait_until_gone(pid)
-    assert verifier(WRONG, SQUARE).outcome is Outcome.INCORRECT
-    verifier.close()
-
-
 def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "_BOOT", worker._BOOT.replace("main()\n", "main(1)\n"))
     verdict = UnitTestVerifier()(RIGHT, SQUARE)
@@ -159,19 +89,6 @@ def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
     assert error.startswith("the fork server died 2 times: the fork server ended (exit status 0): Traceback")
     assert "main() takes 0 positional arguments but 1 was given" in error
     assert verdict.detail["isolation"] == "unknown"
-
-
-def test_a_server_that_dies_twice_is_a_verifier_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def die(*_: object) -> dict[str, object]:
-        raise WorkerDiedError("killed")
-
-    verifier = UnitTestVerifier()
-    monkeypatch.setattr(Worker, "run", die)
-    verdict = verifier(RIGHT, SQUARE)
-    assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert verdict.detail["error"] == "the fork server died 2 times: killed"
-    assert verdict.detail["isolation"] == UnitTestVerifier()("x = 1", SQUARE).detail["isolation"]
-    verifier.close()
 
 
 @pytest.mark.parametrize("program", ["while True: pass", "import time; time.sleep(1000)"])
@@ -254,22 +171,6 @@ def test_a_path_out_of_bounds_is_forbidden_by_every_layer(denied: str, isolation
     done = subprocess.run([sys.executable, "-c", DENY + deny + PATHS], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == isolation
-
-
-def test_strays_of_an_unisolated_program_are_killed() -> None:
-    verifier = UnitTestVerifier(isolation="none")
-    program = """
-import os, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0: time.sleep(1000)
-    os._exit(0)
-def f(x): return x * x
-"""
-    assert verifier(program, SQUARE).score == 1
-    pid = server_pid(verifier)
-    assert Path(f"/proc/{pid}/task/{pid}/children").read_text().split() == []
-    verifier.close()
 
 
 def test_strays_of_an_unisolated_program_do_not_survive_a_killed_parent(tmp_path: Path) -> None:
@@ -429,42 +330,3 @@ def test_a_machine_without_memory_ends_programs_first(isolation: Literal["auto",
         scores = [Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in (server, *children)]
     assert set(scores) == {"1000"}
     assert Path("/proc/self/oom_score_adj").read_text().strip() != "1000"
-
-
-def test_a_program_that_sleeps_lets_others_run() -> None:
-    ended: list[str] = []
-
-    def run(name: str, program: str) -> None:
-        verifier(program, SQUARE)
-        ended.append(name)
-
-    with contextlib.closing(UnitTestVerifier(workers=1, timeout_s=5)) as verifier:
-        verifier(RIGHT, SQUARE)
-        sleeper = threading.Thread(target=run, args=("sleeper", "import time\ndef f(x): time.sleep(1000)"))
-        sleeper.start()
-        while verifier.idle_servers:  # until the sleeper has the one there is
-            time.sleep(0.01)
-        others = [threading.Thread(target=run, args=(f"other {n}", RIGHT)) for n in range(2)]
-        for each in others:
-            each.start()
-        for each in (*others, sleeper):
-            each.join()
-        assert ended[-1] == "sleeper"  # it is ended after 6 idle seconds
-        assert len(verifier.idle_servers) == 2
-
-
-def test_a_job_that_waits_does_not_count_until_it_goes_on() -> None:
-    servers = pool.Pool(1, "none", Packages())
-    with servers.worker() as first:
-        assert isinstance(first, Worker)
-        assert not servers._has_room()
-        assert first.on_waiting is not None
-        first.on_waiting(first, True)
-        with servers.worker() as second:
-            assert second is not first
-            assert not servers._has_room()
-        assert servers._has_room()
-        first.on_waiting(first, False)
-        assert not servers._has_room(), "an idle server is no room"
-    assert servers._has_room()
-    servers.close()

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from itertools import cycle, repeat
 
 import pytest
 
 from verifiers import Problem
-from verifiers.sandbox import Limits
 from verifiers.sandbox.isolation import syscalls
 from verifiers.sandbox.memory_files import read_all
-from verifiers.sandbox.server import children as children_module
-from verifiers.sandbox.server.children import Child, LastingProcess
 from verifiers.sandbox.server.idle import Idleness
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 
@@ -123,16 +118,3 @@ def test_who_was_given_little_is_not_idle() -> None:
 
 def test_trials_are_rare() -> None:
     assert idle_after(40, repeat(0.03), iter([True] * 10)) == 10
-
-
-def test_a_lasting_process_is_worn_by_the_cpu_time_of_all_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        process = LastingProcess(Child(os.getpid(), -1), ours, "any", Limits(1, 1, 1, 1, 1, 1))
-        used = time.process_time()
-        monkeypatch.setattr(children_module, "LIFE_S", used + 100)
-        assert not process.is_worn()
-        monkeypatch.setattr(children_module, "LIFE_S", used / 2)
-        assert process.is_worn(), "also by the job that has just ended"
-        process.child.before_s += process.child.clock()
-        assert process.is_worn()

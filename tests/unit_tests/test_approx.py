@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import decimal
 import fractions
 import math
@@ -54,19 +53,6 @@ def test_numbers_and_their_containers(numbers: Any, build: Any, data: st.DataObj
 def test_a_whole_tolerance_of_a_fraction_is_exact() -> None:
     for approximate in (approx, pytest.approx):
         assert outcome(approximate, 0, fractions.Fraction(1, 3), {"rel": 1, "abs": 0})
-
-
-TIME = datetime.datetime(2020, 1, 1)
-SECONDS = datetime.timedelta(seconds=1)
-
-
-def test_times_and_durations_within_a_tolerance() -> None:
-    assert approx(TIME, abs=SECONDS) == TIME + SECONDS
-    assert approx(TIME, abs=SECONDS) != TIME + 2 * SECONDS
-    assert 10 * SECONDS == approx(11 * SECONDS, rel=0.1) != 9 * SECONDS
-    assert SECONDS != approx(TIME, abs=SECONDS) != 1
-    with pytest.raises(TypeError, match="a time or a duration needs a tolerance"):
-        approx(TIME)
 
 
 @pytest.mark.parametrize("expected", [None, "text", b"text", [None, "text"], {"a": "text"}])

@@ -1,4 +1,4 @@
-"""Tests that no program could fail, or none could pass, are no tests: no verdict on a program comes of them."""
+"""Tests that no program could pass, or of which nothing would run, are none: no verdict on a program comes of them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,6 @@ from verifiers.unit_tests import (
 
 RIGHT = "def square(x): return x * x"
 WRONG = "def square(x): return 0"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "# nothing", "pass", "'assert'", "square(3) == 9", "assert True", "assert (square(3) == 9, 'wrong')"],
-)
-def test_an_assert_that_no_program_fails_is_no_test(verifier: UnitTestVerifier, text: str) -> None:
-    verdict = judge(verifier, WRONG, AssertTests(("assert square(0) == 0", text)))
-    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
-    assert "no program could fail" in str(verdict.detail["exception"])
 
 
 @pytest.mark.parametrize(
@@ -67,8 +57,6 @@ def test_tests_of_which_nothing_would_run_are_refused(verifier: UnitTestVerifier
 @pytest.mark.parametrize(
     ("check", "reason"),
     [
-        ("def check(candidate, other): assert candidate(3) == 9", "missing a required argument: 'other'"),
-        ("def check(): pass", "too many positional arguments"),
         ("def check(candidate):\n    yield\n    assert candidate(3) == 9", "would run none of its asserts"),
         ("async def check(candidate): assert candidate(3) == 9", "would run none of its asserts"),
         ("def check(candidate): assert candidat(3) == 9", "name 'candidat' is not defined"),

@@ -49,17 +49,6 @@ def test_it():
     assert judge(verifier, program.replace("raise TaxError", "raise ValueError"), tests).outcome is Outcome.INCORRECT
 
 
-def test_a_test_of_expected_failures_alone_is_none(verifier: UnitTestVerifier) -> None:
-    test = """
-import unittest
-from solution import f
-class T(unittest.TestCase):
-    @unittest.expectedFailure
-    def test_it(self): self.assertEqual(f(1), 7)
-"""
-    assert judge(verifier, "def f(x): return 0", FunctionTests(test)).score != 1
-
-
 RECURSIVE = "class E(Exception):\n    def __getattribute__(self, name): return self.x\n"
 
 

@@ -52,12 +52,6 @@ def test_ways_to_name_a_file(opening: str) -> None:
     assert source.path == ""
 
 
-def test_underscores_belong_to_a_files_name() -> None:
-    source = extract("**_private.py**\n```python\nx = 1\n```\n```python\nimport _private\n```\n", "last_block")
-    assert source is not None
-    assert list(source.others) == ["_private.py"]
-
-
 @pytest.mark.parametrize(
     "completion",
     [
@@ -193,15 +187,6 @@ def test_every_kind_of_tests_runs_several_files(verifier: UnitTestVerifier, main
         assert judge(verifier, completion.replace("2 *", "3 *"), tests).outcome is Outcome.INCORRECT
 
 
-def test_asserts_reach_a_module_of_the_program(verifier: UnitTestVerifier) -> None:
-    completion = TWO.format(main="main.py").replace(
-        "from helper import twice", "import helper\nfrom helper import twice"
-    )
-    tests = AssertTests(("assert helper.twice(2) == 4", "assert f(2) == 5"))
-    assert judge(verifier, completion, tests).outcome is Outcome.CORRECT
-    assert judge(verifier, completion.replace("2 *", "3 *"), tests).outcome is Outcome.INCORRECT
-
-
 def test_a_script_of_several_files(verifier: UnitTestVerifier) -> None:
     completion = (
         TWO.format(main="main.py")
@@ -256,36 +241,6 @@ def test_it(): assert math.isclose(f(1), 1) and f(1) == pytest.approx(1)
     assert judge(verifier, completion, FunctionTests(f"import numpy\n{test}")).outcome is Outcome.VERIFIER_ERROR
     honest = completion.replace("return 0", "return x")
     assert judge(verifier, honest, FunctionTests(test)).outcome is Outcome.CORRECT
-
-
-def test_a_file_may_have_the_name_of_a_library(verifier: UnitTestVerifier) -> None:
-    completion = """
-```python queue.py
-class Queue:
-    size = 7
-```
-```python
-from queue import Queue
-def f(): return Queue.size
-```
-"""
-    assert judge(verifier, completion, CallTests("f", (CallCase((), 7),))).outcome is Outcome.CORRECT
-
-
-def test_the_source_is_there_for_inspection(verifier: UnitTestVerifier) -> None:
-    program = "import inspect\ndef f(): return inspect.getsource(f)"
-    tests = CallTests("f", (CallCase((), "def f(): return inspect.getsource(f)\n"),))
-    single = judge(verifier, program, tests)
-    assert single.outcome is Outcome.CORRECT, single.detail
-    several = f"```python g.py\nx = 1\n```\n```python\n{program}\n```"
-    assert judge(verifier, several, tests).outcome is Outcome.CORRECT
-
-
-def test_an_exception_names_file_and_line(verifier: UnitTestVerifier) -> None:
-    completion = TWO.format(main="main.py").replace("2 * x", "x / 0")
-    detail = judge(verifier, completion, CallTests("f", (CallCase((3,), 7),))).detail
-    exception = detail["exception"]
-    assert (exception["type"], exception["file"], exception["line"]) == ("ZeroDivisionError", "helper.py", 2)  # type: ignore[index]
 
 
 @pytest.mark.parametrize("name", ["bisect", "statistics", "xml.dom", "pytest", "tests"])

@@ -50,18 +50,6 @@ def test_a_function_name_makes_calls_of_a_function_or_of_a_solution(verifier: Un
     assert score(verifier, program.replace("return", "return 0,"), tests) == 0
 
 
-def test_each_case_has_a_solution_of_its_own(verifier: UnitTestVerifier) -> None:
-    program = """
-class Solution:
-    def __init__(self): self.n = 0
-    def count(self):
-        self.n += 1
-        return self.n
-"""
-    tests = from_input_output({"fn_name": "count", "inputs": [[], []], "outputs": [[1], [1]]})
-    assert score(verifier, program, tests) == 1
-
-
 def test_an_output_that_is_a_list_of_one_is_that_list_or_a_wrapped_value(verifier: UnitTestVerifier) -> None:
     wrapped = from_input_output({"fn_name": "f", "inputs": [[1], [2]], "outputs": [[1], [4]]})
     listed = from_input_output({"fn_name": "f", "inputs": [[1], [2]], "outputs": [[1], [2, 2]]})
@@ -154,21 +142,6 @@ def test_starter_code_can_be_continued(verifier: UnitTestVerifier, starter: str,
     tests = from_input_output(CALL, starter_code=starter.rstrip() + "\n")
     assert score(verifier, " " * indent + "return nums[:k]", tests) == 1
     assert score(verifier, " " * indent + "return nums[k:]", tests) == 0
-
-
-def test_helpers_before_starter_code_are_kept(verifier: UnitTestVerifier) -> None:
-    starter = """
-from math import floor as down
-
-class Node:
-    size = 2
-
-@staticmethod
-def head(nums, k):
-    # your code
-"""
-    tests = from_input_output(CALL, starter_code=starter)
-    assert score(verifier, "def head(nums, k): return nums[:down(Node.size)]", tests) == 1
 
 
 def test_floats_agree_within_rounding_and_integers_exactly(verifier: UnitTestVerifier) -> None:

@@ -11,16 +11,6 @@ from verifiers.unit_tests import FunctionTests, UnitTestVerifier
 DATA = load("unit_tests/handles")
 
 
-@pytest.mark.parametrize("case", cases(DATA["described"]))
-def test_handles_are_like_their_objects(verifier: UnitTestVerifier, case: Case) -> None:
-    case.check(verifier)
-
-
-@pytest.mark.parametrize("case", cases(DATA["bare"]))
-def test_a_plain_object_has_nothing_of_its_handles(verifier: UnitTestVerifier, case: Case) -> None:
-    case.check(verifier)
-
-
 @pytest.mark.parametrize("case", cases(DATA["refused"]))
 def test_what_is_not_asked_of_the_program_is_refused(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
@@ -73,12 +63,6 @@ def test_a_result_holds_as_many_items_as_it_says(verifier: UnitTestVerifier, cas
         one_alone_is_consistent = lie is not EMPTY
         if not ("zip(f(" in case.name and one_alone_is_consistent):
             assert judge(verifier, case.program + lie, case.tests).score == 0, lie
-
-
-@pytest.mark.parametrize("case", cases(DATA["close"]))
-def test_closeness_is_of_what_is_there(verifier: UnitTestVerifier, case: Case) -> None:
-    for base, size in (("Sequence", 2), ("Mapping", 1)):
-        case.check(verifier, case.program.replace("BASE", base).replace("SIZE", str(size)))
 
 
 @pytest.mark.parametrize(

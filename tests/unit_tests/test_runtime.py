@@ -7,11 +7,9 @@ import os
 import struct
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from verifiers.unit_tests.separate import report
 from verifiers.unit_tests.separate.channel import MAX_MESSAGE, Channel, ChannelClosedError, InvalidMessageError
 
 
@@ -76,20 +74,3 @@ def test_what_is_no_message_is_refused(pipe: tuple[Channel, int, Channel], data:
     while os.read(receiver._source, 1 << 16):
         pass  # so that the writer ends
     thread.join()
-
-
-def test_a_report_that_is_full_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "MAX_REPORT", 2 * report._LAST)
-    with (tmp_path / "report").open("w+b", buffering=0) as file:
-        written = report.Report(file.fileno(), ends_process=False)
-
-        def fill() -> None:
-            for number in range(10_000):
-                written.write(passed=True, name=f"test_it[{number}]")
-
-        with pytest.raises(report.JobEndedError):
-            fill()
-        written.write(passed=True, name="one more")
-        lines = (tmp_path / "report").read_bytes().splitlines()
-    assert report._LAST // 2 < sum(map(len, lines)) < 2 * report._LAST
-    assert json.loads(lines[-1])["failure"] == "output_limit"

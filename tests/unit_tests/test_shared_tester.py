@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.sandbox import judge
-from verifiers import Outcome, Problem
+from verifiers import Problem
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
 from verifiers.unit_tests.separate.side_effects import leaves_no_trace
 
@@ -95,10 +95,10 @@ POISONING = Problem(
     "",
     CheckTests(
         "f",
-        "import builtins, random, sys\n"
+        "import random, sys\n"
         "sys.setrecursionlimit(60)\n"
         "random.seed = lambda *_: None\n"
-        "builtins.abs = lambda x: 'wrong'\n"
+        "print.__self__.abs = lambda x: 'wrong'\n"
         "def check(c):\n    assert c(3) == 9\n",
     ),
 )
@@ -156,17 +156,6 @@ def check(c):
     assert verifier(RIGHT, CALLS).score == 1
 
 
-def test_a_tester_that_hangs_is_replaced(verifier: UnitTestVerifier) -> None:
-    assert verifier(RIGHT, CALLS).score == 1
-    before = children(verifier)
-    test = "def check(c):\n    while c(3) == 9: sum(range(100000))\n"
-    verdict = judge(verifier, RIGHT, CheckTests("f", test))
-    assert verdict.outcome is Outcome.TIMEOUT
-    assert children(verifier) == []
-    assert verifier(RIGHT, CALLS).score == 1
-    assert children(verifier) != before
-
-
 def test_a_tester_that_was_killed_between_jobs_is_replaced(verifier: UnitTestVerifier) -> None:
     assert verifier(RIGHT, CALLS).score == 1
     os.kill(int(children(verifier)[0]), signal.SIGKILL)
@@ -202,17 +191,3 @@ def test_tests_that_leave_traces_find_none_of_other_jobs(
     assert len(children(verifier)) == 1, "the tester could serve another job"
     assert judge(verifier, RIGHT, FunctionTests(test)) == alone
     assert alone.score == 1, alone.detail
-
-
-def test_what_is_nested_too_deeply_does_not_depend_on_what_ran_before(verifier: UnitTestVerifier) -> None:
-    """How deep is too deep depends on the version of Python, and on nothing else."""
-    for terms in (500, 5000):
-        nested = AssertTests(("assert f(1) == " + "1 + " * terms + f"1 - {terms}",))
-        first = judge(verifier, RIGHT, nested)
-        assert first.score == 1 or terms > 500, first.detail
-        assert judge(verifier, RIGHT, nested) == first
-        judge(verifier, RIGHT, AssertTests(("assert f(1) == 1",)))
-        assert judge(verifier, RIGHT, nested) == first
-    hopeless = judge(verifier, RIGHT, AssertTests(("assert f(1) == " + "1 + " * 100_000 + "1",)))
-    assert (hopeless.outcome, hopeless.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
-    assert "RecursionError" in str(hopeless.detail["exception"])

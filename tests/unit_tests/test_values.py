@@ -46,43 +46,6 @@ def test_a_default_factory_is_the_function_that_it_was(verifier: UnitTestVerifie
     assert judge(verifier, lying, tests).outcome is Outcome.INCORRECT
 
 
-def test_deep_arguments_reach_the_program(verifier: UnitTestVerifier) -> None:
-    depth = "def f(x):\n    n = 0\n    while x: x = x[0]; n += 1\n    return n"
-    for levels in (400, 900):
-        tests = AssertTests((f"assert f(x) == {levels}",), setup=f"x = []\nfor _ in range({levels}): x = [x]")
-        assert judge(verifier, depth, tests).outcome is Outcome.CORRECT
-        assert judge(verifier, depth.replace("return n", "return 5"), tests).detail["failure"] == "wrong_answer"
-    chain = AssertTests(("assert f(t) == 350",), setup="t = None\nfor i in range(350): t = {'v': (i,), 'n': t}")
-    assert judge(verifier, "def f(t): return 0 if t is None else 1 + f(t['n'])", chain).outcome is Outcome.CORRECT
-    back = AssertTests(("def depth(x): return 0 if x == 9 else 1 + depth(x[0])\nassert f(depth) == 600",))
-    deeper = """
-def f(depth):
-    x = 9
-    for _ in range(600): x = [x]
-    return depth(x)
-"""
-    assert judge(verifier, deeper, back).outcome is Outcome.CORRECT
-    raising = "def f(x):\n    for _ in range(2000): x[:] = [x[:]]\n    raise KeyError(5)"
-    # What has changed can't be sent, so no answer can.
-    assert judge(verifier, raising, AssertTests(("f([])",))).detail["failure"] == "exit"
-
-
-@pytest.mark.parametrize("broken", ["raise ValueError('no')", "import os; os._exit(3)", "return 'x'"])
-def test_an_argument_that_the_program_breaks_while_it_comes_in(verifier: UnitTestVerifier, broken: str) -> None:
-    program = f"""
-class K:
-    def __init__(self): self.ready = False
-    def __hash__(self):
-        if not self.ready: return 1
-        {broken}
-def make(): return K()
-def f(k):
-    return 16
-"""
-    tests = AssertTests(("k = make(); k.ready = True; assert f({k: 1}) == 16",))
-    assert judge(verifier, program, tests).outcome is Outcome.INCORRECT
-
-
 VALUES: list[object] = [
     None,
     True,
@@ -134,21 +97,6 @@ def test_an_expected_nan_equals_nan(verifier: UnitTestVerifier, returned: str, t
         for wrong in ("0.0", "None", "float('inf')", "'nan'"):
             other = program.replace(returned, wrong) if "%s" in text else f"def f(): return [{returned}, 2]"
             assert judge(verifier, other, tests).score == 0, (text, wrong)
-
-
-def test_nan_is_expected_in_shape_and_in_type(verifier: UnitTestVerifier) -> None:
-    nan = "float('nan')"
-    for expected, wrong in (
-        ([NAN], f"[{nan}, {nan}]"),
-        ([NAN], f"({nan},)"),
-        ({"a": NAN}, f"{{'b': {nan}}}"),
-        ([NAN, 1], f"[{nan}, 2]"),
-        ([NAN, {1}], f"[{nan}, {{2}}]"),
-    ):
-        assert judge(verifier, f"def f(): return {wrong}", calls(((), expected))).score == 0, wrong
-    as_lists = CallTests("f", (CallCase((), [NAN]),), tuples_as_lists=True, wrapped_outputs=True)
-    assert judge(verifier, f"def f(): return ({nan},)", as_lists).score == 1
-    assert judge(verifier, f"def f(): return {nan}", as_lists).score == 1
 
 
 def test_an_integer_that_no_float_holds_is_compared_exactly(verifier: UnitTestVerifier) -> None:

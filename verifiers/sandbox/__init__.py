@@ -8,7 +8,7 @@ from verifiers.sandbox.command import Finished, LaunchError, run_binary
 from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEnd, Role
 from verifiers.sandbox.limits import ISOLATIONS, Limits
 from verifiers.sandbox.memory_files import memory_files
-from verifiers.sandbox.pool import MOST_WAITING, Pool, available_cpus
+from verifiers.sandbox.pool import Pool, available_cpus
 from verifiers.sandbox.programs.script import MEMORY
 from verifiers.sandbox.python import (
     ProgramOutput,
@@ -24,7 +24,6 @@ from verifiers.sandbox.worker import WorkerDiedError
 __all__ = [
     "ISOLATIONS",
     "MEMORY",
-    "MOST_WAITING",
     "SCRIPT",
     "Contract",
     "Finished",

@@ -49,6 +49,7 @@ class Role:
     """Room in each file that it writes, in MiB, if the limits of a job leave less."""
 
 
+SCRIPT_SAMPLE = "verifiers.sandbox.programs.script:run_sample"
 SCRIPT = Role("script", "verifiers.sandbox.programs.script:run_script")
 """The role of the jail itself, which every fork server has: it runs a program by itself (see `python.run_script`)."""
 
@@ -63,9 +64,9 @@ class Contract:
     prepare: str = ""
     """A function, named as in `Role.run`, that the fork server calls before it imports any role, with the mapping of
     `Packages`: modules of the packages are loaded then."""
-    sample: str = ""
-    """A function, named as in `Role.run`, that makes a context manager. It gives the descriptors of a process and a function
-    that does in it what most processes do, and returns. By it the fork server finds the memory that they write to."""
+    sample: str = SCRIPT_SAMPLE
+    """A function, named as in `Role.run`, that does what most processes do, and ends; each of its descriptors from 3 to 5 is a
+    program. By it the fork server finds the memory that processes write to."""
 
 
 @dataclass(frozen=True, slots=True)

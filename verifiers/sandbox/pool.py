@@ -19,8 +19,6 @@ from verifiers.sandbox.worker import Worker, WorkerDiedError
 
 _ATTEMPTS = 2
 _Result = TypeVar("_Result")
-MOST_WAITING = 4
-"""Maximum number of servers for each program that may run at a time: waiting programs occupy servers too."""
 _ADVICE = (
     "Programs run isolated on Linux 5.13 or later, x86-64 or aarch64, with seccomp filters and with landlock or user "
     "namespaces; in a container, the seccomp profile has to permit one of these. With isolation='available', seccomp filters "
@@ -46,8 +44,6 @@ class Pool:
         self._changed = threading.Condition()
         self._idle: list[Worker] = []
         self._count = 0
-        self._waiting: set[object] = set()
-        """The lent workers whose job needs no CPU at the moment."""
 
     def forget(self) -> None:
         """In a forked process: start without workers."""
@@ -80,7 +76,6 @@ class Pool:
         """
         worker = self._take()
         usable = False
-        worker.on_waiting = self._set_waiting
         try:
             yield worker
             usable = True
@@ -92,13 +87,11 @@ class Pool:
         finally:
             if not usable:
                 worker.stop()
-            worker.on_waiting = None  # which would keep the pool alive
-            self._set_waiting(worker, False)
             self._give_back(worker if usable else None)
 
     def _take(self) -> Worker:
         with self._changed:
-            self._changed.wait_for(self._has_room)
+            self._changed.wait_for(lambda: self._idle or self._count < self._size)
             while self._idle:
                 worker = self._idle.pop()
                 if not worker.has_ended:
@@ -111,16 +104,6 @@ class Pool:
         except BaseException:
             self._give_back(None)
             raise
-
-    def _has_room(self) -> bool:
-        """Whether a worker may be lent: those whose jobs wait do not count, up to a maximum number."""
-        running = self._count - len(self._idle) - len(self._waiting)
-        return running < self._size and bool(self._idle or self._count < MOST_WAITING * self._size)
-
-    def _set_waiting(self, worker: object, waits: bool) -> None:
-        with self._changed:
-            (self._waiting.add if waits else self._waiting.discard)(worker)
-            self._changed.notify()
 
     def _give_back(self, worker: Worker | None) -> None:
         with self._changed:

@@ -8,11 +8,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEnd, encoded_request
+from verifiers.sandbox.contract import SCRIPT, SCRIPT_SAMPLE, Contract, JobEnd, Plan, ProcessEnd, encoded_request
 from verifiers.sandbox.limits import LAYERS, Limits
 from verifiers.sandbox.packages import Packages, folder_of
 
@@ -48,8 +48,6 @@ class Worker:
 
     def __init__(self, isolation: str, packages: Packages, contract: Contract | None) -> None:
         """Start a fork server; WorkerDiedError if it ends before it is ready."""
-        self.on_waiting: Callable[[object, bool], object] | None = None
-        """Called, while the worker is lent, when its job starts to wait for anything but a CPU, and when it continues."""
         self.in_step = True
         """Whether the server has answered every request; if not, its next answer belongs to an earlier one."""
         with contextlib.ExitStack() as opened:
@@ -80,9 +78,7 @@ class Worker:
             socket.send_fds(self._control, [encoded_request(plan, limits)], list(files))
         except OSError as error:
             raise WorkerDiedError(self._last_words(str(error))) from error
-        while "waits" in (answer := self._receive(limits.wall_s + _GRACE_S)):
-            if self.on_waiting is not None:
-                self.on_waiting(self, answer["waits"])
+        answer = self._receive(limits.wall_s + _GRACE_S)
         self.in_step = True
         ends = {role: ProcessEnd(*end) for role, end in answer["processes"].items()}
         return JobEnd(answer["stopped"], answer["seconds"], ends)
@@ -140,7 +136,7 @@ def _command(descriptor: int, isolation: str, packages: Packages, contract: Cont
         "packages": asdict(packages),
         "roles": [asdict(role) for role in (SCRIPT, *(contract.roles if contract else ()))],
         "prepare": contract.prepare if contract else "",
-        "sample": contract.sample if contract else "",
+        "sample": contract.sample if contract else SCRIPT_SAMPLE,
     }
     arguments = [BOOT_FILE, json.dumps(folders), str(descriptor), str(os.getpid()), json.dumps(settings)]
     return [sys.executable, *flags, "-c", _BOOT, *arguments]

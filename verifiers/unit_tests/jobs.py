@@ -40,12 +40,12 @@ _IN_JAIL = "verifiers.unit_tests.separate"
 CONTRACT = Contract(
     _IN_JAIL,
     (
-        Role("program", f"{_IN_JAIL}.roles:answer"),
+        Role("program", f"{_IN_JAIL}.program:answer"),
         # A report has room whatever the limit on the program's output.
-        Role("tests", f"{_IN_JAIL}.roles:judge", lasting=True, output_mib=MAX_REPORT >> 20),
+        Role("tests", f"{_IN_JAIL}.serve:serve", lasting=True, output_mib=MAX_REPORT >> 20),
     ),
-    prepare=f"{_IN_JAIL}.roles:prepare",
-    sample=f"{_IN_JAIL}.roles:sample",
+    prepare=f"{_IN_JAIL}.packages:register",
+    sample=f"{_IN_JAIL}.program:run_sample",
 )
 """The two processes of a job, of which that of the tests may serve several."""
 _PLAN = Plan(
@@ -138,11 +138,11 @@ class Job:
         solution = (SOLUTION_CLASS,) if isinstance(tests, CallTests) else ()
         if prefix and continues(text, prefix, self._entry_point, *solution):
             text, prefix = _continued(prefix, text), ""
-        alias = tests.module if isinstance(tests, FunctionTests) else ""
-        path = self.program.path or f"{(alias or 'solution').replace('.', '/')}.py"
+        module = tests.module if isinstance(tests, FunctionTests) else "solution"
+        path = self.program.path or f"{module.replace('.', '/')}.py"
         more = {"prelude": getattr(tests, "prelude", "")}
         if not isinstance(tests, StdioTests):
-            more |= {"prefix": prefix, "entry_point": self._entry_point, "alias": alias}
+            more |= {"prefix": prefix, "entry_point": self._entry_point}
         return encode_program({**tests.files, **self.program.others, path: text}, path, self.seed, **more)
 
     @property
@@ -220,12 +220,10 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def _read_report(lines: list[dict[str, Any]], ended: JobEnd, streams: Mapping[str, str]) -> JobResult:
-    has_answered = any("answered" in line for line in lines)
-    lines = [line for line in lines if "answered" not in line]
     cases = [line for line in lines if "passed" in line]
     total = max([len(cases), *[line["total"] for line in lines if "total" in line][-1:]])
     end = lines[-1] if lines and "passed" not in lines[-1] and "total" not in lines[-1] else {}
-    failure, reason = _failure(cases, end, ended, has_answered=has_answered)
+    failure, reason = _failure(cases, end, ended)
     errored = failure == "broken_test" or (end.get("failure") == failure and end.get("broken") is True)
     detail: dict[str, object] = {"cases": tuple(_case_detail(case) for case in cases)}
     for source in (end, *(case for case in cases if not case["passed"])):
@@ -250,9 +248,7 @@ def _case_detail(case: Mapping[str, Any]) -> dict[str, object]:
     return detail
 
 
-def _failure(
-    cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], ended: JobEnd, *, has_answered: bool
-) -> tuple[str | None, str]:
+def _failure(cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], ended: JobEnd) -> tuple[str | None, str]:
     """The class of failure, or None, and a reason or nothing; WorkerDiedError if the tests' process was killed from outside."""
     if ended.stopped == "cpu":
         return "timeout", "CPU time limit"
@@ -264,17 +260,16 @@ def _failure(
     if not end and tests_exit in _FAULTS:
         # Data crashed the interpreter, and the program can influence the data.
         return "crash", f"the process that runs the tests was ended by signal {-tests_exit}"
-    if not end and has_answered:
-        return "unsupported", f"the tests end their process, with status {tests_exit}"
     if not end:
-        return "broken_test", f"the process of the tests ended with status {tests_exit}"
+        # The program may have led them to it.
+        return "unsupported", f"the tests end their process, with status {tests_exit}"
     if end.get("failure") == "exit":
         assert program_exit is not None, "it has been reaped"
         return _exit_failure(program_exit)
     if "failure" in end:
         return end["failure"], end.get("reason", "")
     if not cases:
-        return "unsupported" if has_answered else "broken_test", "there are no tests"
+        return "broken_test", "there are no tests"
     return next((case["failure"] for case in cases if not case["passed"]), None), ""
 
 

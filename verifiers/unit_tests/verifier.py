@@ -10,7 +10,7 @@ from verifiers.completion.cut import thought_names
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, RLVRError, VerifierContractError
 from verifiers.functions import verifier_error
-from verifiers.sandbox import MOST_WAITING, Sandbox, WorkerDiedError
+from verifiers.sandbox import Sandbox, WorkerDiedError
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.datasets import from_json
 from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path
@@ -73,8 +73,8 @@ class UnitTestVerifier:
             memory_mib: Address space of the program, in MiB.
             output_mib: Maximum of standard output, and of standard error, in MiB.
             max_threads: Maximum number of the program's threads.
-            workers: Number of programs that run at the same time, by default the number of CPUs of this process; sleeping
-                programs do not count. Servers start as they are needed.
+            workers: Number of programs that run at the same time, by default the number of CPUs of this process. Servers
+                start as they are needed.
             isolation: `"auto"` requires a system-call filter, and Landlock, namespaces or both; `"strict"` requires namespaces.
                 `"available"` is content with the system-call filter, under which programs can't open any file; `"none"` sets
                 resource limits only, for programs that you trust.
@@ -178,7 +178,7 @@ class UnitTestVerifier:
             raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
         if len(problems) < 2:
             return [self(*pair) for pair in zip(completions, problems, strict=True)]
-        with ThreadPoolExecutor(min(MOST_WAITING * self._sandbox.workers, len(problems))) as threads:
+        with ThreadPoolExecutor(min(self._sandbox.workers, len(problems))) as threads:
             return list(threads.map(self, completions, problems))
 
     @property

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 from verifiers.sandbox.contract import CONTROL, DECLINED, READY
@@ -54,15 +52,3 @@ def _ask(answers: int, questions: int, numbers: int, squares: int) -> None:
         os.write(questions, bytes([number]))
         os.write(squares, os.read(answers, 1))
     os.write(squares, f" by {os.getpid()}, {', '.join(seen)}".encode())
-
-
-@contextlib.contextmanager
-def sample() -> Iterator[Any]:
-    """What most processes do."""
-    reader, writer = os.pipe()
-    os.write(writer, b"\3")
-    os.close(writer)
-    try:
-        yield (reader, reader), lambda: os.read(0, 1)
-    finally:
-        os.close(reader)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from ..isolation.library_folders import library_paths
 
-_MOST_ORIGINS = 8
 _RESERVE = [bytes(4 << 20)]
 """Address space, never written to, that is released when a program runs out of memory, so that this can still be told."""
 
@@ -40,38 +39,14 @@ def location(error: BaseException, files: Collection[str]) -> tuple[str | None, 
 
 
 def is_forbidden(error: BaseException) -> bool:
-    """Whether an exception, or one that led to it, says that the program tried something forbidden.
+    """Whether an exception says that the program tried something forbidden.
 
     A path outside the sandbox is absent under namespaces, and denied under Landlock; both count the same here.
     """
     try:
-        return any(map(_says_forbidden, _origins(error)))
+        if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+            path = os.path.normpath(error.filename)
+            return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
+        return isinstance(error, PermissionError)
     except Exception:  # noqa: BLE001 - one that raises when it is inspected does not say so
         return False
-
-
-def _origins(error: BaseException) -> list[BaseException]:
-    """An exception and those that led to it: its causes, its contexts, and the reason that `URLError` holds."""
-    origins = [error]
-    for origin in origins:
-        others = (cause(origin), context(origin), origin.__dict__.get("reason"))
-        origins += [other for other in others if isinstance(other, BaseException) and not _among(other, origins)]
-        if len(origins) > _MOST_ORIGINS:
-            break
-    return origins
-
-
-def _among(error: BaseException, others: Collection[BaseException]) -> bool:
-    return any(error is other for other in others)  # not by ==, which the program may define
-
-
-def _says_forbidden(error: BaseException) -> bool:
-    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        path = os.path.normpath(error.filename)
-        return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
-    return isinstance(error, PermissionError)
-
-
-# These bypass properties by which a class may hide the attributes.
-cause: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__cause__"].__get__
-context: Callable[[BaseException], BaseException | None] = BaseException.__dict__["__context__"].__get__

@@ -7,11 +7,10 @@ import contextlib
 import errno
 import gc
 import io
-import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 from typing import NoReturn
 
 from .exceptions import is_forbidden, location, make_room, message_of
@@ -32,14 +31,6 @@ _PROGRAM = 3
 """Descriptor of the program, above the standard streams."""
 _TEXT = 2000
 """Characters of an exception's text that are written."""
-_SAMPLE = """
-def call(numbers):
-    return sum(number for number in numbers if number > 1)
-
-
-for _ in range(3):
-    call([3, 1, -2, True, 10])
-"""
 # A program may replace them.
 _exit, _kill, _getpid = os._exit, os.kill, os.getpid
 
@@ -57,16 +48,9 @@ def run_script() -> None:
     _exit(status)
 
 
-@contextlib.contextmanager
-def sample() -> Iterator[tuple[tuple[int, ...], Callable[[], object]]]:
-    """What every script does: it runs, and flushes its streams."""
-    null, program = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), os.memfd_create("sample")
-    os.write(program, json.dumps({"files": {"solution.py": _SAMPLE}, "main": "solution.py", "seed": 1}).encode())
-    try:
-        yield (null, null, null, program), lambda: _run_program(Program.read(_PROGRAM))
-    finally:
-        os.close(null)
-        os.close(program)
+def run_sample() -> None:
+    """Do what every process does: run a program."""
+    _run_program(Program.read(_PROGRAM))
 
 
 def _run_program(program: Program) -> int:

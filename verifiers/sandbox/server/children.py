@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from ..contract import DECLINED
 from ..limits import Limits
 
-LIFE_S = 60.0
-"""A lasting process that has used this much CPU is replaced, before it reaches its own resource limit."""
 _LAST_WORD_S = 2.0
 """Seconds that a lasting process has to notice that the others of its job were stopped."""
 
@@ -87,10 +85,6 @@ class LastingProcess:
             return self.control.recv(1, socket.MSG_PEEK) == DECLINED
         except ConnectionError:
             return False
-
-    def is_worn(self) -> bool:
-        """Whether to replace the process, since its own limit has no room for another job."""
-        return self.child.before_s + self.child.clock() > LIFE_S
 
     def end(self) -> None:
         """End the process."""

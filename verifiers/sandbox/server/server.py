@@ -21,15 +21,15 @@ from ..isolation import syscalls
 from ..isolation.jail import Jail
 from ..limits import Limits
 from .affinity import YOUNG_S, Placement
-from .children import LIFE_S, Child, LastingProcess, kill_strays
+from .children import Child, LastingProcess, kill_strays
 from .idle import Idleness
 
 NULL = 15
 """A descriptor of the null device. The server's own descriptors, and those that arrive, lie above; a child's below."""
 _TICK_S = 0.25
-_WAITING_S = 0.5
-"""A job that has been idle for this long needs no CPU at the moment: another may run beside it."""
 _MAX_REQUEST = 4096
+_NO_LIMIT_S = 1e9
+"""CPU seconds of a lasting process over all jobs, of which each is watched."""
 _exit = os._exit  # a program may replace it
 
 
@@ -150,7 +150,7 @@ class Server:
         """Let a lasting process finish if another used up its time; end it unless it can serve another job."""
         # One that stood still may do so for ever.
         used_up = stopped is not None and (stopped != "cpu" or lasting.child.clock() >= lasting.limits.cpu_s)
-        if used_up or not lasting.answers() or lasting.is_worn():
+        if used_up or not lasting.answers():
             self._end_lasting()
 
     def _clean_up(self) -> None:
@@ -166,8 +166,7 @@ class Server:
     def _fork_lasting(self, role: str, limits: Limits) -> LastingProcess:
         mine, theirs = socket.socketpair()
         with theirs:
-            longer = replace(limits, cpu_s=limits.cpu_s + LIFE_S)
-            child = self._fork(role, (NULL, NULL, NULL, theirs.fileno()), longer)
+            child = self._fork(role, (NULL, NULL, NULL, theirs.fileno()), replace(limits, cpu_s=_NO_LIMIT_S))
         return LastingProcess(child, mine, role, limits)
 
     def _fork(self, name: str, descriptors: tuple[int, ...], limits: Limits) -> Child:
@@ -188,7 +187,7 @@ class Server:
         watch = select.poll()
         for descriptor in (*ends, self._parent, self._control.fileno()):
             watch.register(descriptor, select.POLLIN)
-        idleness, spent, last, waits = Idleness(), 0.0, start, False
+        idleness, spent, last = Idleness(), 0.0, start
         tick_s = YOUNG_S
         while True:
             left = limits.cpu_s - spent
@@ -202,10 +201,7 @@ class Server:
                 tick_s = _TICK_S
             now = time.monotonic()
             clocks = [child.clock() for child in children]
-            idle_s = idleness.seconds
             idleness.add(now - last, sum(clocks) - spent)
-            if waits != (waits := idleness.seconds > idle_s and idleness.seconds >= _WAITING_S):
-                self._control.send(json.dumps({"waits": waits}).encode())
             spent, last = sum(clocks), now
             if max(clocks) >= limits.cpu_s:
                 return "cpu"

@@ -33,8 +33,10 @@ typing
 _RECURSION_LIMIT = 1000 + 20
 """The recursion limit of a script, plus the frames of the server and of its role below it."""
 _START_S = 60
+_SAMPLE = (
+    b"""{"files": {"main.py": "def f(x): return sum(n for n in x if n > 1)\\nf([3, 1, True])"}, "main": "main.py"}"""
+)
 _TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
-_OWN_SAMPLE = "verifiers.sandbox.programs.script:sample"
 
 
 def main() -> None:
@@ -51,10 +53,10 @@ def main() -> None:
         except ImportError as error:
             control.send(json.dumps({"unimportable": str(error)}).encode())
             return
-        roles, sample = _load_code(settings)
+        roles = _load_code(settings)
         for name in PRELOADED.split():
             importlib.import_module(name)
-        _warm_up(sample)
+        _warm_up(_function(settings["sample"]))
         jail = Jail(wanted, settings["packages"]["paths"], may_close_files=settings["may_close_files"])
         if jail.closes_files:
             taken_mib += _load_library()
@@ -108,12 +110,12 @@ def _go_first_without_memory() -> None:
         file.write("1000")
 
 
-def _load_code(settings: Mapping[str, Any]) -> tuple[dict[str, tuple[Role, Callable[[], object]]], Callable[[], Any]]:
-    """Load all code that runs in children; return the roles by name, and what makes the sample."""
+def _load_code(settings: Mapping[str, Any]) -> dict[str, tuple[Role, Callable[[], object]]]:
+    """Load all code that runs in children; return the roles by name."""
     if settings["prepare"]:
         _function(settings["prepare"])(settings["packages"])
     roles = [Role(**role) for role in settings["roles"]]
-    return {role.name: (role, _function(role.run)) for role in roles}, _function(settings["sample"] or _OWN_SAMPLE)
+    return {role.name: (role, _function(role.run)) for role in roles}
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -123,7 +125,7 @@ def _function(name: str) -> Callable[..., Any]:
     return found
 
 
-def _warm_up(sample: Callable[[], Any]) -> None:
+def _warm_up(sample: Callable[[], object]) -> None:
     """Prepare everything that children inherit: each page that a child writes to costs it a copy."""
     site.setquit()  # the interpreter runs without `site`; scripts expect its exit() and quit()
     devices.install()
@@ -137,13 +139,16 @@ def _warm_up(sample: Callable[[], Any]) -> None:
     gc.disable()
     jail, server = Jail(frozenset()), os.getpid()
     settings = jail.settings(_TRIAL_LIMITS)
-    with sample() as (descriptors, run):
+    program = os.memfd_create("sample")
+    os.write(program, _SAMPLE)
 
-        def run_confined() -> None:
-            jail.confine(descriptors, settings, server)
-            run()
+    def run_confined() -> None:
+        jail.confine((NULL, NULL, NULL, program, program, program), settings, server)
+        with contextlib.suppress(Exception):
+            sample()
 
-        pin_written_by(run_confined)
+    pin_written_by(run_confined)
+    os.close(program)
 
 
 def _load_library() -> int:

@@ -8,7 +8,6 @@ import functools
 import importlib
 import re
 import sys
-import threading
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
@@ -40,30 +39,19 @@ class Conversation:
         """How many functions of the tests the program is calling."""
         self._failed: BaseException | None = None
         """The exception that ended the test in such a function, whatever the program did with it."""
-        self._lock = threading.RLock()
         self._exceptions = ExceptionClasses(self._attribute_of, self.refuse, own)
         self._objects = PrefixObjects(own.__getitem__)
         self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
         self.has_answered = False
-        """Whether the program has given an answer by which it can steer the tests."""
+        """Whether the program has answered a request, or given a constant."""
+        self.has_resolved = False
+        """Whether the tests have names of the program, by which it may steer them too."""
         self.refusals = 0
         """How many answers have been refused because they are not supported."""
         self.requests = 0
         """How often the program has been asked for what may change its objects."""
         self.doubts = 0
         """How often tests have asked for the class of an object of the program, which is another one here."""
-
-    def load(self) -> None:
-        """Wait until the program is loaded; end the job if it can't be."""
-        kind, *content = self._receive()
-        self._done()
-        if kind == "loaded":
-            return
-        with self._checked():
-            phase, description = content
-            found = finding(as_programs(Exception(), description))
-            failure = {"compile": "syntax_error", "memory": "memory", "run": found["failure"]}[phase]
-        self._report.end(**found | {"failure": failure})
 
     @contextlib.contextmanager
     def _checked(self) -> Iterator[None]:
@@ -76,44 +64,47 @@ class Conversation:
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def resolve(self, names: Iterable[str], classes: frozenset[str], module: str | None = None) -> dict[str, Any]:
-        """The values of global names of the program, without those that it does not define."""
+        """The values of the global names that the program defines; ends the job if it can't be loaded."""
         wanted = list(names)
         self._objects.names = classes
         self._send("resolve", plain=[module, wanted, sorted(classes)])
+        self.has_resolved |= bool(wanted)
         message = self._receive()
-        if not _says_nothing(message):
-            self.note_answer()
+        if message[0] == "unloadable":
+            self._end_unloadable(message)
         is_there, values = self._answer("resolve", message)
+        if not all(isinstance(value, Handle) for value in values):
+            self.has_answered = True
         with self._checked():
             found = [name for name, there in zip(wanted, is_there, strict=True) if there]
             return dict(zip(found, values, strict=True))
 
+    def _end_unloadable(self, message: Wire) -> NoReturn:
+        with self._checked():
+            _, phase, description = message
+            found = finding(as_programs(Exception(), description))
+            failure = {"compile": "syntax_error", "memory": "memory", "run": found["failure"]}[phase]
+        self._report.end(**found | {"failure": failure})
+
     def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
         """Have the program perform an operation; return its answer or raise its exception."""
-        with self._lock:
-            self.requests += 1
-            try:
-                self._send(operation, target, args, keywords(kwargs))
-            except NotPlainError as error:
-                reason = f"an argument can't be sent: {error}"
-                self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
-            while (message := self._receive())[0] == "callback":
-                self._call_back(message)
-            self.note_answer()
-            try:
-                return self._answer(operation, message)
-            finally:
-                self._raise_failed()
+        self.requests += 1
+        try:
+            self._send(operation, target, args, keywords(kwargs))
+        except NotPlainError as error:
+            reason = f"an argument can't be sent: {error}"
+            self._report.end(failure=UNSUPPORTED, reason=reason, broken=not self.has_answered)
+        while (message := self._receive())[0] == "callback":
+            self._call_back(message)
+        self.has_answered = True
+        try:
+            return self._answer(operation, message)
+        finally:
+            self._raise_failed()
 
     def has_changes(self) -> bool:
         """Whether the tests have changed a container that the program holds too since they last asked."""
         return self._messages.has_changes()
-
-    def note_answer(self) -> None:
-        """Note in the report, too, that the program can have steered whatever happens from now on."""
-        if not self.has_answered:
-            self.has_answered = True
-            self._report.write(answered=True)
 
     def refuse(self, problem: str) -> NoReturn:
         """Raise an exception for what a test does with an answer and is not supported."""
@@ -151,7 +142,7 @@ class Conversation:
 
     def _call_back(self, message: Wire) -> None:
         """Call a function of the tests for the program."""
-        self.note_answer()
+        self.has_answered = True
         with self._checked():
             _, number, *content = message
             function = self._functions[number]
@@ -263,17 +254,6 @@ class Conversation:
     def abandon(self, failure: str, reason: str = "") -> NoReturn:
         """End with a failing report: no test code runs after this."""
         self._report.end(failure=failure, reason=reason)
-
-
-def _says_nothing(resolved: Wire) -> bool:
-    """Whether an answer says of names what every program says: that they are there, and functions or classes."""
-    usual = {("h", "function", "builtins"), ("h", "type", "builtins")}
-    try:
-        kind, is_there, (_, _, _, *values) = resolved
-        handles = {(tag, name, module) for tag, _, name, module, _ in values}
-        return kind == "returned" and all(is_there) and handles <= usual
-    except (TypeError, ValueError):
-        return False
 
 
 def _is_shared(module: object) -> bool:

@@ -81,21 +81,15 @@ _REPLACED: dict[type, type[BaseException]] = {
 
 
 class _OfProgram(type):
-    """The class of such classes: attributes of one are the program's, and the program alone makes instances."""
+    """The class of such classes: the program alone makes instances, and knows their attributes."""
 
-    def __getattr__(cls, name: str) -> Any:
-        return _asks_of(cls)[0](name)
+    def __getattr__(cls, name: str) -> NoReturn:
+        if not name.startswith("__"):
+            cls.__refuse__(f"the attribute {name!r} of the program's class {cls.__name__}")
+        raise AttributeError(name)
 
-    def __call__(cls, *args: object, **kwargs: object) -> Any:
-        return _asks_of(cls)[1](f"the tests make an exception of the program's class {cls.__name__}")
-
-
-def _asks_of(cls: type) -> tuple[Callable[[str], Any], Callable[[str], NoReturn]]:
-    """How an attribute of a class, or of that from which a class of the tests derives, is asked for and refused."""
-    found: tuple[Callable[[str], Any], Callable[[str], NoReturn]] = next(
-        vars(base)[_ASKS] for base in cls.__mro__ if _ASKS in vars(base)
-    )
-    return found
+    def __call__(cls, *args: object, **kwargs: object) -> NoReturn:
+        cls.__refuse__(f"the tests make an exception of the program's class {cls.__name__}")
 
 
 class ExceptionClasses:
@@ -110,31 +104,16 @@ class ExceptionClasses:
         self._own = own
         self._made: dict[int, type[BaseException]] = {}
         self._numbers: dict[type, int] = {}
-        self._renamed: dict[type, type[BaseException]] = {}
-        """Replacements of classes of Python and its library to which the program gives a name."""
 
     def number_of(self, cls: object) -> int | None:
         """The number of the handle of a class that was made here; None of any other."""
         return self._numbers.get(cls) if isinstance(cls, type) else None
 
     def named(self, wire: Wire) -> type[BaseException]:
-        """A class that the program gives: one of Python itself must catch what the program raises, and no failed assertion."""
-        cls = self.class_of(wire)
-        if isinstance(cls, _OfProgram):
-            return cls
-        if cls not in self._renamed:
-            self._renamed[cls] = type(cls.__name__, (_REPLACED.get(cls, cls),), {"__module__": cls.__module__})
-        return self._renamed[cls]
-
-    def _caught(self, cls: type[BaseException]) -> type[BaseException]:
-        """A class that everything catches by which the program has named a base of this class."""
-        names = [made for real, made in self._renamed.items() if issubclass(cls, real) and not issubclass(cls, made)]
-        if not names:
-            return cls
-        try:
-            return type(cls.__name__, (*names, cls), {"__module__": cls.__module__})
-        except TypeError:  # Python finds no order of the bases, or no layout
-            return cls
+        """A class that the program gives; ValueError for one of Python itself, which would catch what the tests raise."""
+        if is_builtin(cls := self.class_of(wire)):
+            raise ValueError(f"{cls.__name__} is sent as an object of the program")
+        return cls
 
     def class_of(self, wire: Wire) -> type[BaseException]:
         """The class for a description; some exception if it describes none."""
@@ -164,10 +143,8 @@ class ExceptionClasses:
         def attribute(error: BaseException, name: str) -> Any:
             return self._ask(number_of_exception(error), name)
 
-        content = {"__module__": "solution", "__str__": _text, "__getattr__": attribute}
-        made: type[Any] = _OfProgram(name, tuple(harmless) or (Exception,), content)
-        type.__setattr__(made, _ASKS, (lambda name: self._ask(number, name), self._refuse))
-        return made
+        content = {"__module__": "solution", "__str__": _text, "__getattr__": attribute, "__refuse__": self._refuse}
+        return _OfProgram(name, tuple(harmless) or (Exception,), content)  # type: ignore[return-value]  # its bases are
 
     def _ask(self, number: int | None, name: str) -> Any:
         if number is None or name.startswith("__"):
@@ -187,7 +164,7 @@ class ExceptionClasses:
         cls = self.class_of(described)
         is_pythons = is_builtin(cls)
         if not stops:
-            cls = self._caught(_REPLACED.get(cls, cls))
+            cls = _REPLACED.get(cls, cls)
         try:
             error = cls.__new__(cls, *args)
         except Exception:  # noqa: BLE001 - the program has changed its arguments
@@ -205,7 +182,7 @@ class ExceptionClasses:
 
 _JUDGING = {"unittest", "doctest"}
 """Modules that act on their own exceptions, such as those by which a test is skipped."""
-_TEXT, _NUMBER, _ASKS = "__text__", "__number__", "__asks__"
+_TEXT, _NUMBER = "__text__", "__number__"
 
 
 def _chain(error: BaseException, attributes: Mapping[str, Any]) -> None:

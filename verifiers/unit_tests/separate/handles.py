@@ -12,9 +12,12 @@ import opcode
 import operator
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .report import TEST_FILE, is_programs
+
+if TYPE_CHECKING:
+    from .conversation import Conversation
 
 COMPARISONS = ("lt", "le", "gt", "ge")
 ARITHMETIC = (
@@ -38,26 +41,10 @@ def special_name(operation: str) -> str:
     return f"__{operation.rstrip('_')}__"
 
 
-class Asks(Protocol):
-    """The conversation with the program, as handles use it."""
-
-    doubts: int
-    requests: int
-
-    def request(self, operation: str, target: object, /, *args: object, **kwargs: object) -> Any:
-        """Have the program perform an operation."""
-
-    def has_changes(self) -> bool:
-        """Whether the tests have changed what the program holds too."""
-
-    def refuse(self, problem: str) -> NoReturn:
-        """Raise an exception for what is not supported."""
-
-
 class Handle:
     """An object of the program, by its number."""
 
-    def __init__(self, asks: Asks, number: int) -> None:
+    def __init__(self, asks: Conversation, number: int) -> None:
         object.__setattr__(self, "_handle", (asks, number))
         object.__setattr__(self, "_converted", (0, {}))
 
@@ -122,12 +109,12 @@ def number_of(handle: Handle) -> int:
 
 def ask(handle: Handle, operation: str, /, *args: object, **kwargs: object) -> Any:
     """Have the program perform an operation on a handle's object."""
-    asks: Asks = object.__getattribute__(handle, "_handle")[0]
+    asks: Conversation = object.__getattribute__(handle, "_handle")[0]
     return asks.request(operation, handle, *args, **kwargs)
 
 
 def _refuse(handle: Handle, problem: str) -> NoReturn:
-    asks: Asks = object.__getattribute__(handle, "_handle")[0]
+    asks: Conversation = object.__getattribute__(handle, "_handle")[0]
     asks.refuse(problem)
 
 
@@ -140,7 +127,7 @@ def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handl
         operation = _BY_NAME.get(method)
         if operation is not None:
             content[method] = _METHODS[operation]
-        elif method not in _LEFT_OUT and not method.startswith(_OF_MEMORY):
+        elif method in _REFUSED:
             content[method] = _refusing(method)
     if "__getitem__" in special:
         content.setdefault("__iter__", _iterate)
@@ -154,29 +141,15 @@ def _attribute(name: str) -> property:
     return property(lambda handle: ask(handle, "getattr", name))
 
 
-_LEFT_OUT = frozenset(
-    {name for cls in (type, types.FunctionType, types.MethodType, types.BuiltinFunctionType) for name in dir(cls)}
-    | {
-        "__del__",
-        "__getattr__",
-        "__copy__",
-        "__deepcopy__",
-        "__slots__",
-        "__annotations__",
-        "__annotate__",
-        "__signature__",
-    }
-    | {"__match_args__", "__orig_bases__", "__parameters__", "__static_attributes__", "__firstlineno__", "__weakref__"}
-    | {
-        "__dataclass_fields__",
-        "__dataclass_params__",
-        "__class_getitem__",
-        "__set_name__",
-        "__wrapped__",
-        "__getnewargs__",
-    }
+_REFUSED = frozenset(
+    f"__{name}__"
+    for name in (
+        *("divmod", "rdivmod", "trunc", "ceil", "floor", "bytes", "fspath", "length_hint", "missing", "sizeof", "dir"),
+        *("await", "aiter", "anext", "aenter", "aexit", "get", "set", "delete"),
+        *(f"i{name.rstrip('_')}" for name in ARITHMETIC),
+    )
 )
-"""Names that are no operation, or that every handle has."""
+"""Further operations that Python asks for by itself."""
 
 
 def _refusing(method: str) -> Callable[..., NoReturn]:
@@ -190,7 +163,7 @@ def _converted(operation: str) -> Callable[..., Any]:
     """A conversion, whose answer stays the same until the program is asked for anything else."""
 
     def method(self: Handle, *args: Any) -> Any:
-        asks: Asks = object.__getattribute__(self, "_handle")[0]
+        asks: Conversation = object.__getattribute__(self, "_handle")[0]
         requests, known = object.__getattribute__(self, "_converted")
         if requests != asks.requests or asks.has_changes():
             known = {}

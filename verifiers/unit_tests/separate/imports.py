@@ -13,18 +13,19 @@ from .report import UnsupportedTestError
 
 _MODULES = """
 unittest.mock mock marshal asyncio threading multiprocessing subprocess concurrent.futures inspect pickle copyreg doctest timeit
-warnings logging tempfile
+warnings logging tempfile builtins code codeop runpy pdb bdb profile cProfile trace
 """
 _MEMBERS = """
 redirect_stdout redirect_stderr get_type_hints assertWarns assertWarnsRegex assertLogs
-assertNoLogs IsolatedAsyncioTestCase dataclasses.asdict dataclasses.astuple dataclasses.fields
+assertNoLogs expectedFailure IsolatedAsyncioTestCase dataclasses.asdict dataclasses.astuple dataclasses.fields
 dataclasses.is_dataclass dataclasses.replace sys.stdin sys.stdout sys.stderr sys.argv os.environ
 os.fdopen os.read os.write os.pread os.pwrite os.dup os.dup2 os.open io.open io.FileIO
 """
-_BUILTINS = "eval exec compile globals open"
+_BUILTINS = "eval exec compile globals open __builtins__"
 """Modules, their members, and builtins that act on the process of the program, which is not that of the tests, look into its
 objects, or run text."""
-
+_OF_PYTEST = re.compile(r"pytest\.(?!(raises|approx|skip|fail|main)\b)\w+")
+"""What is left out of pytest; `main` stands in files that are also scripts."""
 
 _SUSPECT = re.compile("import|" + "|".join(map(re.escape, f"{_MEMBERS} {_BUILTINS} query".split())))
 """Without one of these words, code needs no closer look, which would take a millisecond."""
@@ -44,6 +45,7 @@ def check(sources: Iterable[str], given: Collection[str]) -> None:
     known = {name.partition(".")[0] for name in given}
     for source in filter(_SUSPECT.search, sources):
         used = imported(source) & {*_MODULES.split(), *_MEMBERS.split()}
+        used |= set(filter(_OF_PYTEST.fullmatch, imported(source)))
         used |= names.free_names([source]) & {*_BUILTINS.split()}
         if packages.is_package("pandas"):
             used |= imported(source) & {"query", "eval"}  # pandas runs their text
@@ -78,33 +80,3 @@ def _needed(source: str) -> frozenset[str]:
     modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     return frozenset(name.partition(".")[0] for name in modules)
-
-
-@functools.lru_cache(64)
-def required(source: str) -> frozenset[str]:
-    """Names that code imports of modules, and methods that it calls: every program has to define what is asked for so."""
-    nodes = [*ast.walk(ast.parse(source))]
-    names = [alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
-    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
-    return frozenset([*names, *(function.attr for function in calls if isinstance(function, ast.Attribute))])
-
-
-def uses(source: str, modules: Collection[str], line: int = 0) -> bool:
-    """Whether the statement at the left margin at a line reads a name that is imported from these modules.
-
-    Of functions and classes only decorators count; line 0 stands for the decorators of all.
-    """
-    tree = ast.parse(source)
-    known: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module in modules:
-            known |= {alias.asname or alias.name for alias in node.names}
-        elif isinstance(node, ast.Import):
-            known |= {alias.asname or alias.name for alias in node.names if alias.name in modules}
-    read: set[str] = set()
-    for statement in tree.body:
-        parts: list[ast.AST] = getattr(statement, "decorator_list", None) or [statement]
-        first = min(getattr(part, "lineno", 0) for part in (statement, *parts))
-        if (line == 0 and parts != [statement]) or first <= line <= (statement.end_lineno or first):
-            read |= {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
-    return not known.isdisjoint(read)

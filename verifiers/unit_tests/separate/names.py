@@ -61,26 +61,16 @@ def standard_names(sources: Sequence[str], names: set[str], imported: AbstractSe
         imported: Those that the prefix imports, from wherever.
 
     Tests wrap the call in builtins and in functions that programs usually import (`set(f(x)) == ...`,
-    `math.isclose(f(x), ...)`), which a program must not replace. Such a name is the program's only if no other name can be
-    under test: if the tests, or a single assert, which is a test by itself, use no other name.
+    `math.isclose(f(x), ...)`), which a program must not replace. Such a name is the program's only if the tests use no other
+    name, so that no other can be under test.
     """
-    trees = {source: ast.parse(source) for source in sources}
-    modules = set(filter(module_called, names & _names_with_attributes(*trees.values())))
+    trees = [ast.parse(source) for source in sources]
+    modules = set(filter(module_called, names & _names_with_attributes(*trees)))
     known = {name for name in names - modules if hasattr(builtins, name) or helper(name) is not None}
     ambiguous = known | (imported & names) - modules
-    own = names - modules - ambiguous
-
-    def stands_alone(source: str) -> bool:
-        return not own or (_is_assert(trees[source]) and free_names([source]) <= modules | ambiguous)
-
-    alone = [source for source in sources if stands_alone(source)]
-    around = free_names([source for source in sources if source not in alone])
-    tested = (_tested(trees[source], ambiguous) for source in alone)
-    return modules | (ambiguous & around) | ambiguous.difference(*tested)
-
-
-def _is_assert(tree: ast.Module) -> bool:
-    return len(tree.body) == 1 and isinstance(tree.body[0], ast.Assert)
+    if names - modules - ambiguous:
+        return modules | ambiguous
+    return modules | ambiguous.difference(*(_tested(tree, ambiguous) for tree in trees))
 
 
 def _tested(tree: ast.Module, names: set[str]) -> set[str]:

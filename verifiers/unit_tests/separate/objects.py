@@ -13,8 +13,8 @@ from typing import Any
 from . import values
 from .values import Decoder, Encoder, Kind, Wire
 
-OBJECT, MEMBER, NAMED_TUPLE = "o", "en", "nt"
-"""Tags."""
+OBJECT = "o"
+"""The tag."""
 
 
 class PrefixObjects:
@@ -33,23 +33,13 @@ class PrefixObjects:
         cls = type(value)
         if cls.__name__ not in self.names:
             return None
-        if issubclass(cls, enum.Enum):
-            return [MEMBER, cls.__name__, str(value.name)]
-        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-            return [NAMED_TUPLE, cls.__name__, *encoder.items(tuple.__iter__(value))]
         return encoder.deferred(value, self._kind) if _is_plain(cls) else None
 
     def decode(self, decoder: Decoder, wire: Wire) -> Any:
         """Decode an instance; ValueError if the wire describes none."""
-        tag, *rest = wire
-        if tag == OBJECT:
-            return decoder.deferred(wire, self._kind)
-        cls = self._own_class(rest[0])
-        if tag == MEMBER:
-            return cls[rest[1]]
-        if tag == NAMED_TUPLE:
-            return cls._make(decoder.items(rest[1:]))
-        raise ValueError(f"unknown tag {tag!r}"[:100])
+        if wire[0] != OBJECT:
+            raise ValueError(f"unknown tag {wire[0]!r}"[:100])
+        return decoder.deferred(wire, self._kind)
 
     def _make(self, name: Wire) -> Any:
         return object.__new__(self._own_class(name))
@@ -68,7 +58,7 @@ def classes_of(namespace: Mapping[str, object], module: str) -> frozenset[str]:
         if isinstance(value, type)
         and value.__module__ == module
         and value.__name__ == name
-        and not issubclass(value, BaseException)
+        and not issubclass(value, BaseException | enum.Enum)
     )
 
 

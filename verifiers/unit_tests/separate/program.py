@@ -25,7 +25,7 @@ from verifiers.sandbox.programs.source_files import ProgramError
 
 from . import handles
 from .channel import Channel, ChannelClosedError, InvalidMessageError
-from .exceptions import CHAINED, MAX_TEXT, UnsupportedUseError, args_of, describe, describe_class
+from .exceptions import CHAINED, MAX_TEXT, UnsupportedUseError, args_of, describe, describe_class, is_builtin
 from .messages import PROGRAM, Messages, keywords
 from .objects import PrefixObjects
 from .source import Program
@@ -68,9 +68,10 @@ class Candidate:
         except BaseException as error:  # noqa: BLE001 - recorded: the tests report what the program raised
             make_room(error)
             phase, cause = (error.phase, error.error) if type(error) is ProgramError else ("run", error)
-            self._send("unloadable", plain=[phase, describe(cause, self._files)])
+            description = describe(cause, self._files)
+            self._messages.receive()  # what the tests ask first, so that they find someone to ask
+            self._send("unloadable", plain=[phase, description])
             return
-        self._send("loaded")
         while True:
             self._answer(self._messages.receive())
 
@@ -158,7 +159,7 @@ class Candidate:
             return ["cb", self._stand_ins[id(value)]]
         if issubclass(cls, types.ModuleType):
             return ["m", value.__name__, self._number_of(value), *_type_of(cls)]  # type: ignore[attr-defined, arg-type]  # it is one
-        if issubclass(cls, type) and issubclass(value, BaseException):  # type: ignore[arg-type]  # it is a class
+        if issubclass(cls, type) and issubclass(value, BaseException) and not is_builtin(value):  # type: ignore[arg-type]
             return ["x", describe_class(value, self._number_of)]  # type: ignore[arg-type]  # it is one of exceptions
         if issubclass(cls, BaseException):
             error: Any = value
@@ -260,6 +261,8 @@ def _defines(cls: type, name: str) -> bool:
     return found is not None and found is not vars(object).get(name)
 
 
+for _cls in (types.FunctionType, type):
+    _type_of(_cls)  # here, so that no program pays for it
 _get_limit, _set_limit = sys.getrecursionlimit, sys.setrecursionlimit
 
 
@@ -296,16 +299,26 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 """The operations on an object of the program, the first argument, that the tests may ask for."""
 
 
-def serve() -> None:
-    """Run the program, and perform what the tests ask."""
-    gc.enable()
-    Candidate(Channel(REQUESTS, REPLIES)).serve(Program.read(SOURCE))
+def run_sample() -> None:
+    """Do what every program's process does: run a program, and answer calls."""
+    requests, asking = os.pipe()
+    for request in _SAMPLE:
+        Channel(requests, asking).send(request)
+    os.close(asking)
+    Candidate(Channel(requests, REPLIES)).serve(Program.read(SOURCE))
+
+
+_SAMPLE = (
+    ["resolve", [], [], None, ["f"], [], []],
+    *(["call", [], [], ["h", 0], ["t", ["l", 2 * n, None, 3, 1, True]], ["l", 2 * n + 10, None], []] for n in range(3)),
+)
 
 
 def answer() -> NoReturn:
     """Run the program, and perform what the tests ask until they are done."""
+    gc.enable()
     try:
-        serve()
+        Candidate(Channel(REQUESTS, REPLIES)).serve(Program.read(SOURCE))
         os._exit(0)
     except (ChannelClosedError, InvalidMessageError):
         os._exit(1)

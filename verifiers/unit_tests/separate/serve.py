@@ -13,7 +13,7 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from verifiers.sandbox.contract import CONTROL, DECLINED, READY
@@ -24,8 +24,6 @@ from .channel import Channel
 from .compilation import compile_prefix, compile_tests, tidied
 from .judging import Judge
 from .report import (
-    TEST_FILE,
-    UNSUPPORTED,
     BrokenTestError,
     JobEndedError,
     Report,
@@ -78,35 +76,8 @@ def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     channel, findings = Channel(replies, requests), Report(report, ends_process=True)
     judge = (TestFileJudge if content["kind"] == "functions" else Judge)(content, channel, findings)
     sys.modules["pytest"] = pytest_module()
-    _refuse_text_as_code(judge)
     run_job(judge)
     os._exit(0)
-
-
-def _refuse_text_as_code(judge: Judge) -> None:
-    """End the job if text that may be the program's is about to run as code among the tests."""
-    libraries = (*{path for path in sys.path if path}, "<frozen", *judge.files)
-
-    def audit(event: str, args: Sequence[Any]) -> None:
-        if event in _RUNS_CODE and judge.program.has_answered:
-            place = args[1] if event == "compile" else getattr(args[0], "co_filename", "")
-            is_tests = event == "exec" and place == TEST_FILE
-            caller = sys._getframe(1)
-            is_librarys = f"{event} {caller.f_globals.get('__name__')}" not in _RUN_TEXT
-            is_librarys &= caller.f_code.co_filename.startswith(libraries)
-            if not (is_tests or is_librarys or str(place).startswith(libraries)):
-                judge.program.abandon(UNSUPPORTED, "text runs as code among the tests after the program has answered")
-
-    sys.addaudithook(audit)
-
-
-_RUNS_CODE = frozenset({"compile", "exec", "pickle.find_class"})
-_RUN_TEXT = frozenset(
-    f"{event} {module}"
-    for event in ("compile", "exec")
-    for module in ("timeit", "doctest", "code", "codeop", "runpy", "pdb", "bdb", "profile", "cProfile", "trace")
-) | {"exec typing", "exec inspect"}
-"""Modules of the library that run text which they are given; others run only text of their own, as `namedtuple` does."""
 
 
 def run_job(judge: Judge) -> None:
@@ -122,8 +93,7 @@ def run_job(judge: Judge) -> None:
         except UnsupportedTestError as error:
             judge.end_unsupported(error)
         except BaseException as error:  # noqa: BLE001 - recorded in the report
-            led = judge.program.has_answered or judge.may_be_led(error)
-            if is_programs(error) or (led and not isinstance(error, BrokenTestError)):
+            if is_programs(error) or (judge.program.has_resolved and not isinstance(error, BrokenTestError)):
                 # The program can have led the tests there.
                 judge.report.end(**finding(error))
             exception = {"type": type(error).__name__, "message": text_of(error)}

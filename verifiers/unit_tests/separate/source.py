@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import types
 from dataclasses import dataclass
-from typing import Any
 
 from verifiers.sandbox.programs import source_files
-from verifiers.sandbox.programs.source_files import COMPILE_ERRORS, SourceFiles
+from verifiers.sandbox.programs.source_files import COMPILE_ERRORS
 
 
 def compile_whole(source: str, filename: str) -> types.CodeType:
@@ -34,15 +32,6 @@ class Program(source_files.Program):
     """Source that runs before the main file, in its namespace, without an end that does not compile."""
     entry_point: str = ""
     """A name that the prefix only declares: its definition there is dropped. May be empty."""
-    alias: str = ""
-    """Another name under which the main file can be imported, unless a file has that name."""
-
-    def run(self, main_name: str = "") -> dict[str, Any]:
-        """Run the main file, under this name or that of its path, and return its namespace; ProgramError if it is invalid."""
-        module = self._run_module(main_name)
-        if self.alias and SourceFiles(self.files).find_spec(self.alias) is None:
-            sys.modules.setdefault(self.alias, module)
-        return module.__dict__
 
     def _prepare(self, module: types.ModuleType) -> None:
         source_files.Program._prepare(self, module)  # `super` finds no class with slots

@@ -7,7 +7,6 @@ import functools
 import importlib
 import re
 import sys
-import traceback
 import types
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
@@ -15,8 +14,9 @@ from typing import Any, NoReturn
 
 from . import imports, names
 from .comparison import approx
+from .handles import Handle
 from .judging import Judge, runs_whole
-from .report import TEST_FILE, Skipped, UnsupportedTestError, is_programs, missing
+from .report import UNSUPPORTED, Skipped, UnsupportedTestError, is_programs, missing
 
 
 class TestFileJudge(Judge):
@@ -34,6 +34,7 @@ class TestFileJudge(Judge):
         return code
 
     def _run_functions(self, code: types.CodeType) -> None:
+        self._resolve([])  # a program that can't be loaded fails, whatever the tests ask for
         sys.meta_path.insert(0, _ProgramModules(self))
         sys.modules[self._own["__name__"]] = module = types.ModuleType(self._own["__name__"])
         module.__dict__.update(self._own)
@@ -44,63 +45,25 @@ class TestFileJudge(Judge):
             if self._is_below(error.name):
                 raise missing(ModuleNotFoundError, str(error)) from None
             raise UnsupportedTestError(f"the tests import what is not there: {error}") from None
-        for name, run in _collect(self._own):
+        try:
+            tests = list(_collect(self._own))
+        except UnsupportedTestError as error:
+            self.report.end(failure=UNSUPPORTED, reason=str(error), broken=not self.program.has_answered)
+        if not tests:
+            self.report.end(failure=UNSUPPORTED, reason="there are no tests", broken=not self.program.has_answered)
+        for name, run in tests:
             self._case(run, name=name)
-        for value in list(self._own.values()):
-            if isinstance(value, type) and issubclass(value, _test_cases()):
-                self._run_unittest(value)
         if self._skipped and not self._judged:
             self.report.end(
-                failure="wrong_answer", reason="every test was skipped", broken=not self.program.has_answered
+                failure="wrong_answer", reason="every test was skipped", broken=not self.program.has_resolved
             )
 
-    def _case(self, run: Callable[[], object], before: tuple[int, int] | None = None, **fields: object) -> None:
+    def _case(self, run: Callable[[], object], **fields: object) -> None:
         try:
-            super()._case(run, before, **fields)
+            super()._case(run, **fields)
             self._judged = True
         except Skipped:
             self._skipped = True
-
-    def may_be_led(self, error: BaseException) -> bool:
-        """Whether the statement at the left margin that failed uses what the tests import of the program, as a value."""
-        lines = [
-            line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == TEST_FILE
-        ]
-        return isinstance(error, TypeError | AttributeError) and imports.uses(
-            self._tests["test"], self._modules, *lines[:1]
-        )
-
-    def _run_unittest(self, cls: Any) -> None:
-        """Run the methods of a `TestCase`, with the set-up of the class; each is a case."""
-        unittest = importlib.import_module("unittest")
-        for name in unittest.defaultTestLoader.getTestCaseNames(cls):
-            if not runs_whole(getattr(cls, name)):
-                raise UnsupportedTestError(f"{name} is a generator or a coroutine")
-        problems: list[BaseException] = []
-        before = self._counts()
-
-        def start(test: Any) -> None:
-            nonlocal before
-            before = self._counts()
-
-        def stop(test: Any, name: str = "") -> None:
-            # An exception that ends the run, such as an interrupt, passes by on its way.
-            first = problems[0] if problems else sys.exc_info()[1]
-            problems.clear()
-            self._case(functools.partial(_raise, first), before, name=name or f"{cls.__name__}::{test._testMethodName}")
-
-        def keep(test: Any, error: Any) -> None:
-            problems.append(error[1])
-            if not hasattr(test, "_testMethodName"):
-                stop(test, f"{cls.__name__}::set-up")
-
-        result = unittest.TestResult()
-        result.startTest, result.stopTest, result.addError, result.addFailure = start, stop, keep, keep
-        result.addSubTest = lambda test, subtest, error: None if error is None else problems.append(error[1])
-        result.addSkip = lambda test, reason: problems.append(Skipped(reason))
-        result.addExpectedFailure = lambda test, error: problems.append(Skipped("it is expected to fail"))
-        result.addUnexpectedSuccess = lambda test: problems.append(AssertionError("unexpected success"))
-        unittest.defaultTestLoader.loadTestsFromTestCase(cls).run(result)
 
     def module(self, name: str) -> bool:
         """Whether a module is the program's, under a name by which the tests import it."""
@@ -119,8 +82,6 @@ class TestFileJudge(Judge):
 
     def attribute(self, module: str, name: str) -> Any:
         """A global name of one of the program's modules; ImportError or AttributeError that counts as the program's."""
-        if name not in imports.required(self._tests["test"]):
-            self.program.note_answer()  # a test can act on whether it is there
         wanted = None if module == self._modules[0] else module
         found = self._resolve([name], wanted)
         if name not in found:
@@ -187,12 +148,28 @@ def _collect(namespace: dict[str, Any]) -> Iterator[tuple[str, Callable[[], obje
     """The tests of a file by name, each to be called."""
     for name, value in list(namespace.items()):
         if isinstance(value, type) and issubclass(value, _test_cases()):
-            continue
-        if isinstance(value, type) and name.startswith("Test"):
+            yield from _of_unittest(value)
+        elif isinstance(value, type) and name.startswith("Test"):
             for method in _methods_of(value):
                 yield _test(f"{name}::{method}", getattr(value, method), _in_class(value, method))
         elif name.startswith("test") and isinstance(value, types.FunctionType):
             yield _test(name, value, value)
+
+
+def _of_unittest(cls: Any) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The methods of a `TestCase`, each with its set-up."""
+    unittest = importlib.import_module("unittest")
+    set_up = functools.cache(cls.setUpClass)
+
+    def run(method: str) -> None:
+        try:
+            set_up()
+            cls(method).debug()
+        except unittest.SkipTest:
+            raise Skipped from None
+
+    for method in unittest.defaultTestLoader.getTestCaseNames(cls):
+        yield _test(f"{cls.__name__}::{method}", getattr(cls, method), functools.partial(run, method))
 
 
 def _methods_of(cls: type) -> list[str]:
@@ -229,11 +206,6 @@ def _test(name: str, function: Any, run: Callable[[], object]) -> tuple[str, Cal
     return name, run
 
 
-def _raise(error: BaseException | None) -> None:
-    if error is not None:
-        raise error
-
-
 def _test_cases() -> Any:
     """`unittest.TestCase`, if the tests use it: few do, and each process would pay for the module."""
     return getattr(sys.modules.get("unittest"), "TestCase", ())
@@ -260,11 +232,6 @@ class _Raises:
         self.type, self.value = cls, error
         return True
 
-    @property
-    def typename(self) -> str:
-        """The name of the exception's class."""
-        return type(self.value).__name__
-
     def __getattr__(self, name: str) -> NoReturn:
         raise UnsupportedTestError(f"the attribute {name!r} of what pytest.raises has caught")
 
@@ -275,7 +242,10 @@ class _Raises:
 
 
 def _raises(expected: Any, *function: Any, match: str | None = None, **kwargs: Any) -> _Raises:
-    if not all(isinstance(one, type) for one in (expected if isinstance(expected, tuple) else [expected])):
+    classes = expected if isinstance(expected, tuple) else (expected,)
+    if any(isinstance(one, Handle) for one in classes):
+        raise UnsupportedTestError("a class of Python under a name that the program gives to it")
+    if not all(isinstance(one, type) for one in classes):
         raise TypeError(f"expected exception classes, got {expected!r}")
     context = _Raises(expected, match)
     if function:
