@@ -54,7 +54,7 @@ class Agent(Algorithm):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if "collect" in cls.__dict__:
+        if cls.collect is not Agent.collect:
             raise InvalidArgumentError(
                 f"{cls.__name__}.collect would not be called by learn: define sample_batch(sampling, env, first_round), which "
                 "plays by sampling.play(env, sampling.episodes(env, first_round))"

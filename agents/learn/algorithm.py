@@ -62,7 +62,7 @@ class Algorithm(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
-        """Return the loss f[b t] of each token; the batch is cut to the same t positions.
+        """Return the loss f[b t] of each token; the batch is cut to the same t positions, which hold all trained tokens.
 
         The gradient must be 0 where the advantage is 0, as it is for any loss proportional to the advantage: completions
         whose advantages are all 0 are skipped. An agent whose loss has other terms sets

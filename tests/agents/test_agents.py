@@ -464,6 +464,17 @@ def test_the_parts_of_a_step_by_hand_are_the_step() -> None:
     assert torch.equal(all_weights(by_hand), all_weights(whole))
 
 
+def test_an_agent_that_overrides_collect_is_told_what_learn_calls() -> None:
+    def collect(self: Any, env: Any, first_round: int) -> Any: ...
+
+    grpo = agent_classes("grpo")[0]
+    for bases in ((grpo,), (type("Mixed", (), {"collect": collect}), grpo)):
+        with pytest.raises(
+            InvalidArgumentError, match=r"Former.collect would not be called by learn: define sample_batch"
+        ):
+            type("Former", bases, {"collect": collect} if len(bases) == 1 else {})
+
+
 def test_update_by_hand_counts_the_step() -> None:
     agent = make_agent("ppo", minibatches=2)
     rows = some_batch(agent.policy)
