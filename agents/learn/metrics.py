@@ -5,6 +5,7 @@
 | `reward`, `reward_std` | mean and standard deviation of the scores, excluding episodes whose verifier broke |
 | `rewards/NAME/mean`, `.../std` | of each part of a composed score |
 | `frac_reward_zero_std` | share of the groups with several scores whose scores are all equal; absent where there are none |
+| `frac_all_correct`, `frac_all_wrong` | of those groups, the share in which every completion is right, and in which none is |
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
 | `applied/NAME` | share of the episodes that this part of a `hybrid` or `first` verifier decided, of those that one did |
@@ -87,6 +88,7 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "reward_std": float(scores.std(ddof=1)) if len(valid) > 1 else 0.0,
         **_part_means(valid),
         **_share_without_spread(valid),
+        **_shares_of_one_mind(valid),
         "completions/mean_length": float(lengths.mean()),
         "completions/max_length": float(lengths.max()),
         "completions/clipped_ratio": float(np.mean([trajectory.truncated for trajectory in trajectories])),
@@ -115,6 +117,21 @@ def _part_means(valid: Sequence[Trajectory]) -> dict[str, float]:
     return means | {
         f"rewards/{name}/std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
         for name, scores in by_name.items()
+    }
+
+
+def _shares_of_one_mind(valid: Sequence[Trajectory]) -> dict[str, float]:
+    """Shares of the groups that are all right and all wrong, among those with several completions that are either."""
+    groups: dict[int, list[bool]] = {}
+    for trajectory in valid:
+        if trajectory.verdict is not None and trajectory.verdict.outcome is not Outcome.SCORED:
+            groups.setdefault(trajectory.group, []).append(trajectory.verdict.outcome is Outcome.CORRECT)
+    several = [rights for rights in groups.values() if len(rights) > 1]
+    if not several:
+        return {}
+    return {
+        "frac_all_correct": float(np.mean([all(rights) for rights in several])),
+        "frac_all_wrong": float(np.mean([not any(rights) for rights in several])),
     }
 
 

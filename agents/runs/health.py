@@ -8,7 +8,7 @@ it appears, and again only after `WINDOW` steps without it.
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
 | `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
-| `signal` | no reward of the window differs from another, or in no group does any: there is nothing to learn from |
+| `signal` | no reward of the window differs from another, or in most groups none does (`MOST_FLAT`) |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
@@ -34,12 +34,15 @@ LEAST_EXPLAINED = -0.5
 ENTROPY_SHARE = 0.1
 SPREAD_SHARE = 0.5
 MOST_CLIPPED = 0.8
+MOST_FLAT = 0.9
 
 _WATCHED = (
     "reward",
     "gold_reward",
     "reward_std",
     "frac_reward_zero_std",
+    "frac_all_correct",
+    "frac_all_wrong",
     "explained_variance",
     "entropy",
     "clip_ratio/region_mean",
@@ -172,14 +175,28 @@ def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[H
             f"every completion of the last {WINDOW} steps has the same reward, {value:g}: there is nothing to learn from. "
             f"{advice}",
         )
-    elif "frac_reward_zero_std" in last and (last["frac_reward_zero_std"] == 1).all():
+    elif "frac_reward_zero_std" in last and (flat := float(last["frac_reward_zero_std"].mean())) >= MOST_FLAT:
         yield HealthWarning(
             "signal",
             step,
-            1.0,
-            f"in no group of the last {WINDOW} steps did one completion score above another, so that agents which compare "
-            "within groups have no gradient. Try a larger group_size, a higher temperature, or other problems",
+            flat,
+            f"in {flat:.0%} of the groups of the last {WINDOW} steps no completion scored above another, so that agents which "
+            f"compare within groups have no gradient there. {_advice_on_groups(last)}",
         )
+
+
+def _advice_on_groups(last: Mapping[str, NDArray[np.float64]]) -> str:
+    """What to do about groups without a signal: the cures of those that are all right and all wrong are opposite."""
+    if "frac_all_correct" not in last or "frac_all_wrong" not in last:
+        return "Try a larger group_size, a higher temperature, or other problems"
+    right, wrong = float(last["frac_all_correct"].mean()), float(last["frac_all_wrong"].mean())
+    shares = f"{right:.0%} are all right and {wrong:.0%} all wrong: "
+    if right > wrong:
+        return f"{shares}take harder problems, or stop"
+    return (
+        f"{shares}take easier problems or a larger group_size, begin with rlvr sft, and check that the verifier finds the "
+        "answers (outcomes/no_answer)"
+    )
 
 
 def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[HealthWarning]:

@@ -134,10 +134,23 @@ def test_rewards_that_are_all_the_same_are_a_sign(reward: float, advice: str) ->
 
 
 def test_groups_of_equal_rewards_are_a_sign() -> None:
-    (results,) = warnings_of(constant(30, reward=0.5, reward_std=0.5, frac_reward_zero_std=1.0))
+    (results,) = warnings_of(constant(30, reward=0.5, reward_std=0.5, frac_reward_zero_std=0.97))
     assert (results.kind, results.step) == ("signal", WINDOW)
-    assert "in no group of the last 10 steps" in results.text
-    assert not warnings_of(constant(30, reward=0.5, reward_std=0.5, frac_reward_zero_std=0.97))
+    assert "in 97% of the groups of the last 10 steps no completion scored above another" in results.text
+    assert not warnings_of(constant(30, reward=0.5, reward_std=0.5, frac_reward_zero_std=0.87))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "advice"),
+    [
+        (0.8, 0.15, "80% are all right and 15% all wrong: take harder"),
+        (0.05, 0.9, "90% all wrong: take easier problems"),
+    ],
+)
+def test_groups_that_are_all_right_and_all_wrong_have_opposite_cures(right: float, wrong: float, advice: str) -> None:
+    shares = {"frac_reward_zero_std": 0.95, "frac_all_correct": right, "frac_all_wrong": wrong}
+    (results,) = warnings_of(constant(30, reward=0.5, reward_std=0.5, **shares))
+    assert advice in results.text
 
 
 # Real runs

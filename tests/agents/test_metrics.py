@@ -56,6 +56,28 @@ def test_a_batch_of_episodes_by_hand() -> None:
     assert (counts[Outcome.SCORED], counts[Outcome.VERIFIER_ERROR]) == (5, 1)
 
 
+def test_groups_without_a_signal_are_told_apart_by_their_verdicts() -> None:
+    def judged(group: int, *outcomes: Outcome) -> list[Any]:
+        return [
+            dataclasses.replace(scored(float(one is Outcome.CORRECT), group=group), verdict=Verdict.of(one))
+            for one in outcomes
+        ]
+
+    right, wrong, broken = Outcome.CORRECT, Outcome.INCORRECT, Outcome.VERIFIER_ERROR
+    batch = [
+        *judged(0, right, right, broken),
+        *judged(1, wrong, Outcome.NO_ANSWER),
+        *judged(2, right, wrong),
+        *judged(3, Outcome.TIMEOUT, wrong),
+        *judged(4, right, broken),  # one completion tells nothing
+        scored(0.5, group=5),
+        scored(0.5, group=5),
+    ]
+    results = summarize(batch)
+    assert (results["frac_all_correct"], results["frac_all_wrong"]) == (1 / 4, 2 / 4)
+    assert "frac_all_wrong" not in summarize(batch[-2:])
+
+
 def test_equal_scores_that_are_no_dyadic_numbers_have_no_spread() -> None:
     """Eight times 0.3 in float32 has a standard deviation of 3e-8, and no spread."""
     assert summarize([scored(0.3) for _ in range(8)])["frac_reward_zero_std"] == 1
