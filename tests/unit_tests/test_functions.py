@@ -176,6 +176,8 @@ def test_a_star_takes_what_the_tests_use(verifier: UnitTestVerifier) -> None:
     assert names(judge(verifier, STARRED, WRONG)) == ["test_stack"]
     hidden = PROGRAM + "__all__ = []\n"
     assert judge(verifier, STARRED, hidden).score == 1, "names that a program hides are there all the same"
+    main = 'if __name__ == "__main__":\n    pytest.main([__file__])\n'
+    assert judge(verifier, STARRED + main).score == 1
     counter = """
 from solution import *
 def test_it():

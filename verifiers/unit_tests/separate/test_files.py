@@ -91,7 +91,7 @@ class TestFileJudge(Judge):
     def starred(self, module: str) -> list[str]:
         """The names that `import *` takes: those that the tests use and the program defines."""
         source = self._tests["test"]
-        wanted = names.free_names([source]) - vars(builtins).keys()
+        wanted = {name for name in names.free_names([source]) if not name.startswith("_")} - vars(builtins).keys()
         wanted -= {"isclose", "isfinite", "isinf", "isnan"}  # by which tests judge
         return sorted(self._resolve(wanted, None if module == self._modules[0] else module))
 
