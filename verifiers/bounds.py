@@ -126,7 +126,7 @@ def bounds_of(cls: type) -> Iterator[tuple[str, Bound]]:
 
 @functools.cache
 def _marks(cls: type) -> tuple[tuple[str, object], ...]:
-    """What annotations say besides types, of the class and of its bases."""
+    """The metadata of annotations, of the class and of its bases, each with the field's name."""
     found: dict[tuple[str, object], None] = {}
     for base in reversed(cls.__mro__):
         own = inspect.get_annotations(base)

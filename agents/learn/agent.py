@@ -68,7 +68,7 @@ class Agent(Algorithm):
         check_use(self, self.policy, self.sampler, self.ranks)
         self.config = config = config.for_model(policy.model)
         self.progress = Progress()
-        """What has been counted so far."""
+        """The counts of steps, rounds and tokens so far."""
         watch = VerifierWatch(config.max_error_share)
         self.sampling = Sampling(self, self.sampler, self.ranks, on_errored=watch.warn)
         """Plays episodes with the current weights."""
@@ -91,7 +91,7 @@ class Agent(Algorithm):
             correction=correction_of(config, policy, self.sampler),
             one_gradient=type(self).optimize is Agent.optimize,
         )
-        """What an update consists of."""
+        """Turns batches into updates of the weights."""
         self.saving = Saving(self, self.models, [self.progress, self.updating, self.source], self.ranks)
         """Writes and reads checkpoints."""
         self._trainer = Trainer(

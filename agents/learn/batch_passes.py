@@ -136,7 +136,7 @@ def token_logprobs(policy: TrainablePolicy, batch: Batch, micro_batch_size: int)
 
 
 def values_and_last(batch: Batch, column: Tensor) -> tuple[Tensor, Tensor]:
-    """What a `critic_reader` read: values f64[b l], 0 outside the loss mask, and f64[b], of the state after each row."""
+    """Split a column of a `critic_reader`: values f64[b l], 0 outside the loss mask, and f64[b] of the state after each row."""
     values = column.double()
     last = values.gather(1, batch.lengths[:, None].to(values.device)).squeeze(1)
     return torch.where(batch.loss_mask, values[:, :-1], 0.0), last

@@ -1,4 +1,4 @@
-"""What the settings of an agent, its policy and its sampler have to fit."""
+"""Checks that an agent's settings fit each other, its policy and its sampler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch gets before advantages are computed: outputs of the models, and what follows from them.
+"""Columns that a batch gets before advantages are computed: outputs of the models, and numbers that follow from them.
 
 The models read a batch in one pass over its micro-batches, each of which is moved to the device once. The columns follow one
 from another, in this order:

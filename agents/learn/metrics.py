@@ -275,7 +275,7 @@ def advantage_metrics(batch: Batch, advantages: Tensor) -> dict[str, float]:
 
 
 def batch_metrics(batch: Batch, advantages: Tensor) -> dict[str, float]:
-    """What a batch says before its update: of its advantages, its sampler and its critic."""
+    """Metrics of a batch before its update: its advantages, its sampler and its critic."""
     metrics = advantage_metrics(batch, advantages) | sampling_metrics(batch)
     if batch.values is not None and batch.value_targets is not None:
         metrics["explained_variance"] = explained_variance(batch.values, batch.value_targets, batch.loss_mask)

@@ -12,7 +12,7 @@ from agents.learn.sampled import Sampled
 
 @dataclass
 class Progress:
-    """What an agent counts, and the groups that it carries from one step to the next."""
+    """The counts of an agent, and the groups that it carries from one step to the next."""
 
     steps: int = 0
     """Number of training steps done, each on one batch of episodes."""

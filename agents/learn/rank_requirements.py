@@ -1,4 +1,4 @@
-"""What several ranks need of an agent: to divide its weights, and to gather only the numbers of rows."""
+"""Checks that several ranks can divide an agent's weights, and can gather only the numbers of rows."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Sampled:
     seen: SeenEpisodes
     """All episodes played, as far as verifier errors are concerned."""
     metrics: Mapping[str, float]
-    """What the sampler measured when it took its weights, and what carried groups add."""
+    """Measurements of the weight transfer and of carried groups."""
     seconds: float
     verify_seconds: float | None
     """Seconds spent on verification, None if the environment reports none."""

@@ -143,7 +143,7 @@ class Trainer:
             raise
 
     def _rollout_writer(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> OnAdvantages | None:
-        """What writes some completions of the coming update; None if none are to be written."""
+        """Return a function that writes some completions of the coming update; None if the run keeps none."""
         log = None if run is None else run.rollouts
         if log is None:
             return None

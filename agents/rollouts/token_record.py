@@ -1,4 +1,4 @@
-"""What a rollout records of each token of the episodes in its rows, by position in the episode."""
+"""`TokenRecord`: the data of each token that a rollout plays, by position in the episode."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class TokenRecord:
         self.reward_scale[row] = 1.0
 
     def trajectory(self, row: int, observation: Any, **said: Any) -> Trajectory:
-        """What was recorded in a row, with what is said of it."""
+        """The trajectory of a row, with the given fields of the episode."""
         length = int(self.offset[row] + self.length[row])
         self.tokens[row, self.offset[row] : length] = observation["tokens"][row, : self.length[row]]
         return Trajectory(
