@@ -15,7 +15,7 @@ DOCS = (Path(__file__).parent.parent / "docs" / "speed.md").read_text(encoding="
 
 def test_every_switch_is_one() -> None:
     from agents import LearnerConfig, PolicyConfig
-    from agents.commands.train import TrainOptions
+    from agents.commands.train_options import TrainOptions
     from rlvr_envs import Rules
 
     rows = [line for line in DOCS.splitlines() if line.startswith("| ") and line.count(" | ") == 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import json
 import re
 import subprocess
@@ -106,6 +107,21 @@ def test_the_rooms_of_agents_stand_one_on_another() -> None:
                 assert ROOMS.index(room) <= ROOMS.index(own), f"{path}:{line} imports {name}, which stands above"
                 kept = room not in MAY_GO or own in (room, "registry", "commands", *MAY_GO)
                 assert kept or (room, own) == ("preferences", "algorithms"), f"{path}:{line} needs {name}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Those that only type checkers read count; a face, which loads names when they are used, does not."""
+    paths = [path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py") if path.name != "__init__.py"]
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
+
+    def imported(path: Path) -> set[str]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        return {
+            name for node in nodes for name in (node.module, *(f"{node.module}.{one.name}" for one in node.names))
+        } & {*modules}
+
+    graphlib.TopologicalSorter({name: imported(path) - {name} for name, path in modules.items()}).prepare()
 
 
 @pytest.mark.parametrize("room", ["data", "prompts", "procedural", "worlds", "envs"])

@@ -1,205 +1,23 @@
-"""`rlvr train`: the agents and their options, which can be read and checked before torch loads."""
+"""`rlvr train`: the agents and the options of the command that trains each."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import itertools
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
-from gymnasium.vector import VectorEnv
 from rich.console import Console
 
-import rlvr_envs
-from agents.commands.before_loading import check_lora, check_policy, check_reward_model
-from agents.commands.common import (
-    DEVICE,
-    check_at_least,
-    check_engine,
-    env_arguments,
-    folder_name,
-    literal,
-    make_any_vec,
-    redacted_pairs,
-    verifier_arguments,
-    verifier_spec,
-    with_options,
-)
 from agents.commands.main import Preview, value_of
-from agents.commands.problems import with_gold
+from agents.commands.train_options import TrainOptions, check_training, env_shows_vectors
 from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, check_agent_name
-from agents.rollouts.action_tokens import shows_vectors
-from agents.rollouts.vector_adapter import with_token_info
-from agents.runs.files.json_files import differences, plain
-from agents.runs.files.outputs import check_folder, check_unlocked
-from agents.runs.loggers import check_loggers
-from agents.runs.run import check_free, read_config
-from agents.settings.choices import Checkpointing, Gathering, Precision, SaveDtype
-from verifiers import CheckpointError, InvalidArgumentError, RLVRError, check_spec
-from verifiers.devices import check_device_name, using_device
+from verifiers.devices import using_device
 
 if TYPE_CHECKING:
-    from agents.commands.train_tabular import TabularOptions
-
-_FREE_TO_CHANGE = {
-    "steps",
-    "token_budget",
-    "resume",
-    "checkpoint_every",
-    "keep",
-    "save_dtype",
-    "log_rollouts",
-    "loggers",
-    "run_folder",
-    "device",
-    "nproc",
-    "max_restarts",
-    "gather",
-    "shard",
-    "offload",
-    "rank_timeout",
-}
-"""Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
-`num_envs`, `device`, `nproc` or `shard` changes rounding.)"""
-_FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "gold_verifier")
-"""Options that a multilayer perceptron, and an environment without completions, do not have."""
-
-
-@dataclass(frozen=True)
-class TrainOptions:
-    """Options shared by the training of all agents."""
-
-    env: str
-    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
-    steps: int = 100
-    """Total number of training steps; schedules end there unless schedule_steps is set."""
-    token_budget: int | None = None
-    """Number of sampled tokens after which training ends, at the end of the step that reaches it, even before --steps."""
-    model: str = "tiny"
-    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or where
-    observations are vectors, as in CartPole-v1, a multilayer perceptron."""
-    hidden: tuple[int, ...] = ()
-    """Width of each hidden layer of that multilayer perceptron, by default 64 64 with tanh units, and 256 256 with rectifiers
-    for dqn."""
-    run_folder: Path | None = None
-    """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
-    resume: bool = False
-    """Continue from the last intact checkpoint in the run's folder, or from the beginning if there is none yet; the other
-    options must be those that the run was started with."""
-    split: str = "train"
-    """Split of the data set to learn from."""
-    num_envs: int = 128
-    """Number of episodes played at once."""
-    temperature: float = 1.0
-    """Sampling temperature, which also divides the logits whose log-probabilities are trained."""
-    lora_rank: int | None = None
-    """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
-    precision: Precision = "auto"
-    """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
-    on a CPU that does, and float32 otherwise."""
-    checkpointing: Checkpointing = "auto"
-    """Whether the backward pass recomputes activations instead of keeping them; "auto" does so if they would not fit in
-    free memory. It takes a third more time; a lower --micro-batch-size takes less."""
-    shared_prefix: bool = True
-    """Compute the common prefix of a group's completions once, where that is faster."""
-    max_cached_tokens: int | None = None
-    """Maximum number of tokens in the KV cache when sampling, which limits how many long episodes are played at once. None
-    uses the free memory of a GPU, and sets no limit on a CPU."""
-    fast: bool = True
-    """Use the optimisations of docs/speed.md; --no-fast disables them for comparison."""
-    checkpoint_every: int = 50
-    """Number of steps between checkpoints."""
-    keep: int | None = 2
-    """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
-    save_dtype: SaveDtype = "source"
-    """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. What this
-    drops is kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in float32."""
-    log_rollouts: int = 4
-    """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
-    loggers: tuple[str, ...] = ("tensorboard",)
-    """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb or trackio; without a name there are no others."""
-    env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
-    verifier: str | None = None
-    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
-    verifier_args: tuple[str, ...] = ()
-    """Arguments of the verifier, each as name=value."""
-    reward_model: str | None = None
-    """Folder or Hugging Face name of a reward model to use as the verifier."""
-    gold_verifier: str | None = None
-    """Verifier that is asked but not trained on, to see whether the one in --verifier or --reward-model is hacked:
-    environment for the environment's own, or as for --verifier. Its score is logged as gold_reward."""
-    engine: Literal["torch", "vllm"] = "torch"
-    """Engine used for sampling: torch, with the model being trained, or vLLM with its weights."""
-    engine_args: tuple[str, ...] = ()
-    """Arguments of vLLM, each as name=value: settings of VLLMConfig, such as server=http://localhost:8000, and arguments of
-    vllm.LLM, such as gpu_memory_utilization=0.4."""
-    nproc: int = 1
-    """Number of processes on this machine that train together, each on a GPU of its own where there are GPUs; on several
-    machines use torchrun -m agents train. See docs/scale.md."""
-    max_restarts: int = 0
-    """Number of times that all processes are started again from the last checkpoint after one has died; with --nproc."""
-    gather: Gathering = "auto"
-    """What of each episode goes to all processes: whole trajectories, which divides passes evenly; rows, only the numbers of
-    each completion, so that each process trains on what it played; or auto, rows with more than 32 processes."""
-    shard: Literal["none", "fsdp"] = "none"
-    """Division of weights, gradients and the optimiser's state among processes: none, so that each holds all of them, or
-    fsdp, for models that do not fit one GPU; with --nproc or torchrun."""
-    offload: bool = False
-    """Keep the parts that --shard fsdp makes in the CPU's memory between passes, and make optimiser steps there."""
-    rank_timeout: float = 1800.0
-    """Seconds to wait for a process before it counts as hung; more than writing a checkpoint takes."""
-
-    def __post_init__(self) -> None:
-        at_least_one = (
-            "steps",
-            "token_budget",
-            "checkpoint_every",
-            "num_envs",
-            "keep",
-            "lora_rank",
-            "max_cached_tokens",
-            "nproc",
-            "rank_timeout",
-        )
-        check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
-        check_at_least(1, hidden=min(self.hidden, default=None))
-        check_at_least(0, temperature=self.temperature, log_rollouts=self.log_rollouts, max_restarts=self.max_restarts)
-        if self.max_restarts and self.nproc == 1:
-            raise InvalidArgumentError("--max-restarts needs --nproc of at least 2; torchrun has an option of its own")
-        if self.offload and self.shard == "none":
-            raise InvalidArgumentError(
-                "--offload needs --shard fsdp, whose parts of weights it keeps in the CPU's memory"
-            )
-        if self.shard == "fsdp" and self.engine == "vllm":
-            raise InvalidArgumentError(
-                "--shard fsdp samples with the torch engine: vLLM takes the weights of one process that has all of them"
-            )
-        check_loggers(self.loggers)
-
-    def launcher(self) -> Callable[[Sequence[str]], int] | None:
-        """What runs the command's arguments in several processes; None for one."""
-        if self.nproc == 1:
-            return None
-        most = _PROCESSES_FOR_A_CPU * (os.cpu_count() or 1)
-        if self.nproc > most:
-            raise InvalidArgumentError(
-                f"--nproc must be at most {most} here, {_PROCESSES_FOR_A_CPU} for each CPU; got {self.nproc}"
-            )
-        from agents.distributed.launch import launch
-
-        return functools.partial(launch, processes=self.nproc, max_restarts=self.max_restarts)
-
-
-_PROCESSES_FOR_A_CPU = 8
+    from agents.commands.tabular_options import TabularOptions
 
 
 _NAMED = AGENTS | VALUE_AGENTS | TABULAR_AGENTS
@@ -229,7 +47,7 @@ class AgentCommands(Mapping[str, str]):
         entry = _NAMED[name]
         settings = f"agents.{entry.module}:{entry.config_name}"
         if name in TABULAR_AGENTS:
-            from agents.commands.train_tabular import TabularOptions, check_tabular
+            from agents.commands.tabular_options import TabularOptions, check_tabular
 
             return Preview(TabularOptions, settings, functools.partial(check_tabular, agent=name))
         return Preview(TrainOptions, settings, functools.partial(check_training, agent=name))
@@ -276,169 +94,7 @@ def _names_control(arguments: Sequence[str]) -> bool:
         return False
     later = itertools.dropwhile(lambda word: word != "--env-args", arguments)
     pairs = itertools.takewhile(lambda word: not word.startswith("--"), itertools.islice(later, 1, None))
-    return _shows_vectors(name, pairs)
-
-
-def _shows_vectors(name: str, pairs: Iterable[str]) -> bool:
-    try:
-        return vector_env(name, 1, env_arguments(list(pairs))) is not None
-    except RLVRError:  # the environment is built again where what is wrong with the command line is reported
-        return False
-
-
-def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any, Any, Any] | None:
-    """Build an environment whose observations are vectors; None if they are something else, such as tokens."""
-    environment: Any = rlvr_envs.find_environment(name)
-    if isinstance(environment, type) and issubclass(environment, rlvr_envs.TaskEnv):
-        return None
-    env = make_any_vec(name, rows, arguments, {})
-    return with_token_info(env) if shows_vectors(env) else None
+    return env_shows_vectors(name, pairs)
 
 
 AGENT_COMMANDS = AgentCommands()
-
-
-def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent: str) -> None:
-    """Refuse what is wrong with a training run, as far as that can be told before torch loads.
-
-    Args:
-        options: The options that all agents share.
-        settings: Those of the agent's settings that were typed, as text.
-        agent: Name of the agent.
-
-    Raises:
-        RLVRError: If something is.
-    """
-    check_device_name(options.device)
-    name = rlvr_envs.environment_id(options.env)
-    check_run_folder(options, settings, agent, name)
-    check_for_perceptron(options, name)
-    arguments = run_arguments(options)
-    if options.gold_verifier not in (None, rlvr_envs.OWN_VERIFIER):
-        check_spec(options.gold_verifier, {})
-    check_reward_model(options.reward_model, verifier_arguments(options.verifier_args))
-    if vector_env(name, 1, arguments) is not None:
-        return
-    check_engine(options.engine, options.engine_args)
-    check_lora(options.lora_rank)
-    # An agent that learns from a file plays nothing, and the engine vLLM has a context of its own.
-    acts = "pairs" not in settings and options.engine == "torch"
-    check_policy(options.model, name, arguments, {"split": options.split}, acts=acts)
-
-
-def check_run_folder(
-    options: TrainOptions | TabularOptions, settings: Mapping[str, str], agent: str, environment: str
-) -> None:
-    """Check that a run can be started, or resumed, in its folder.
-
-    Raises:
-        RLVRError: If it can't.
-    """
-    folder = run_folder(options, agent, environment)
-    check_folder(folder)
-    check_unlocked(folder)
-    if not options.resume:
-        check_free(folder)
-        return
-    started = read_config(folder)
-    check_same(folder, {"agent": agent, **plain_options(options), "config": _with(started.get("config"), settings)})
-
-
-def run_folder(options: TrainOptions | TabularOptions, agent: str, environment: str) -> Path:
-    """The folder of a run."""
-    return options.run_folder or Path("runs") / f"{agent}-{folder_name(environment)}"
-
-
-def _with(recorded: Any, settings: Mapping[str, str]) -> Any:
-    """The settings of a run as recorded, with those that were typed; lists are left as they are."""
-    if not isinstance(recorded, Mapping):
-        return recorded
-    changed: dict[str, Any] = {}
-    for name, value in recorded.items():
-        text = settings.get(name, "False" if isinstance(value, bool) and f"no_{name}" in settings else "None")
-        scalar = value is None or isinstance(value, bool | int | float | str)
-        changed[name] = _typed_over(value, text) if scalar else _with(value, settings)
-    return changed
-
-
-def _typed_over(recorded: Any, text: str) -> Any:
-    """The value of a setting that was typed, or the recorded one where that is the same; None chooses what the run has."""
-    if text == "" and isinstance(recorded, bool):
-        text = "True"
-    value = literal(text)
-    readings = [text, value]
-    with contextlib.suppress(ValueError):
-        readings.append(float(text))
-    same = text in ("", "None") or any(plain(reading) == recorded for reading in readings)
-    return recorded if same else plain(value)
-
-
-def run_arguments(options: TrainOptions) -> dict[str, Any]:
-    """The arguments of a run's environment, the verifier among them."""
-    spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
-    arguments = env_arguments(options.env_args)
-    if options.gold_verifier is not None:
-        spec = with_gold(spec, options.gold_verifier)
-    return with_options({} if spec is None else {"verifier": spec}, arguments)
-
-
-def check_for_perceptron(options: TrainOptions, name: str) -> None:
-    """Refuse what only a language model has, where observations are vectors, and what only a perceptron has elsewhere."""
-    given = [option for option in _FOR_LANGUAGE if getattr(options, option) != getattr(TrainOptions, option)]
-    if given and _shows_vectors(name, options.env_args):
-        flags = " and ".join(f"--{option.replace('_', '-')}" for option in given)
-        raise InvalidArgumentError(
-            f"{name} shows vectors, which a multilayer perceptron reads and no language model: leave out {flags}"
-        )
-    if options.split != TrainOptions.split and _shows_vectors(name, options.env_args):
-        raise InvalidArgumentError(
-            f"--split chooses among the problems of a data set, and {name} shows vectors: leave it out, or where the "
-            f"environment itself takes a split, use --env-args split={options.split}"
-        )
-    if options.hidden and not _shows_vectors(name, options.env_args):
-        raise InvalidArgumentError(
-            f"--hidden sets the layers of a multilayer perceptron, and {name} shows tokens, which a language model reads: "
-            "leave it out"
-        )
-
-
-def plain_options(options: TrainOptions | TabularOptions) -> dict[str, Any]:
-    """The options as they are read back from JSON, without secrets."""
-    settings = dataclasses.asdict(options)
-    pairs = {name: redacted_pairs(value) for name, value in settings.items() if name in _ARGUMENTS}
-    written: dict[str, Any] = plain({**settings, **pairs})
-    return written
-
-
-_ARGUMENTS = ("env_args", "verifier_args", "engine_args")
-"""Options whose values are name=value, in which there may be secrets."""
-
-
-def check_same(folder: Path, record: Mapping[str, Any]) -> None:
-    """Check that a run is resumed with the same settings.
-
-    Raises:
-        CheckpointError: If there is no run to resume, or its settings can't be read.
-        InvalidArgumentError: If settings differ; the message names them.
-    """
-    started = read_config(folder)
-    for name in ("agent", "env"):  # all other settings differ with these
-        if name in started and started[name] != record[name]:
-            raise InvalidArgumentError(
-                f"the run at {folder} was started with {name} {started[name]!r}, and not {record[name]!r}: resume it with that "
-                "one, or start another run"
-            )
-    missing = record.keys() - started.keys() - _FREE_TO_CHANGE
-    if missing:
-        lacks = ", ".join(map(repr, sorted(missing)[:3]))
-        raise CheckpointError(
-            f"the run at {folder} can't be resumed: its config.json is not that of a run, it lacks {lacks}, ..."
-        )
-    decided = {name: value for name, value in plain(record).items() if name not in _FREE_TO_CHANGE}
-    before = {name: started.get(name) for name in decided}
-    changed = [f"{name} was {old!r} and is now {new!r}" for name, old, new in differences(before, decided)]
-    if changed:
-        raise InvalidArgumentError(
-            f"the run at {folder} was started with other settings: {'; '.join(changed)}. Use the same settings, or start "
-            "another run"
-        )

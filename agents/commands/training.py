@@ -18,16 +18,9 @@ from rich.console import Console
 import rlvr_envs
 from agents.commands.common import say_prompt, say_stops, shown_warnings
 from agents.commands.policies import policy_for, sampler_for, say_device
+from agents.commands.run_settings import check_same, plain_options, run_folder
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
-from agents.commands.train import (
-    TrainOptions,
-    check_for_perceptron,
-    check_same,
-    plain_options,
-    run_arguments,
-    run_folder,
-    vector_env,
-)
+from agents.commands.train_options import TrainOptions, check_for_perceptron, run_arguments, vector_env
 from agents.console.counting import counted
 from agents.console.pace import Pace
 from agents.console.progress import progress
@@ -52,7 +45,7 @@ from agents.tables.agent import TabularAgent
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from agents.commands.train_tabular import TabularOptions
+    from agents.commands.tabular_options import TabularOptions
 
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast", "save_dtype")
 """Options that are settings of the policy."""

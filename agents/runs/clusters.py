@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from agents.runs.files.json_files import to_json
 from verifiers import Problem
 
-if TYPE_CHECKING:
-    from agents.runs.evaluation_record import Sample
-
 HIDDEN = "hidden"
 """Key of a problem's metadata: true where its prompt leaves out what decides an episode."""
+
+
+class Clustered(Protocol):
+    """A sample of a problem."""
+
+    @property
+    def problem(self) -> int:
+        """The problem's index."""
+        ...
+
+    @property
+    def cluster(self) -> Hashable | None:
+        """Equal for samples of problems with equal prompts; None if the problem is its own."""
+        ...
 
 
 def problem_cluster(problem: Problem | None) -> str | None:
@@ -41,7 +52,7 @@ def recorded_cluster(line: Mapping[str, Any]) -> str | None:
     return None if line.get("prompt") is None else _digest([line["prompt"], line.get("reference")])
 
 
-def sample_clusters(samples: Iterable[Sample]) -> dict[int, Hashable]:
+def sample_clusters(samples: Iterable[Clustered]) -> dict[int, Hashable]:
     """The cluster of each problem of some samples, by the problem's index, in order of appearance."""
     clusters: dict[int, Hashable] = {}
     for sample in samples:

@@ -29,7 +29,7 @@ import tyro
 import rlvr_envs
 from agents import TABULAR_AGENTS, agent_classes, tabular_classes
 from agents.commands.main import COMMANDS as ENTRIES, _load
-from agents.commands.train import TrainOptions
+from agents.commands.train_options import TrainOptions
 from rlvr_envs import PRESETS, ChatPrompt, tasks
 from rlvr_envs.envs import question_in
 from rlvr_envs.tasks.benchmarks import rows, source_of

@@ -18,8 +18,9 @@ import pytest
 from agents import AGENTS, TABULAR_AGENTS, save_model, tiny_model
 from agents.commands.before_loading import check_policy
 from agents.commands.main import CANNOT, COMMANDS as ENTRIES, REFUSED, Preview, _load, main
+from agents.commands.run_settings import _with
 from agents.commands.setting_names import setting_names
-from agents.commands.train import AGENT_COMMANDS, _with
+from agents.commands.train import AGENT_COMMANDS
 from agents.policies.transformers.model_files import check_model, model_context, model_folder
 from agents.registry import VALUE_AGENTS
 from agents.runs.files.outputs import locked

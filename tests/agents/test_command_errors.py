@@ -45,7 +45,8 @@ from agents import (
 )
 from agents.commands import check_dataset
 from agents.commands.main import BUG, CANNOT, COMMANDS as ENTRIES, REFUSED, _load, main
-from agents.commands.train import AGENT_COMMANDS, TrainOptions
+from agents.commands.train import AGENT_COMMANDS
+from agents.commands.train_options import TrainOptions
 from agents.commands.usage_errors import with_option_names
 from agents.experiments.gradient_lab import GradientLab
 from agents.policies.transformers.policy import CausalLMPolicy

@@ -1,0 +1,142 @@
+"""The folder of a training run, and the settings that a resumed run must have in common with it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from agents.commands.common import (
+    folder_name,
+    literal,
+    redacted_pairs,
+)
+from agents.runs.files.json_files import differences, plain
+from agents.runs.files.outputs import check_folder, check_unlocked
+from agents.runs.run import check_free, read_config
+from verifiers import CheckpointError, InvalidArgumentError
+
+
+class RunOptions(Protocol):
+    """The options that a run's folder depends on, of a dataclass."""
+
+    @property
+    def run_folder(self) -> Path | None:
+        """The folder, if one is given."""
+        ...
+
+    @property
+    def resume(self) -> bool:
+        """Whether the run in it goes on."""
+        ...
+
+
+_FREE_TO_CHANGE = {
+    "steps",
+    "token_budget",
+    "resume",
+    "checkpoint_every",
+    "keep",
+    "save_dtype",
+    "log_rollouts",
+    "loggers",
+    "run_folder",
+    "device",
+    "nproc",
+    "max_restarts",
+    "gather",
+    "shard",
+    "offload",
+    "rank_timeout",
+}
+"""Options that may change when a run is resumed. Only `steps` can affect results, and only through a schedule. (Another
+`num_envs`, `device`, `nproc` or `shard` changes rounding.)"""
+
+
+_ARGUMENTS = ("env_args", "verifier_args", "engine_args")
+"""Options whose values are name=value, in which there may be secrets."""
+
+
+def check_run_folder(options: RunOptions, settings: Mapping[str, str], agent: str, environment: str) -> None:
+    """Check that a run can be started, or resumed, in its folder.
+
+    Raises:
+        RLVRError: If it can't.
+    """
+    folder = run_folder(options, agent, environment)
+    check_folder(folder)
+    check_unlocked(folder)
+    if not options.resume:
+        check_free(folder)
+        return
+    started = read_config(folder)
+    check_same(folder, {"agent": agent, **plain_options(options), "config": _with(started.get("config"), settings)})
+
+
+def run_folder(options: RunOptions, agent: str, environment: str) -> Path:
+    """The folder of a run."""
+    return options.run_folder or Path("runs") / f"{agent}-{folder_name(environment)}"
+
+
+def _with(recorded: Any, settings: Mapping[str, str]) -> Any:
+    """The settings of a run as recorded, with those that were typed; lists are left as they are."""
+    if not isinstance(recorded, Mapping):
+        return recorded
+    changed: dict[str, Any] = {}
+    for name, value in recorded.items():
+        text = settings.get(name, "False" if isinstance(value, bool) and f"no_{name}" in settings else "None")
+        scalar = value is None or isinstance(value, bool | int | float | str)
+        changed[name] = _typed_over(value, text) if scalar else _with(value, settings)
+    return changed
+
+
+def _typed_over(recorded: Any, text: str) -> Any:
+    """The value of a setting that was typed, or the recorded one where that is the same; None chooses what the run has."""
+    if text == "" and isinstance(recorded, bool):
+        text = "True"
+    value = literal(text)
+    readings = [text, value]
+    with contextlib.suppress(ValueError):
+        readings.append(float(text))
+    same = text in ("", "None") or any(plain(reading) == recorded for reading in readings)
+    return recorded if same else plain(value)
+
+
+def plain_options(options: RunOptions) -> dict[str, Any]:
+    """The options as they are read back from JSON, without secrets."""
+    settings = dataclasses.asdict(cast(Any, options))
+    pairs = {name: redacted_pairs(value) for name, value in settings.items() if name in _ARGUMENTS}
+    written: dict[str, Any] = plain({**settings, **pairs})
+    return written
+
+
+def check_same(folder: Path, record: Mapping[str, Any]) -> None:
+    """Check that a run is resumed with the same settings.
+
+    Raises:
+        CheckpointError: If there is no run to resume, or its settings can't be read.
+        InvalidArgumentError: If settings differ; the message names them.
+    """
+    started = read_config(folder)
+    for name in ("agent", "env"):  # all other settings differ with these
+        if name in started and started[name] != record[name]:
+            raise InvalidArgumentError(
+                f"the run at {folder} was started with {name} {started[name]!r}, and not {record[name]!r}: resume it with that "
+                "one, or start another run"
+            )
+    missing = record.keys() - started.keys() - _FREE_TO_CHANGE
+    if missing:
+        lacks = ", ".join(map(repr, sorted(missing)[:3]))
+        raise CheckpointError(
+            f"the run at {folder} can't be resumed: its config.json is not that of a run, it lacks {lacks}, ..."
+        )
+    decided = {name: value for name, value in plain(record).items() if name not in _FREE_TO_CHANGE}
+    before = {name: started.get(name) for name in decided}
+    changed = [f"{name} was {old!r} and is now {new!r}" for name, old, new in differences(before, decided)]
+    if changed:
+        raise InvalidArgumentError(
+            f"the run at {folder} was started with other settings: {'; '.join(changed)}. Use the same settings, or start "
+            "another run"
+        )

@@ -1,0 +1,60 @@
+"""The options that all agents which learn a table share, and what can be checked before training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rlvr_envs
+from agents.commands.common import check_at_least, env_arguments, make_one
+from agents.commands.run_settings import check_run_folder
+from agents.runs.loggers import check_loggers
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class TabularOptions:
+    """Options shared by the training of all agents that learn a table."""
+
+    env: str
+    """Environment with numbered states, such as Bandit, Maze, rlvr/MazeState-v0, or one of your own, my_envs:MyEnv."""
+    steps: int = 100
+    """Total number of training steps, each of episodes_per_step episodes."""
+    token_budget: int | None = None
+    """Number of actions after which training ends, at the end of the step that reaches it, even before --steps."""
+    run_folder: Path | None = None
+    """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
+    resume: bool = False
+    """Continue from the last intact checkpoint in the run's folder, or from the beginning if there is none yet; the other
+    options must be those that the run was started with."""
+    checkpoint_every: int = 50
+    """Number of steps between checkpoints."""
+    keep: int | None = 2
+    """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    loggers: tuple[str, ...] = ("tensorboard",)
+    """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb, trackio, or none if nothing follows."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as arms=5 or split=test."""
+
+    def __post_init__(self) -> None:
+        at_least_one = ("steps", "token_budget", "checkpoint_every", "keep")
+        check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
+        check_loggers(self.loggers)
+
+    def launcher(self) -> None:
+        """What runs the command in several processes: nothing, one is enough."""
+
+
+def check_tabular(options: TabularOptions, settings: Mapping[str, str], *, agent: str) -> None:
+    """Refuse what is wrong with a training run, as far as that can be told before torch loads; see `check_training`.
+
+    Raises:
+        RLVRError: If something is.
+    """
+    name = rlvr_envs.environment_id(options.env)
+    check_run_folder(options, settings, agent, name)
+    make_one(name, rlvr_envs.state_environment(name), env_arguments(options.env_args)).close()
