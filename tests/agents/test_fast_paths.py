@@ -181,7 +181,7 @@ def test_the_flag_goes_to_greedy_policies_and_references() -> None:
         model("qwen2"),
         PolicyConfig(fast=False, checkpointing="on", shared_prefix=False, max_cached_tokens=7, seed=3, min_p=0.1),
     )
-    reference = GRPO(policy, GRPOConfig(kl_coefficient=0.1)).reference
+    reference = GRPO(policy, GRPOConfig(kl_coefficient=0.1)).models.reference
     assert reference is not None
     assert reference.policy.config == policy.config
     assert policy.at_temperature(0.0).config == dataclasses.replace(policy.config, temperature=0.0)
