@@ -11,22 +11,33 @@ import functools
 import inspect
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 from verifiers.errors import InvalidArgumentError
 
 
-@dataclass(frozen=True)
 class Bound:
-    """An interval of numbers."""
+    """An interval of numbers.
 
-    low: float = -math.inf
-    high: float = math.inf
-    open_low: bool = False
-    open_high: bool = False
-    infinite: bool = False
-    """Whether infinity is within, where the interval has no end."""
+    Args:
+        low: The lower end.
+        high: The upper end.
+        open_low: Whether the lower end itself is outside.
+        open_high: Whether the upper end itself is outside.
+        infinite: Whether infinity is within, where the interval has no end.
+    """
+
+    def __init__(
+        self,
+        low: float = -math.inf,
+        high: float = math.inf,
+        *,
+        open_low: bool = False,
+        open_high: bool = False,
+        infinite: bool = False,
+    ) -> None:
+        self.low, self.high = low, high
+        self.open_low, self.open_high, self.infinite = open_low, open_high, infinite
 
     def admits(self, value: float) -> bool:
         """Whether a number lies within."""
@@ -43,6 +54,10 @@ class Bound:
         if self.open_low:
             return f"greater than {self.low:g} and {'less than' if self.open_high else 'at most'} {self.high:g}"
         return f"from {self.low:g} to {'below ' if self.open_high else ''}{self.high:g}"
+
+    def __repr__(self) -> str:
+        """As pages and type checkers show it."""
+        return f"<{self}>"
 
 
 class AtLeast(Bound):
@@ -70,14 +85,20 @@ FINITE = Bound()
 """All numbers but infinity."""
 
 
-@dataclass(frozen=True)
 class UsedIf:
-    """When a setting has an effect."""
+    """When a setting has an effect.
 
-    condition: str
-    """Name of an attribute of the settings, which is true where it has."""
-    otherwise: str
-    """Why it has none otherwise, and what to set so that it has one."""
+    Args:
+        condition: Name of an attribute of the settings, which is true where it has.
+        otherwise: Why it has none otherwise, and what to set so that it has one.
+    """
+
+    def __init__(self, condition: str, otherwise: str) -> None:
+        self.condition, self.otherwise = condition, otherwise
+
+    def __repr__(self) -> str:
+        """As pages and type checkers show it."""
+        return f"<used if {self.condition}>"
 
 
 def check_bounds(settings: Any) -> None:
