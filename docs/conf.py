@@ -45,7 +45,10 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(collections\.abc|contextlib|fractions|os|pathlib|re|threading)\..*"),  # Python's own
     (r"py:class", r"Tensor|Float|Bool|Int"),  # of torch and jaxtyping, in shapes: Float[Tensor, "b t"]
     (r"py:exc", r"ResetNeeded"),  # gymnasium.error's
-    (r"py:class", r"Baseline|Credit|Form|MeanOver|Pairing|Rewards|Scale|Selection"),  # of a Literal, named without their module
+    (
+        r"py:class",
+        r"Baseline|Credit|Form|MeanOver|Pairing|Rewards|Scale|Selection",
+    ),  # of a Literal, named without their module
     (r"py:class", r"Value"),  # a type variable
     (r"py:class", r"(\w+\.)?Annotated|FINITE|<.*>"),  # bounds of settings, such as <at least 1>
     # Imported for type checkers alone, so also without their module.

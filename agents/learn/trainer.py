@@ -113,7 +113,10 @@ class Trainer:
         with interrupts_deferred():
             metrics = summarize(sampled.trajectories) | dict(sampled.metrics) | dict(arrived.metrics)
             self._updating.on_advantages = self._rollout_writer(env, run)
-            metrics |= self._update(sampled.trajectories)
+            try:
+                metrics |= self._update(sampled.trajectories)
+            finally:
+                self._updating.on_advantages = None  # an update outside of this run is not one of its steps
             self._source.learned(arrived)
             now = time.perf_counter()
             metrics |= {"step_s": now - started, "rollout_s": sampled.seconds, "update_s": now - begun}

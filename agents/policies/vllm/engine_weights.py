@@ -66,20 +66,7 @@ class EngineWeights:
                 self._device_transfer(learner, member, weights)
 
     def sync(self, learner: CausalLMPolicy) -> dict[str, float]:
-        """Transfer the learner's weights to the engines, unless they have them, and compare log-probabilities of a few tokens.
-
-        Dead engines are started again. Requests that are under way are stopped, and made again by the next `act`.
-
-        Returns:
-            `sync_s`; `sampling/probe_difference`, the mean absolute difference of an engine and the learner in nats, the
-            largest of all engines; and `sampling/engine_restarts`, the number of times so far that an engine was started again.
-            Empty if the engines had the weights.
-
-        Raises:
-            InvalidArgumentError: If the learner's weights no longer fit the engine's; nothing was sent.
-            EngineError: If engines died more often than they may be started again, or their log-probabilities are not the
-                learner's.
-        """
+        """Transfer a learner's weights to the engines, unless they have them; see `VLLMPolicy.sync`."""
         state = state_of(learner)
         if self.state == state and self.engines.living and not self.engines.restartable:
             return {}
