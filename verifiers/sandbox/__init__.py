@@ -1,10 +1,10 @@
 """A jail for untrusted code on Linux: isolation, fork servers, limits, and one narrow interface; it knows nothing of its use.
 
-`ProgramRunner` runs a program of Python for its output, and `run_binary` a program of the machine. `contract` says how the jail
-runs code of one's own.
+`ProgramRunner` runs a program of Python for its output, and `CommandRunner` programs of the machine. `contract` says how the
+jail runs code of one's own.
 """
 
-from verifiers.sandbox.command import Finished, LaunchError, run_binary
+from verifiers.sandbox.command import Command, CommandRunner, Finished, LaunchError
 from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEnd, Role
 from verifiers.sandbox.limits import ISOLATIONS, Limits
 from verifiers.sandbox.memory_files import memory_files
@@ -25,6 +25,8 @@ __all__ = [
     "ISOLATIONS",
     "MEMORY",
     "SCRIPT",
+    "Command",
+    "CommandRunner",
     "Contract",
     "Finished",
     "JobEnd",
@@ -43,6 +45,5 @@ __all__ = [
     "encode_program",
     "excerpts",
     "memory_files",
-    "run_binary",
     "run_script",
 ]

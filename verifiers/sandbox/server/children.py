@@ -30,11 +30,19 @@ class Child:
     """CPU seconds of earlier jobs."""
     cpu: int | None = None
     """The only CPU that the child may run on; None if it may run on all."""
+    is_tree: bool = False
+    """Whether it may start processes, which count as part of it."""
 
     def clock(self) -> float:
         """CPU seconds of this job so far, over all threads."""
+        if self.is_tree:
+            return sum(map(_cpu_seconds, _tree(self.pid)))
         # The id of a process's CPU clock, as clock_getcpuclockid computes it.
         return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
+
+    def tree_memory(self) -> int:
+        """Bytes of memory of the child and its descendants that are not files'."""
+        return sum(map(_memory_bytes, _tree(self.pid)))
 
     def reap(self) -> None:
         """Kill the child if it still runs, and reap it."""
@@ -90,6 +98,36 @@ class LastingProcess:
         """End the process."""
         self.control.close()
         self.child.reap()
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def _tree(pid: int) -> list[int]:
+    """A process and its descendants."""
+    pids = [pid]
+    for parent in pids:
+        with contextlib.suppress(OSError):  # it has ended
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{thread}/children") as file:
+                    pids += map(int, file.read().split())
+    return pids
+
+
+def _cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process, over all threads and children that it has reaped; 0 if it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / _TICKS
+    return 0.0
+
+
+def _memory_bytes(pid: int) -> int:
+    """Anonymous and shared memory of a process; 0 if it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
+        sizes = dict(line.split(":", 1) for line in file)
+        return sum(int(sizes.get(name, "0 kB").split()[0]) << 10 for name in ("RssAnon", "RssShmem"))
+    return 0
 
 
 def kill_strays() -> None:
