@@ -108,15 +108,15 @@ time.sleep(1000)
         (IN_CHILDREN.replace("BODY", "while True: pass"), "cpu", PROCESSES),
         # Shared memory, which no limit of the kernel counts.
         (
-            "import mmap, time; m = mmap.mmap(-1, 1 << 30); [m.write(bytes(1 << 20)) for _ in range(512)]; time.sleep(1000)",
+            "import mmap, time; m = mmap.mmap(-1, 1 << 30); [m.write(bytes(1 << 20)) for _ in range(96)]; time.sleep(1000)",
             "memory",
             {},
         ),
-        (IN_CHILDREN.replace("BODY", "hoard = b'x' * (192 << 20); time.sleep(1000)"), "memory", PROCESSES),
+        (IN_CHILDREN.replace("BODY", "hoard = b'x' * (48 << 20); time.sleep(1000)"), "memory", PROCESSES),
     ],
 )
 def test_limits_stop_it(runner, source, stopped, extras):
-    memory_mib = 256 if stopped == "memory" else 512
+    memory_mib = 64 if stopped == "memory" else 512
     finished = run(source, runner, extras, cpu_s=2, wall_s=2 if stopped == "wall" else 60, memory_mib=memory_mib)
     assert (finished.stopped, finished.exit_code) == (stopped, None)
     assert len(finished.stdout) <= 1 << 20

@@ -182,7 +182,7 @@ def read_report(report: bytes, end: JobEnd) -> tuple[list[str], dict[str, Any], 
     if end.stopped:
         return hello["layers"], {}, {}
     if not rest:
-        raise LaunchError("the process that watches the program was killed")
+        raise LaunchError(f"the process that watches the program was killed: {end}")
     header, files = unpack(rest)
     if "problem" in header:
         raise LaunchError(f"the program did not start: {header['problem']}")
