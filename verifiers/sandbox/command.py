@@ -26,7 +26,7 @@ from verifiers.sandbox.worker import WorkerDiedError
 _IN_JAIL = "verifiers.sandbox.programs"
 _ROLE = Role("command", f"{_IN_JAIL}.command:run_command", confines_itself=True)
 _CONTRACT = Contract(_IN_JAIL, (_ROLE,), prepare=f"{_IN_JAIL}.command:prepare")
-_FILES = ("stdin", "stdout", "stderr", "request", "report")
+_FILES = ("stdin", "stdout", "stderr", "request", "answer")
 _PLAN = Plan(_FILES, ((_ROLE.name, _FILES),))
 _PATH = re.compile(r"(?!/)(?:(?:(?!\.\.?(?:/|\Z))[^/\0]+)(?:/(?=.)|\Z))+")
 """A path beneath a folder, without `.` and `..`."""
@@ -41,6 +41,10 @@ class LaunchError(Exception):
     """A program could not be started, which says nothing of its input."""
 
 
+class NotExecutableError(LaunchError):
+    """What was to be run is no program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A program of the machine, and what it finds and may do."""
@@ -51,7 +55,7 @@ class Command:
     """What it finds in its folder: content by path, such as `"src/main.c"`."""
     stdin: bytes = b""
     writes: Sequence[str] = ()
-    """Paths of the files to hand back. Without `folder_mib` they are also the only ones that it may write."""
+    """Paths of the files to hand back, and of folders of them. Without `folder_mib` it may write no other file."""
     readable: Sequence[str] = ()
     """Paths that it may read besides its folder and the system's libraries; programs there may be executed."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -126,7 +130,8 @@ class CommandRunner:
 
         Raises:
             SandboxUnavailableError: If the system does not provide the requested isolation, or what the program needs besides.
-            LaunchError: If the program did not start.
+            NotExecutableError: If it is none.
+            LaunchError: If the program did not start for another reason.
         """
         try:
             return self._pool.attempt(lambda pool: self._run(pool, command, limits))
@@ -134,15 +139,15 @@ class CommandRunner:
             raise LaunchError(str(error)) from error
 
     def _run(self, pool: Pool, command: Command, limits: Limits) -> Finished:
-        with _folder() as folder, memory_files(command.stdin, b"", b"", b"", b"") as files:
+        with folder_on_disk() as folder, memory_files(command.stdin, b"", b"", b"", b"") as files:
             os.pwrite(files[3], encode_request(command, limits, self._isolation, folder), 0)
             with pool.worker() as worker:
                 end = worker.run(_PLAN, files, limits)
-            layers, report, written = read_report(read_all(files[4]), end)
+            layers, answer, written = read_answer(read_all(files[4]), end)
             stdout, stderr = (_without(read_all(file), folder) for file in files[1:3])
-        stopped = end.stopped or _stopped(report.get("status"), max(map(len, (stdout, stderr))), limits)
+        stopped = end.stopped or _stopped(answer.get("status"), max(map(len, (stdout, stderr))), limits)
         return Finished(
-            None if stopped else report["status"], stopped, stdout, stderr, written, "+".join(layers) or "none", end
+            None if stopped else answer["status"], stopped, stdout, stderr, written, "+".join(layers) or "none", end
         )
 
     def close(self) -> None:
@@ -150,8 +155,16 @@ class CommandRunner:
         self._pool.close()
 
 
-def encode_request(command: Command, limits: Limits, isolation: str, folder: str) -> bytes:
-    """What the role of a command is sent; `folder` is on the disk, for where there is none in memory."""
+def encode_request(command: Command, limits: Limits, isolation: str, folder: str, own: object = None) -> bytes:
+    """What a role that runs in a folder is sent.
+
+    Args:
+        command: What it finds and may do.
+        limits: Its limits.
+        isolation: That which is asked for.
+        folder: One on the disk, for where there is none in memory.
+        own: The role's own settings, which JSON can hold.
+    """
     header = {
         "isolation": isolation,
         "readable": list(command.readable),
@@ -159,6 +172,7 @@ def encode_request(command: Command, limits: Limits, isolation: str, folder: str
         "folder": folder,
         "limits": asdict(limits),
         "command": list(command.arguments),
+        "own": own,
         "environment": dict(command.environment),
         "extras": {name: getattr(command, name) for name in ("folder_mib", "folder_files", "processes")},
         "cpus": sorted(os.sched_getaffinity(0)),
@@ -166,14 +180,15 @@ def encode_request(command: Command, limits: Limits, isolation: str, folder: str
     return pack(header, command.files)
 
 
-def read_report(report: bytes, end: JobEnd) -> tuple[list[str], dict[str, Any], dict[str, bytes]]:
+def read_answer(answer: bytes, end: JobEnd) -> tuple[list[str], dict[str, Any], dict[str, bytes]]:
     """The layers of isolation, how the confined process ended (nothing if it was stopped), and the files.
 
     Raises:
         SandboxUnavailableError: If the isolation is less than was asked for.
-        LaunchError: If nothing was told, or the program could not be executed.
+        LaunchError: If nothing was told.
+        NotExecutableError: If the program could not be executed.
     """
-    first, newline, rest = report.partition(b"\n")
+    first, newline, rest = answer.partition(b"\n")
     hello: dict[str, Any] = unpack(first + newline)[0] if newline else {"failed": f"{end}"}
     if "failed" in hello:
         raise LaunchError(f"the program did not start: {hello['failed']}")
@@ -185,7 +200,7 @@ def read_report(report: bytes, end: JobEnd) -> tuple[list[str], dict[str, Any], 
         raise LaunchError(f"the process that watches the program was killed: {end}")
     header, files = unpack(rest)
     if "problem" in header:
-        raise LaunchError(f"the program did not start: {header['problem']}")
+        raise NotExecutableError(header["problem"])
     return hello["layers"], header, files
 
 
@@ -200,7 +215,7 @@ def _without(output: bytes, folder: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[str]:
+def folder_on_disk() -> Iterator[str]:
     """A folder on the disk, for programs that do not have one in memory.
 
     If root runs the program as another user, that one reaches it by a path that nobody can list.

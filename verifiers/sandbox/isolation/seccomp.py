@@ -60,6 +60,8 @@ _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 _FCNTLS = (0, 1, 2, 3, 4, 1030)
 """F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; F_SETOWN would send signals to others."""
+_LOCKS = (5, 6, 7)
+"""F_GETLK, F_SETLK, F_SETLKW."""
 _PR_SET_NAME = 15
 _RLIMIT_STACK = 3
 _AF_UNIX = 1
@@ -226,6 +228,7 @@ def build_inner(
     rules = _rules() | {name: [_deny()] for name in denied}
     if writes_files:
         rules = {name: body for name, body in rules.items() if name not in ("open", "openat")}
+        rules["fcntl"] = _one_of(1, (*_FCNTLS, *_LOCKS))
     if processes:
         rules["clone"] = _without(0, _NEW_NAMESPACES)
         rules = {name: body for name, body in rules.items() if name not in ("kill", "tgkill", "wait4")}

@@ -25,11 +25,11 @@ from ..limits import LAYERS, Limits
 from ..memory_files import read_all
 from .archive import pack, unpack
 
-_REQUEST, _REPORT = 3, 4
-"""Descriptors of the request, above the standard streams, and of the report, whose first line says which isolation is in force.
+_REQUEST, _ANSWER = 3, 4
+"""Descriptors of the request, above the standard streams, and of the answer, whose first line says which isolation is in force.
 The program gets neither."""
 _TOLD = 3
-"""The descriptor of the report in the confined process, until it becomes a program."""
+"""The descriptor of the answer in the confined process, until it becomes a program."""
 # A program may replace them.
 _exit, _write = os._exit, os.write
 
@@ -47,16 +47,27 @@ def run_command() -> None:
     run_in_folder(_become)
 
 
-def run_in_folder(main: Callable[[Mapping[str, Any]], object]) -> None:
-    """Run a function in a confined process, with the request's header; report how it ends, and the files that it leaves."""
+def run_in_folder(main: Callable[[Mapping[str, Any]], object], more: int = 0) -> None:
+    """Run a function in a confined process; answer how it ends, and the files that it leaves.
+
+    Args:
+        main: It is called with the request's header.
+        more: Number of further descriptors of the role, which it gets from 4 on.
+    """
     try:
-        _run_in_folder(main)
+        _run_in_folder(main, tuple(range(_ANSWER + 1, _ANSWER + 1 + more)))
     except Exception as error:  # noqa: BLE001 - reported: nothing of the program has run in this process
-        _tell(_REPORT, {"failed": f"{type(error).__name__}: {error}"})
+        _tell(_ANSWER, {"failed": f"{type(error).__name__}: {error}"})
     _exit(0)
 
 
-def _run_in_folder(main: Callable[[Mapping[str, Any]], object]) -> None:
+def close_answer() -> None:
+    """In the confined process: close the answer, where that does not become a program."""
+    os.close(_TOLD)
+
+
+def _run_in_folder(main: Callable[[Mapping[str, Any]], object], more: tuple[int, ...]) -> None:
+    held_mib = 0 if main is _become else _data_mib()
     asked, files = unpack(read_all(_REQUEST))
     server, extras = os.getppid(), namespaces.Extras(**asked["extras"], stdin=read_all(0))
     if asked["cpus"]:
@@ -77,12 +88,12 @@ def _run_in_folder(main: Callable[[Mapping[str, Any]], object]) -> None:
     syscalls.die_with(server)  # a new user id clears it
     problem = _lacking(jail, extras)
     if problem is not None:
-        _tell(_REPORT, {"layers": jail.entered, "problem": problem})
+        _tell(_ANSWER, {"layers": jail.entered, "problem": problem})
         return
     if jail.has_folder:
         _fill(folder, files, files)
     os.chdir(folder)
-    supervised = _Supervised(asked, jail, extras, folder, main)
+    supervised = _Supervised(asked, jail, extras, folder, main, more, held_mib)
     if jail.has_processes:
         os.waitpid(_fork(supervised.run_as_first), 0)
     else:
@@ -107,14 +118,18 @@ class _Supervised:
         extras: namespaces.Extras,
         folder: str,
         main: Callable[[Mapping[str, Any]], object],
+        more: tuple[int, ...],
+        held_mib: int,
     ) -> None:
-        self._asked, self._jail, self._main = asked, jail, main
+        self._asked, self._jail, self._main, self._more = asked, jail, main, more
         self._folder = folder
         limits = Limits(**asked["limits"])
         # Two more are this process and, with processes, the first of the namespace.
         threads = limits.processes + extras.processes + 2
         room = max(limits.output_mib, extras.folder_mib)
-        self._settings = _of_data(jail.settings(replace(limits, processes=threads, output_mib=room)))
+        memory_mib = limits.memory_mib + held_mib
+        settings = jail.settings(replace(limits, processes=threads, output_mib=room, memory_mib=memory_mib))
+        self._settings = _of_data(settings)
 
     def run_as_first(self) -> None:
         """Run, as the first process of a namespace, whose end is that of all others in it."""
@@ -122,18 +137,21 @@ class _Supervised:
         self.run(is_first=True)
 
     def run(self, *, is_first: bool = False) -> None:
-        """Start the confined process, wait until it ends, end what it has left running, and report."""
+        """Start the confined process, wait until it ends, end what it has left running, and answer."""
         pid = _fork(self._run_confined)
         status = _wait(pid)
         if is_first:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
-        written = {name: content for name in self._asked["writes"] if (content := self._read(name))}
-        _tell(_REPORT, {"status": os.waitstatus_to_exitcode(status)}, written)
+        paths = [path for name in self._asked["writes"] for path in self._files_of(name)]
+        written = {path: content for path in paths if (content := self._read(path))}
+        _tell(_ANSWER, {"status": os.waitstatus_to_exitcode(status)}, written)
 
     def _run_confined(self) -> None:
         jail, parent = self._jail, os.getppid()
-        jail.confine((0, 1, 2, _REPORT), self._settings, parent)
+        if jail.has_processes:
+            os.setsid()  # the kernel shares a CPU among sessions first, so that the server gets its part beside many processes
+        jail.confine((0, 1, 2, _ANSWER, *self._more), self._settings, parent)
         os.set_inheritable(_TOLD, False)
         hello = {"layers": jail.entered, "missing": jail.missing, "escapes": []}
         if jail.wanted:
@@ -142,6 +160,14 @@ class _Supervised:
         _tell(_TOLD, {"layers": jail.entered, "problem": problem})
         if problem is None:
             self._main({**self._asked, "folder": self._folder})
+
+    def _files_of(self, name: str) -> list[str]:
+        """The path itself and, if it is a folder, the paths beneath it."""
+        beneath = os.walk(os.path.join(self._folder, name))
+        return [
+            name,
+            *(os.path.relpath(os.path.join(top, one), self._folder) for top, _, files in beneath for one in files),
+        ]
 
     def _read(self, name: str) -> bytes:
         """The content of a regular file in the folder; empty if it is none. Links lead nowhere but into the jail's root."""
@@ -167,6 +193,13 @@ def _become(asked: Mapping[str, Any]) -> None:
         os.execve(asked["command"][0], asked["command"], environment | asked["environment"])
     except OSError as error:
         _tell(_TOLD, {"problem": f"can't execute {asked['command'][0]}: {error}"})
+
+
+def _data_mib() -> int:
+    """Memory that this process has from the server, which is not the program's."""
+    with open("/proc/self/status") as file:
+        sizes = dict(line.split(":", 1) for line in file)
+    return int(sizes["VmData"].split()[0]) >> 10
 
 
 def _of_data(settings: ResourceLimits) -> ResourceLimits:

@@ -41,17 +41,20 @@ class Child:
         return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
 
     def tree_memory(self) -> int:
-        """Bytes of memory of the child and its descendants that are not files'."""
-        return sum(map(_memory_bytes, _tree(self.pid)))
+        """Bytes of memory of the child and its descendants that are neither files' nor this process's."""
+        own = _memory_bytes(os.getpid())
+        return sum(max(0, _memory_bytes(pid) - own) for pid in _tree(self.pid))
 
     def reap(self) -> None:
         """Kill the child if it still runs, and reap it."""
+        # What it has not waited for is not in its own usage.
+        spent, held = (self.clock(), self.tree_memory()) if self.is_tree else (0.0, 0)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         _, self.status, usage = os.wait4(self.pid, 0)
         os.close(self.handle)
-        self.cpu_s = usage.ru_utime + usage.ru_stime - self.before_s
-        self.memory_bytes = usage.ru_maxrss * 1024
+        self.cpu_s = max(usage.ru_utime + usage.ru_stime - self.before_s, spent)
+        self.memory_bytes = max(usage.ru_maxrss * 1024, held)
 
     def end(self) -> tuple[int | None, float, int]:
         """The fields of a `ProcessEnd`."""
