@@ -33,6 +33,7 @@ from agents.commands.common import (
     verifier_spec,
     with_options,
 )
+from agents.commands.problems import permit_together
 from agents.commands.saved_agents import (
     SavedAgent,
     check_table_temperature,
@@ -173,6 +174,8 @@ class Evaluate:
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
             self._sampler(name, arguments, saved, record) as (env, policy),
         ):
+            if isinstance(env, rlvr_envs.TokenVectorEnv):
+                permit_together(env.streams.rules.verifier)
             say_prompt(console, env, as_messages=isinstance(policy, Endpoint) and policy.config.route == "chat")
             if self.engine != "openai" and saved is None:
                 say_stops(console, env)

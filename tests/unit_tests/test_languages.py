@@ -8,7 +8,7 @@ import pytest
 
 from verifiers import MissingDependencyError, Outcome, Problem, UnknownNameError
 from verifiers.unit_tests import StdioCase, StdioTests, UnitTestVerifier, languages
-from verifiers.unit_tests.languages import check_installed
+from verifiers.unit_tests.languages import check_languages
 
 CASES = tuple(StdioCase(f"{a} {b}\n", f"{a + b}\n") for a, b in ((3, 4), (-5, 5), (10**12, 1)))
 SUM = {
@@ -54,7 +54,7 @@ def verifier() -> Iterator[UnitTestVerifier]:
 def installed(*names: str) -> None:
     """Skip a test where one of the languages is not installed."""
     try:
-        check_installed(names)
+        check_languages(names)
     except MissingDependencyError as error:
         pytest.skip(str(error))
 
@@ -130,6 +130,8 @@ def test_a_language_that_is_not_there_is_named(verifier: UnitTestVerifier, monke
     languages._home.cache_clear()
     with pytest.raises(MissingDependencyError, match=r"programs in C\+\+ need g\+\+.*apt-get install g\+\+"):
         verifier("", problem("cpp"))
+    with pytest.raises(MissingDependencyError, match="javac"):
+        UnitTestVerifier(languages="java")
     languages._home.cache_clear()
 
 

@@ -88,7 +88,7 @@ def labels(names: Sequence[str]) -> dict[str, str]:
     return {tag: name for name in names for tag in ((PYTHON,) if name == PYTHON else languages()[name].tags)}
 
 
-def check_installed(names: Sequence[str]) -> None:
+def check_languages(names: Sequence[str]) -> None:
     """Check that programs in these languages can be run here.
 
     Raises:
@@ -136,6 +136,11 @@ def _failure(finished: Finished) -> str | None:
     if finished.exit_code == 0:
         return None
     return "crash" if finished.exit_code is None or finished.exit_code < 0 else "exit"
+
+
+def language_title(name: str) -> str:
+    """What a language is called in texts."""
+    return "Python" if name == PYTHON else languages()[name].title
 
 
 class CompileError(Exception):

@@ -23,7 +23,7 @@ from verifiers.unit_tests.extraction.extraction import (
     is_path,
 )
 from verifiers.unit_tests.jobs import CONTRACT, Job
-from verifiers.unit_tests.languages import check_installed, labels
+from verifiers.unit_tests.languages import check_languages, labels
 from verifiers.unit_tests.results import JobResult
 from verifiers.unit_tests.separate.entry_points import entry_point_steps
 from verifiers.unit_tests.stdio import COMPARISONS
@@ -62,6 +62,9 @@ class UnitTestVerifier:
     The sandbox does not protect against side channels, against programs that have memorised the tests' inputs, or against
     bugs in the kernel; `docs/sandbox.md` says what each layer stops.
 
+    Attributes:
+        allow_together: Whether tests that run together with the program are judged.
+
     A verifier may be used from several threads at once, from asyncio through `asyncio.to_thread`, and after a fork. Fork
     servers start with the first program, and end with `close`, with the verifier, or with this process, however that ends.
     """
@@ -81,6 +84,7 @@ class UnitTestVerifier:
         packages: str | Sequence[str] = (),
         thoughts: str | Sequence[str] = THOUGHTS,
         allow_together: bool = False,
+        languages: str | Sequence[str] = (),
     ) -> None:
         """Make a verifier; nothing is started yet.
 
@@ -104,10 +108,15 @@ class UnitTestVerifier:
             thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
             allow_together: Whether to judge tests that run together with the program, which can forge their verdict: for
                 evaluation, and for training only by programs that do not look for it.
+            languages: Languages that problems need besides Python, to be told at once if one is not installed; a sequence, or
+                text with commas between them.
 
         Raises:
             InvalidArgumentError: If an argument is out of range, or a package is not installed.
+            MissingDependencyError: If a language is not installed.
         """
+        if languages:
+            check_languages(languages.split(",") if isinstance(languages, str) else languages)
         if not isinstance(partial_credit, bool):
             raise InvalidArgumentError(f"partial_credit must be True or False, got {partial_credit!r}")
         _one_of("extraction", extraction, EXTRACTIONS)
@@ -128,7 +137,7 @@ class UnitTestVerifier:
         self._packages = self._sandbox.packages.versions()
         self._outside: Literal["auto", "strict", "none"] = "auto" if isolation == "available" else isolation
         self._commands = CommandRunner(self._outside, self._sandbox.workers)
-        self._allow_together = allow_together
+        self.allow_together = allow_together
         self._requested_packages = packages
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -154,7 +163,7 @@ class UnitTestVerifier:
                 raise
             # One row that can't be read is no reason to judge none of a batch.
             return verifier_error(error)
-        if isinstance(tests, FunctionTests) and tests.together and not self._allow_together:
+        if isinstance(tests, FunctionTests) and tests.together and not self.allow_together:
             raise InvalidArgumentError(_REFUSED.format(problem=problem.id))
         program = self._extracted(completion, tests)
         if program is None:
@@ -270,7 +279,7 @@ def _tests_of(problem: Problem) -> Tests:
         )
     if isinstance(tests, StdioTests):
         _one_of("comparison", tests.comparison, COMPARISONS)
-        check_installed(tests.languages)
+        check_languages(tests.languages)
     _check_entry_points(problem.id, tests)
     for path in tests.files:
         if not is_path(path):
