@@ -191,6 +191,26 @@ open("folder/file", "w").write("kept")
     assert finished.written == {"here/folder/file": b"kept", "folder/file": b"kept"}
 
 
+def test_a_program_can_neither_end_nor_confuse_the_process_that_watches_it(runner):
+    source = """
+import os, signal
+for number in range(1, 65):
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        try: signal.signal(number, signal.SIG_IGN)
+        except (OSError, ValueError): pass
+for pid in (1, -1):
+    for number in range(1, 65):
+        if pid == 1 or number not in (signal.SIGKILL, signal.SIGSTOP):
+            try: os.kill(pid, number)
+            except OSError: pass
+for _ in range(2000):
+    try: os.mkdir("d"); os.chdir("d")
+    except OSError: break
+"""
+    finished = run(source, runner, {**FOLDER, "folder_files": 4096, **PROCESSES, "writes": ["d"]})
+    assert (finished.exit_code, finished.stopped, finished.written) == (0, None, {}), finished.stderr
+
+
 @pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "a//x", ".", "a/", ""])
 def test_no_file_lies_outside_of_the_folder(path):
     with pytest.raises(InvalidArgumentError, match="in its folder"):

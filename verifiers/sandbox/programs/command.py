@@ -134,6 +134,7 @@ class _Supervised:
     def run_as_first(self) -> None:
         """Run, as the first process of a namespace, whose end is that of all others in it."""
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the kernel keeps from it only what it has no handler for
         self.run(is_first=True)
 
     def run(self, *, is_first: bool = False) -> None:
@@ -163,11 +164,11 @@ class _Supervised:
 
     def _files_of(self, name: str) -> list[str]:
         """The path itself and, if it is a folder, the paths beneath it."""
-        beneath = os.walk(os.path.join(self._folder, name))
-        return [
-            name,
-            *(os.path.relpath(os.path.join(top, one), self._folder) for top, _, files in beneath for one in files),
-        ]
+        paths = [name]
+        with contextlib.suppress(RecursionError):  # a program can nest folders deeper than they can be walked
+            for top, _, files in os.walk(os.path.join(self._folder, name)):
+                paths += [os.path.relpath(os.path.join(top, file), self._folder) for file in files]
+        return paths
 
     def _read(self, name: str) -> bytes:
         """The content of a regular file in the folder; empty if it is none. Links lead nowhere but into the jail's root."""
