@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from agents import policies
 from agents.distributed.ranks import Ranks
 from agents.learn.algorithm import Algorithm
-from agents.policies.trainable import TrainablePolicy
+from agents.policies.trainable import Shardable, TrainablePolicy
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
 
@@ -23,7 +22,7 @@ def check_sharding(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampl
         raise InvalidArgumentError(
             "weights can't be divided among a single process: start several, or leave `shard` out"
         )
-    if not isinstance(policy, policies.CausalLMPolicy):
+    if not isinstance(policy, Shardable):
         raise InvalidArgumentError(
             f"weights of a {type(policy).__name__} can't be divided among ranks, only those of a transformers model: "
             "leave `shard` out"
