@@ -356,23 +356,66 @@ def compare(
     Raises:
         InvalidArgumentError: If the numbers of problems differ, or there are none.
     """
+    differences, largest = _differences(a, b)
+    mean, error, units = _mean_and_error(differences, clusters)
+    p_value = sign_flip_test(_cluster_sums(differences, clusters), seed=seed)
+    if largest < math.inf:
+        shares = share_interval((1 + differences) / 2, clusters)
+        interval = Interval(2 * shares.low - 1, 2 * shares.high - 1, shares.approximate)
+    else:
+        interval = mean_interval(differences, clusters)
+    detectable = _detectable(mean, error, units, largest)
+    differing = int(np.count_nonzero(differences))
+    return PairedDifference(mean, interval, p_value, detectable, len(differences), units, differing)
+
+
+def problems_needed(
+    a: ArrayLike, b: ArrayLike, difference: float, clusters: Sequence[Hashable] | None = None
+) -> int | None:
+    """How many problems `compare` needs to detect a difference in 4 of 5 comparisons.
+
+    The variance of the differences, and the sizes of clusters, are those of the scores here, as of a pilot.
+
+    Args:
+        a: f64[n], one for each problem.
+        b: f64[n], of the same problems in the same order.
+        difference: The size of the difference to detect.
+        clusters: As for `share_interval`.
+
+    Returns:
+        The number; None where the variance is not known, since there is one unit or all differences are equal.
+
+    Raises:
+        InvalidArgumentError: If the numbers of problems differ, there are none, or `difference` is not more than 0, or is more
+            than there can be.
+    """
+    differences, largest = _differences(a, b)
+    if not 0 < difference <= largest or difference == math.inf:
+        raise InvalidArgumentError(
+            f"a difference to detect must be more than 0 and at most {largest:g}, got {difference}"
+        )
+    mean, error, units = _mean_and_error(differences, clusters)
+    if units == 1 or error == 0:
+        return None
+    low, high = _FEWEST_UNITS - 1, _FEWEST_UNITS
+    while _detectable(mean, error * math.sqrt(units / high), high, largest) > difference:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = _detectable(mean, error * math.sqrt(units / middle), middle, largest) <= difference
+        low, high = (low, middle) if enough else (middle, high)
+    return math.ceil(high * len(differences) / units)
+
+
+def _differences(a: ArrayLike, b: ArrayLike) -> tuple[Array, float]:
+    """The differences b - a f64[n], those of rounding 0, and the largest there can be: 1 of shares, infinite of others."""
     first, second = _values(a), _values(b)
     if len(first) != len(second):
         raise InvalidArgumentError(f"expected two scores of each problem, got {len(first)} and {len(second)}")
     both = np.stack([first, second])
     differences = second - first
     differences[np.abs(differences) <= _ROUNDING * np.abs(both).max(axis=0)] = 0.0
-    mean, error, units = _mean_and_error(differences, clusters)
-    p_value = sign_flip_test(_cluster_sums(differences, clusters), seed=seed)
-    if ((both >= 0) & (both <= 1)).all():
-        shares = share_interval((1 + differences) / 2, clusters)
-        interval = Interval(2 * shares.low - 1, 2 * shares.high - 1, shares.approximate)
-        largest = 1.0
-    else:
-        interval, largest = mean_interval(differences, clusters), math.inf
-    detectable = _detectable(mean, error, units, largest)
-    differing = int(np.count_nonzero(differences))
-    return PairedDifference(mean, interval, p_value, detectable, len(differences), units, differing)
+    return differences, 1.0 if ((both >= 0) & (both <= 1)).all() else math.inf
 
 
 def _detectable(mean: float, error: float, units: int, largest: float) -> float:
