@@ -62,6 +62,7 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.hub",
                     "verifiers.reward_model",
                     "verifiers.statistics",
+                    "verifiers.confidence_sequences",
                     "rlvr_envs.dialogue",
                     "rlvr_envs.games",
                     "rlvr_envs.gguf_files",

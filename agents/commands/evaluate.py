@@ -19,6 +19,7 @@ from agents.commands.common import (
     check_at_least,
     check_engine,
     check_is_saved,
+    check_share,
     endpoint_config,
     env_arguments,
     folder_name,
@@ -49,7 +50,7 @@ from agents.rollouts.evaluation import evaluate, number_of_problems
 from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
 from agents.runs.at_k import check_draws
-from agents.runs.evaluation import Evaluation
+from agents.runs.evaluation import MAX_ERROR_SHARE, Evaluation
 from agents.runs.evaluation_record import MANIFEST, ORACLE_NOTE, SAMPLES, EvaluationRecord, Sample
 from agents.runs.files.outputs import free_folder
 from agents.runs.files.versions import package_versions
@@ -113,6 +114,8 @@ class Evaluate:
     there may be more problems and samples. Samples whose verifier broke, or whose request failed, are repeated."""
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
+    max_error_share: float = MAX_ERROR_SHARE
+    """Share of samples without a score above which the command ends with exit code 1; --resume repeats them."""
     verifier: str | None = None
     """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
     verifier_args: tuple[str, ...] = ()
@@ -128,6 +131,7 @@ class Evaluate:
     def __post_init__(self) -> None:
         check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
         check_at_least(0, seed=self.seed, temperature=self.temperature)
+        check_share(max_error_share=self.max_error_share)
         check_draws(self.samples, pass_at=self.pass_at, maj_at=self.maj_at)
         if (self.engine == "openai") != (self.base_url is not None):
             raise InvalidArgumentError("--base-url and --engine openai come together: give both or neither")
@@ -190,7 +194,7 @@ class Evaluate:
                     )
                 raise
         self._report(console, name, out, result, resumed_as or out)
-        return 1 if result.errored == result.problems * result.samples else 0
+        return 1 if result.has_failed(self.max_error_share) else 0
 
     def _run_several(self, console: Console) -> int:
         """Evaluate on one environment after the other, each in a folder of its own within one; the highest exit code."""

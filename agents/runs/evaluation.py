@@ -22,6 +22,9 @@ from verifiers.statistics import Interval, rerun_error, score_interval
 MOST_ERRORED = 0.01
 """Share of errored samples above which an evaluation has a warning."""
 
+MAX_ERROR_SHARE = 0.1
+"""Share of errored samples above which an evaluation has failed: its score is that of too few of the problems."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -94,6 +97,10 @@ class Evaluation:
     def errored(self) -> int:
         """Number of samples that say nothing about the policy: their verifier broke, or their request failed."""
         return self.verifier_errors + self.failed_requests
+
+    def has_failed(self, max_error_share: float = MAX_ERROR_SHARE) -> bool:
+        """Whether more than this share of the samples has no score, or none has one."""
+        return self.errored > max_error_share * len(self.rows) or self.errored == len(self.rows)
 
     @property
     def oracle(self) -> bool:
