@@ -14,6 +14,7 @@ from agents.distributed.ranks import Ranks
 from agents.distributed.weights import require_same_weights
 from agents.interrupts import interrupts_deferred
 from agents.learn.algorithm import Algorithm
+from agents.learn.held_out import HeldOutEvaluations
 from agents.learn.metrics import summarize
 from agents.learn.progress import Progress
 from agents.learn.saving import Saving
@@ -73,6 +74,7 @@ class Trainer:
         run: Run | None,
         checkpoint_every: int | None,
         callbacks: Sequence[Callback],
+        held_out: HeldOutEvaluations | None,
     ) -> None:
         """See `Agent.learn`."""
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
@@ -83,26 +85,64 @@ class Trainer:
         learner.config.check_schedule(learner.run_steps)
         if run is not None and self._health.steps == 0:
             for row in run.rows():
-                self._health.observe(row["step"], row)
+                if "reward" in row:  # not the line of an evaluation
+                    self._health.observe(row["step"], row)
         require_same_weights(self._ranks, learner.policy.model)
 
         def keep() -> None:
             self._saving.keep(run, self._progress.steps)
 
+        def train_step() -> dict[str, float]:
+            return self._train_step(env, run) | self._evaluate(held_out, run)
+
         # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
         ranks, sampling = self._ranks, self._source.running(env, steps)
         with ranks.interrupts_together(), ranks.failures_named(), kept_on_interrupt(keep), sampling:
+            self._evaluate(held_out, run)
             take_steps(
                 self._progress,
-                lambda: self._train_step(env, run),
+                train_step,
                 keep,
                 steps=steps,
                 tokens=tokens,
                 checkpoint_every=checkpoint_every,
                 callbacks=callbacks,
+                stopped=lambda: held_out is not None and held_out.stop_reason() is not None,
             )
         self._watch.check(run)  # steps without anything to train on are not saved as done
         keep()
+        if held_out is not None and ranks.from_main(run is not None):
+            with ranks.interrupts_together(), ranks.failures_named():
+                self._confirm_best(held_out, run)
+
+    def _evaluate(self, held_out: HeldOutEvaluations | None, run: Run | None) -> dict[str, float]:
+        """Evaluate the current weights if that is due, and keep a checkpoint of those with the best score."""
+        step = self._progress.steps
+        if held_out is None or not held_out.is_due(step):
+            return {}
+        metrics = held_out.evaluate(step)
+        if run is not None:
+            run.log_evaluation(step, metrics)
+        if held_out.best_step == step:
+            self._saving.keep(run, step)
+        return metrics
+
+    def _confirm_best(self, held_out: HeldOutEvaluations, run: Run | None) -> None:
+        """Evaluate the best checkpoint on problems that did not choose it, and return to the weights of the last step."""
+        step, best = self._progress.steps, held_out.best_step
+        if best is None:
+            return
+        folders = self._ranks.from_main(None if run is None else [run.checkpoint_folder(one) for one in (best, step)])
+        assert folders is not None
+        try:
+            if best != step:
+                self._saving.load(folders[0])
+            metrics = held_out.confirm(step, best)
+        finally:
+            if best != step:
+                self._saving.load(folders[1])
+        if run is not None and metrics:
+            run.log_evaluation(step, metrics)
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
