@@ -46,7 +46,12 @@ class TrainOptions:
     """Options shared by the training of all agents."""
 
     env: str
-    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several, separated by commas, are a
+    mixture, of which each problem keeps its own prompt, verifier and limits."""
+    mix: str | None = None
+    """Weights of the environments of a mixture, such as 3,1,1; by default they are equal."""
+    mix_by: Literal["problems", "tokens"] = "problems"
+    """What the weights of a mixture weigh: problems, or sampled tokens."""
     steps: int = 100
     """Total number of training steps; schedules end there unless schedule_steps is set."""
     token_budget: int | None = None
@@ -116,7 +121,8 @@ class TrainOptions:
     loggers: tuple[str, ...] = ("tensorboard",)
     """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb or trackio; without a name there are no others."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; of one environment of a
+    mixture GSM8K.max_new_tokens=64."""
     verifier: str | None = None
     """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
     verifier_args: tuple[str, ...] = ()
@@ -170,6 +176,11 @@ class TrainOptions:
         if given and self.eval_every is None:
             raise no_effect(given[0], getattr(self, given[0]), "nothing is evaluated: set eval_every")
         self.stop_condition()
+        if "," not in self.env and (self.mix is not None or self.mix_by != "problems"):
+            raise no_effect(
+                "mix", self.mix or self.mix_by, "there is one environment: name several, such as env=GSM8K,MBPP"
+            )
+        self.mix_weights()
         if self.max_restarts and self.nproc == 1:
             raise InvalidArgumentError("--max-restarts needs --nproc of at least 2; torchrun has an option of its own")
         if self.offload and self.shard == "none":
@@ -181,6 +192,19 @@ class TrainOptions:
                 "--shard fsdp samples with the torch engine: vLLM takes the weights of one process that has all of them"
             )
         check_loggers(self.loggers)
+
+    def mix_weights(self) -> tuple[float, ...] | None:
+        """The weights of a mixture; None for equal ones.
+
+        Raises:
+            InvalidArgumentError: If they are no numbers.
+        """
+        try:
+            return None if self.mix is None else tuple(float(weight) for weight in self.mix.split(","))
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"--mix takes numbers separated by commas, such as 3,1,1, got {self.mix}"
+            ) from error
 
     def stop_condition(self) -> StopWhen | None:
         """The conditions of `stop_when`; None if there are none."""
@@ -271,7 +295,8 @@ def run_arguments(options: TrainOptions) -> dict[str, Any]:
     arguments = env_arguments(options.env_args)
     if options.gold_verifier is not None:
         spec = with_gold(spec, options.gold_verifier)
-    return with_options({} if spec is None else {"verifier": spec}, arguments)
+    mixed = {} if "," not in options.env else {"mix": options.mix_weights(), "mix_by": options.mix_by}
+    return with_options(mixed | ({} if spec is None else {"verifier": spec}), arguments)
 
 
 def check_for_perceptron(options: TrainOptions, name: str) -> None:

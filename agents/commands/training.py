@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.common import folder_name, make_any_vec, say_prompt, say_stops, shown_warnings
+from agents.commands.common import make_any_vec, say_prompt, say_stops, shown_warnings
 from agents.commands.policies import policy_for, sampler_for, say_device
 from agents.commands.run_settings import check_same, plain_options, run_folder
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
@@ -35,7 +35,8 @@ from agents.policies.devices import perceptron_device
 from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import add_lora
-from agents.runs.files.json_files import plain
+from agents.rollouts.problem_samplers import UNSOLVED_GROUPS
+from agents.runs.files.json_files import plain, write_json
 from agents.runs.files.outputs import check_folder
 from agents.runs.files.versions import package_versions
 from agents.runs.plots import TrainingCurve, bands, plot
@@ -52,6 +53,8 @@ _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_ca
 """Options that are settings of the policy."""
 _OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
 """Options that have no effect on one process."""
+PROBLEMS = "problems.json"
+"""Name of the file in a run's folder that lists problems which were not solved lately."""
 _JUDGES = ("env_args", "verifier", "verifier_args", "reward_model")
 """Options of the environment and its verifier, which an evaluation takes too."""
 
@@ -169,6 +172,8 @@ def train_in(
             raise
         if run is not None:
             _finish(run, agent, console, held_out)
+            if isinstance(agent, Agent):
+                _report_problems(run, agent, env, console)
             command = evaluation_command(
                 run.folder,
                 env,
@@ -202,6 +207,21 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: H
             console.print(f"on problems that did not choose it: {score}", markup=False, soft_wrap=True)
 
 
+def _report_problems(run: Run, agent: Agent, env: Any, console: Console) -> None:
+    """List the problems that were not solved lately: their references may be wrong, or they are too hard."""
+    world, unsolved = env.unwrapped, agent.progress.problems.never_solved
+    if not unsolved or not isinstance(world, rlvr_envs.TokenVectorEnv):
+        return
+    ids = [world.streams.dataset[index].id for index in unsolved]
+    write_json(run.folder / PROBLEMS, {"groups": UNSOLVED_GROUPS, "never_solved": ids})
+    console.print(
+        f"{counted(len(ids), 'problem')} without a right completion in the last {UNSOLVED_GROUPS} groups, too hard or "
+        f"with a wrong reference: {', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''}; see {run.folder / PROBLEMS}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
 def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tuple[Any, VectorEnv[Any, Any, Any]]:
     check_for_perceptron(options, name)
     arguments = run_arguments(options)
@@ -233,12 +253,13 @@ def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -
     tokens = {} if tokenizer is None else {"tokenizer": tokenizer}
     envs = {}
     for each in options.eval_names():
-        arguments = run_arguments(options) if each == name else {}
+        arguments = rlvr_envs.part_arguments(run_arguments(options), rlvr_envs.short_name(each))
+        arguments = arguments if each in name.split(",") else {}
         others = {key: value for key, value in arguments.items() if key not in tokens}
         made = vector_env(each, rows, arguments) or make_any_vec(
             each, rows, others, {"split": options.eval_split, **tokens}
         )
-        envs[folder_name(each).removesuffix("-v0")] = made
+        envs[rlvr_envs.short_name(each)] = made
     return HeldOut(
         envs,
         every=options.eval_every,

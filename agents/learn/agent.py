@@ -30,6 +30,7 @@ from agents.learn.updating import Updating
 from agents.learn.verifier_errors import VerifierWatch
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.evaluation import evaluate
+from agents.rollouts.problem_samplers import make_problem_sampler
 from agents.runs.evaluation import Evaluation
 from agents.runs.evaluation_record import EvaluationRecord
 from agents.runs.held_out import HeldOutHistory
@@ -69,10 +70,11 @@ class Agent(Algorithm):
         self.config = config
         check_use(self, self.policy, self.sampler, self.ranks)
         self.config = config = config.for_model(policy.model)
-        self.progress = Progress()
+        chosen_by = make_problem_sampler(config.problem_sampler, config.seed, config.floor)
+        self.progress = Progress(problems=chosen_by)
         """The counts of steps, rounds and tokens so far."""
         watch = VerifierWatch(config.max_error_share)
-        self.sampling = Sampling(self, self.sampler, self.ranks, on_errored=watch.warn)
+        self.sampling = Sampling(self, self.sampler, self.ranks, lambda: self.progress.problems, on_errored=watch.warn)
         """Plays episodes with the current weights."""
         self.source: BatchSource = (
             LaggedSampling(self.sampling, policy, self.progress, config.lag)

@@ -15,12 +15,14 @@ from agents.distributed.weights import require_same_weights
 from agents.interrupts import interrupts_deferred
 from agents.learn.algorithm import Algorithm
 from agents.learn.held_out import HeldOutEvaluations
-from agents.learn.metrics import summarize
+from agents.learn.metrics import summarize, summarize_parts
 from agents.learn.progress import Progress
+from agents.learn.sampled import Sampled
 from agents.learn.saving import Saving
 from agents.learn.source import Arrived, BatchSource
 from agents.learn.updating import OnAdvantages, Updating
 from agents.learn.verifier_errors import VerifierWatch
+from agents.rollouts.problem_samplers import problem_parts
 from agents.runs.health import Health
 from agents.runs.run import Run
 from agents.runs.steps import Callback, check_numbers, kept_on_interrupt, take_steps
@@ -79,6 +81,7 @@ class Trainer:
         """See `Agent.learn`."""
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
         self._algorithm.require_env(env)
+        self._progress.parts = problem_parts(env)
         self._saving.tokenizer = getattr(env.unwrapped, "tokenizer", self._saving.tokenizer)
         learner, config = self._updating.learner, self._algorithm.config
         learner.run_steps = steps * config.epochs * config.minibatches
@@ -152,6 +155,7 @@ class Trainer:
         # An interrupt waits until the step is complete: weights, counts and metrics.
         with interrupts_deferred():
             metrics = summarize(sampled.trajectories) | dict(sampled.metrics) | dict(arrived.metrics)
+            metrics |= self._problem_metrics(sampled)
             self._updating.on_advantages = self._rollout_writer(env, run)
             try:
                 metrics |= self._update(sampled.trajectories)
@@ -170,6 +174,14 @@ class Trainer:
         for warning in warnings if self._ranks.is_main else ():
             _LOGGER.warning(warning)
         return metrics
+
+    def _problem_metrics(self, sampled: Sampled) -> dict[str, float]:
+        """The shares of the problems by what was observed of them before, and the metrics of the parts of a mixture."""
+        parts = self._progress.parts
+        if parts is None:
+            return {}
+        metrics = self._progress.problems.shares([group.problem for group in sampled.outcomes])
+        return metrics | summarize_parts(sampled.trajectories, parts)
 
     def _next_batch(self, run: Run | None) -> Arrived:
         """The episodes of this step; on failure, save the steps done so far."""
@@ -193,6 +205,6 @@ class Trainer:
         world = env.unwrapped
         dataset = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
         render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
-        question = render.asked if isinstance(render, rlvr_envs.PromptRenderer) else None
+        question = getattr(render, "asked", None)  # of a prompt renderer, or of a mixture of them
         step, tokenizer = self._progress.steps + 1, self._saving.tokenizer
         return lambda trajectories, advantages: log.write(step, trajectories, advantages, tokenizer, dataset, question)

@@ -290,7 +290,10 @@ def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
     """A problem as an environment's prompt asks it: made problems in words under a chat prompt."""
     world = env.unwrapped
     render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
-    return render.asked(problem) if isinstance(render, rlvr_envs.PromptRenderer) else problem
+    asked: Callable[[Problem], Problem] | None = getattr(
+        render, "asked", None
+    )  # of a renderer, or of a mixture of them
+    return problem if asked is None else asked(problem)
 
 
 def number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:

@@ -8,6 +8,7 @@ runs/<name>/
   tensorboard/, wandb/   the same metrics, with these loggers; see `agents.runs.loggers`
   evaluations.jsonl   scores on held-out problems; see `agents.runs.held_out`
   rollouts.jsonl   some completions of each step; see `agents.runs.rollout_log`
+  problems.json    problems without a right completion in their last groups, at the end of the command
   verifier_errors.jsonl   why verifiers broke: step, count, cause, and one example with problem and completion; append-only
   checkpoints/     step-000100/ ... , the most recent ones and the best
     model/         what `from_pretrained` reads: the model, in the type of the one it started from, or its LoRA adapter alone
