@@ -25,6 +25,7 @@ from agents.commands.common import (
     folder_name,
     make_vec,
     on_device,
+    pairs_of_part,
     print_warning,
     redacted_pairs,
     say_prompt,
@@ -123,7 +124,8 @@ class Evaluate:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; of one of several
+    environments GSM8K.max_new_tokens=64."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
@@ -205,9 +207,12 @@ class Evaluate:
             raise InvalidArgumentError(f"--env names one environment twice: {', '.join(names)}")
         out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{len(names)}-environments")
         folders = {name: out / folder_name(name) for name in names}
-        for name, folder in folders.items():  # what is wrong with any is said before any work is done
-            self._check(name, folder)
-        each = [replace(self, env=name, out=folder) for name, folder in folders.items()]
+        each = [
+            replace(self, env=name, out=folder, env_args=pairs_of_part(self.env_args, name, names))
+            for name, folder in folders.items()
+        ]
+        for one in each:  # what is wrong with any is said before any work is done
+            one._check(one.env, folders[one.env])
         return max(one.run(console, resumed_as=out) for one in each)
 
     def _check(self, name: str, folder: Path) -> None:
