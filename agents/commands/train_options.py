@@ -88,8 +88,9 @@ class TrainOptions:
     save_dtype: SaveDtype = "source"
     """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. What this
     drops is kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in float32."""
-    log_rollouts: int = 4
-    """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
+    log_rollouts: int = 8
+    """Number of completions of each step to write to rollouts.jsonl in the run's folder, whole groups as far as it goes, with
+    advantages; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
     """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb or trackio; without a name there are no others."""
     env_args: tuple[str, ...] = ()

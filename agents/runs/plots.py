@@ -66,10 +66,22 @@ class TrainingCurve:
         rows = list(_rows(folder / "metrics.jsonl"))
         if not rows:
             raise DataError(f"{folder} has no finished step to plot")
-        names = {name for row in rows for name, value in row.items() if name != STEP and _is_number(value)}
+        names = metric_names(rows)
         for name in (metric, *([] if against == STEP else [against])):
             if name not in names:
-                raise unknown_name("metric", name, sorted(names))
+                raise unknown_name("metric", name, names)
+        return cls.of_rows(folder, config, rows, metric, against)
+
+    @classmethod
+    def of_rows(
+        cls,
+        folder: Path,
+        config: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
+        metric: str,
+        against: str = STEP,
+    ) -> TrainingCurve:
+        """Make the curve of a metric from a run's settings and its steps; see `read`."""
         return cls(
             folder=folder,
             setting=to_json(_without(config, _OF_ONE_RUN)),
@@ -80,6 +92,11 @@ class TrainingCurve:
             values=_column(rows, metric),
             against=None if against == STEP else _column(rows, against),
         )
+
+
+def metric_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of what is a number in some of a run's steps, sorted."""
+    return sorted({name for row in rows for name, value in row.items() if name != STEP and _is_number(value)})
 
 
 def _column(rows: Sequence[Mapping[str, Any]], metric: str) -> Array:
