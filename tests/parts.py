@@ -103,6 +103,7 @@ FULL_TESTS = (
     "test_extraction_takes_linear_time",
     "test_reading_takes_linear_time",
     "test_the_cut_takes_linear_time",
+    "test_it_serves_until_it_is_stopped_and_changes_nothing",
     "test_memory_that_small_objects_fill_is_memory",
     "test_the_fingerprint_is_the_same_in_every_process",
     "test_the_wheel_holds_the_three_packages_and_runs_elsewhere",

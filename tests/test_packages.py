@@ -77,10 +77,13 @@ ROOMS = (
     *("batch", "advantages", "truncation", "losses", "kl", "importance", "turns"),
     *("console", "runs", "rollouts", "distributed", "tables", "policies", "learn"),
     *("preferences", "algorithms", "registry", "search", "self_play", "experiments", "testing"),
-    *("adapters", "serving", "suites", "commands"),
+    *("adapters", "serving", "watching", "suites", "commands"),
 )
 """The rooms of `agents` from the ground up: each imports only from itself and from those before it."""
-MAY_GO = ("tables", "preferences", "search", "self_play", "experiments", "testing", "adapters", "serving", "suites")
+MAY_GO = (
+    *("tables", "preferences", "search", "self_play", "experiments", "testing"),
+    *("adapters", "serving", "watching", "suites"),
+)
 """Rooms that only the registry and the commands, or none, import: each can be deleted with them."""
 
 
