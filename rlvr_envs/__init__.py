@@ -34,6 +34,11 @@ if TYPE_CHECKING:
         find_environment as find_environment,
         state_environment as state_environment,
     )
+    from rlvr_envs.message_env import (
+        MessageEnv as MessageEnv,
+        MessageEpisode as MessageEpisode,
+        TextCompletion as TextCompletion,
+    )
     from rlvr_envs.prompts import (
         PRESETS as PRESETS,
         ChatPrompt as ChatPrompt,
@@ -48,7 +53,8 @@ if TYPE_CHECKING:
         environment_id as environment_id,
         register_environments as register_environments,  # noqa: TC004 - so that `__all__` has it
     )
-    from rlvr_envs.streams import Rules as Rules, StreamState as StreamState, TokenStreams as TokenStreams
+    from rlvr_envs.rules import Rules as Rules
+    from rlvr_envs.streams import StreamState as StreamState, TokenStreams as TokenStreams
     from rlvr_envs.text_actions import TextActions as TextActions
     from rlvr_envs.token_env import TokenEnv as TokenEnv
     from rlvr_envs.tokenizers import (

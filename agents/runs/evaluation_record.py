@@ -52,9 +52,11 @@ from agents.runs.parquet import can_write, write_parquet
 from agents.runs.verdicts import applied_part, error_cause, is_unsupported
 from agents.types import Trajectory
 from verifiers import (
+    AssistantMessage,
     Completion,
     DataError,
     InvalidArgumentError,
+    MadeCall,
     Message,
     Outcome,
     Problem,
@@ -230,7 +232,7 @@ def sample_line(
         "prompt": asked.prompt if asked else problem.prompt if problem else None,
         "reference": None if problem is None else problem.reference,
         "completion": completion,
-        "dialogue": dialogue if len(dialogue) > 1 else None,
+        "dialogue": dialogue if isinstance(completion, Completion) else None,
         "outcome": sample.outcome,
         "score": sample.score,
         "answer": sample.answer,
@@ -265,6 +267,9 @@ def recorded_completion(line: Mapping[str, Any]) -> str:
 def _message(said: Mapping[str, Any]) -> Message:
     if "name" in said:
         return ToolMessage(said["role"], said["content"], said["name"], said.get("call_id", ""))
+    if "calls" in said:
+        calls = tuple(MadeCall(**call) for call in said["calls"])
+        return AssistantMessage(said["role"], said["content"], calls, said.get("reasoning", ""))
     return Message(said["role"], said["content"])
 
 

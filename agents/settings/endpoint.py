@@ -10,6 +10,7 @@ from typing import Any, Literal
 from verifiers import InvalidArgumentError, check_types, redacted
 
 Route = Literal["chat", "completions"]
+ToolForm = Literal["protocol", "text"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,9 @@ class EndpointConfig:
     route: Route = "chat"
     """What is asked for: "chat" sends messages, which the server puts into its model's template; "completions" sends the prompt
     as text."""
+    tools: ToolForm = "protocol"
+    """How the model is told of an environment's tools and calls them: "protocol" by the fields `tools` and `tool_calls`, which
+    the server has to support; "text" in the messages themselves. The route "completions" has text alone."""
     concurrency: int = 64
     """Number of requests that wait for an answer at once."""
     timeout_s: float = 600.0
@@ -62,4 +66,5 @@ class EndpointConfig:
     @property
     def manifest(self) -> dict[str, Any]:
         """What decides the completions, without secrets."""
-        return {"base_url": redacted(self.base_url), "route": self.route, "body": redacted(dict(self.body))}
+        tools = {} if self.tools == "protocol" else {"tools": self.tools}
+        return {"base_url": redacted(self.base_url), "route": self.route, **tools, "body": redacted(dict(self.body))}

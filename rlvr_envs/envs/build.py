@@ -31,7 +31,8 @@ from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_s
 from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
 from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, asked_form, get_prompt, render_chat, written_answer
-from rlvr_envs.streams import Rules, TokenStreams, Verification, empty_prompt
+from rlvr_envs.rules import Rules, Verification
+from rlvr_envs.streams import TokenStreams, empty_prompt
 from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, stop_tokens, turn_end, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
@@ -158,6 +159,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         max_context_tokens=settings.max_context_tokens,
         dialogue=turns.dialogue,
         opening=turns.opening,
+        tools=[tool_schema(tool) for tool in turns.tools],
         verification=settings.verification,
         verification_workers=settings.verification_workers,
         **own,
