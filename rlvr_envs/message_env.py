@@ -120,6 +120,7 @@ def _opened_by_messages(rules: Rules) -> Rules:
     kept_short, render = rules.interaction, rules.render_prompt
     if not isinstance(kept_short, Summarize | DropResults) or not isinstance(render, PromptRenderer):
         return rules
+    render = render if isinstance(kept_short, DropResults) else dataclasses.replace(render, question=None)
     return dataclasses.replace(rules, interaction=dataclasses.replace(kept_short, opening=render.messages))
 
 

@@ -400,18 +400,20 @@ def _kept_short(
             "role 'tool' can be wrapped in rlvr_envs.contexts.DropResults"
         )
     _check_below_context("drop_results_after" if summarize is None else "summarize_after", settings)
-    opening = renderer.messages
+    # A summary follows the question as it is asked, which is not put in words once more.
+    render = renderer if summarize is None else dataclasses.replace(renderer, question=None)
+    opening = render.messages
     if isinstance(dialogue, PlainDialogue):
         if renderer.tokenizer.chat_template is not None:
             raise InvalidArgumentError(
                 "dialogue='plain' can't put a problem again in the tokenizer's chat template, as summarize_after and "
                 "drop_results_after do: use dialogue='auto'"
             )
-        opening = renderer.message
+        opening = render.message
     if summarize is None:
         assert drop is not None
         return DropResults(answers, drop, opening=opening)
-    interaction = Summarize(answers, summarize, opening=opening)
+    interaction = Summarize(answers, summarize, opening=opening, asked=renderer.asked)
     if tools:  # some chat templates have no user speak after a tool, and say so here
         said = (ToolMessage("tool", "x", tools[0].name), Message("user", interaction.request))
         dialogue.bridge(said, turn_end(renderer.tokenizer))

@@ -36,7 +36,7 @@ class Played:
 
 def bare(text: str) -> str:
     """A text without what frames it, which differs between chats and plain text."""
-    return re.sub(r"</?result>|\W|Assistant", "", text)
+    return re.sub(r"</?result>| at character \d+|\W|Assistant", "", text)
 
 
 def after_question(view: str, questions: Sequence[str]) -> tuple[str, str]:
@@ -60,6 +60,47 @@ def guesses(question: str, since: str) -> str:
     return chance.choice(words)
 
 
+def call(name: str, **arguments: object) -> str:
+    return call_text((name, json.dumps(arguments)))
+
+
+def calculates(question: str, since: str) -> str:
+    """Calls the calculator rightly and wrongly, or answers."""
+    chance = chance_of(question, since)
+    sum_ = "+".join(re.findall(r"\d+", question)[:2])
+    return chance.choice(
+        [
+            call("calculator", expression=sum_),
+            "Let me see. " + call("calculator", expression=f"({sum_})*{chance.randrange(9)}"),
+            call("calculator", expression="1/0"),
+            call("calculator", expression="\\boxed{}"),
+            call("calculator", expresion=sum_),
+            call("calculater", expression=sum_),
+            call_text(("calculator", '{"expression": 1+}')),
+            call_text(("calculator", "[1]")),
+            f"The sum is \\boxed{{{eval(sum_)}}}.",
+            "\\boxed{7}",
+            "",
+        ]
+    )
+
+
+def computes(question: str, since: str) -> str:
+    """Calls an interpreter that remembers, or answers with what it has said."""
+    chance = chance_of(question, since)
+    first, second = re.findall(r"\d+", question)[:2]
+    if not since:
+        return call("python", code=f"x = {first}\nprint('x' * 400)")
+    return chance.choice(
+        [
+            call("python", code=f"x += {second}; print(x)"),
+            call("python", code="print(1 / 0)"),
+            call("python", code="print(x"),
+            f"\\boxed{{{int(first) + int(second)}}}",
+        ]
+    )
+
+
 # In tokens
 
 
@@ -70,7 +111,8 @@ def in_tokens(env: TokenVectorEnv, problem: int, script: Script, questions: Sequ
     while True:
         view = rlvr_envs.decode(tokenizer, streams.tokens[0, : streams.length[0]])
         text = script(*after_question(view, questions))
-        end = [] if text.endswith(CLOSING) else [streams.rules.turn_end]
+        stops = tuple(stop for stop in streams.rules.stop if isinstance(stop, str))
+        end = [] if text.endswith(stops) and stops else [streams.rules.turn_end]
         said = np.array([*tokenizer.encode(text), *end], dtype=np.int64)
         transition = streams.advance(said[None])
         earned += float(transition.reward[0])
@@ -85,17 +127,16 @@ def in_tokens(env: TokenVectorEnv, problem: int, script: Script, questions: Sequ
             )
 
 
-def plain_dialogue(dialogue: Sequence[Message], *, calls: bool = True) -> tuple[tuple[str, str], ...]:
+def plain_dialogue(dialogue: Sequence[Message]) -> tuple[tuple[str, str], ...]:
     """Who said what; calls that are no part of a text are written into it, as its token twin does."""
     return tuple((message.role, written(message)) for message in dialogue)
 
 
 def written(message: Message) -> str:
     calls = message.calls if isinstance(message, AssistantMessage) else ()
-    # The twin's text ends where its stop string begins.
-    return (message.content + "".join(map(call_text, ((call.name, call.arguments) for call in calls)))).removesuffix(
-        CLOSING
-    )
+    text = message.content + "".join(call_text((call.name, call.arguments)) for call in calls)
+    # The text of a turn ends where its stop string begins, and an error counts characters in more or less than a call.
+    return re.sub(r" at character \d+", "", text.removesuffix(CLOSING))
 
 
 def call_text(call: tuple[str, str]) -> str:
@@ -119,7 +160,7 @@ def serves(script: Script, questions: Sequence[str]) -> Callable[[Body, str], by
         calls = []
         if body.get("tools"):
             calls = [(json.loads(name), arguments) for name, arguments in CALL.findall(text)]
-            spent = len(text.encode()) + (not calls)
+            spent = len(text.encode()) + 1
             text = CALL.sub("", text)
         else:
             stops = [(text.find(stop), stop) for stop in body.get("stop") or () if stop in text]
@@ -148,7 +189,10 @@ def view_of(body: Body) -> str:
 
 
 def said_in(message: dict[str, Any]) -> str:
-    calls = [(call["function"]["name"], call["function"]["arguments"]) for call in message.get("tool_calls", ())]
+    """What a message says, with its calls as its token twin writes them."""
+    functions = [call["function"] for call in message.get("tool_calls", ())]
+    arguments = [json.loads(function["arguments"]).get("unreadable", function["arguments"]) for function in functions]
+    calls = zip((function["name"] for function in functions), arguments, strict=True)
     return str(message["content"]) + "".join(map(call_text, calls))
 
 
