@@ -145,10 +145,6 @@ class TrainOptions:
             raise InvalidArgumentError(
                 "--offload needs --shard fsdp, whose parts of weights it keeps in the CPU's memory"
             )
-        if self.shard == "fsdp" and self.engine == "vllm":
-            raise InvalidArgumentError(
-                "--shard fsdp samples with the torch engine: vLLM takes the weights of one process that has all of them"
-            )
         check_loggers(self.loggers)
 
     def launcher(self) -> Callable[[Sequence[str]], int] | None:
