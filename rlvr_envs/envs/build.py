@@ -33,7 +33,7 @@ from rlvr_envs.envs.spec import TaskSpec
 from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, asked_form, get_prompt, render_chat, written_answer
 from rlvr_envs.rules import Rules, Verification
 from rlvr_envs.streams import TokenStreams, empty_prompt
-from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, stop_tokens, turn_end, utf8
+from rlvr_envs.tokenizers import ByteTokenizer, Tokenizer, get_tokenizer, stop_tokens, turn_end, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.worlds.process_data import check_budget
@@ -103,7 +103,8 @@ class Settings:
     max_turns: int | None = None
     """The policy's turns, at least 2 with tools; by default as many as `max_new_tokens` allows."""
     max_inserted_tokens: int | None = None
-    """Room for what the environment says over a whole episode; by default 1024 with tools or an interaction, else 0."""
+    """Room for what the environment says over a whole episode; by default 1024 with tools or an interaction, 4096 if these are
+    the bytes of a chat, and else 0."""
     max_context_tokens: int | None = None
     """Number of tokens that the policy sees at once; by default as many as an episode may have."""
     summarize_after: int | None = None
@@ -337,7 +338,8 @@ def _turn_rules(
     )
     plain = isinstance(dialogue, PlainDialogue)
     as_needed = room and plain and not tools and settings.summarize_after is None
-    enough = room if as_needed else max(room, _INSERTED_TOKENS)
+    in_bytes = isinstance(tokenizer, ByteTokenizer) and isinstance(renderer.prompt, ChatPrompt)
+    enough = room if as_needed else max(room, _INSERTED_BYTES if in_bytes else _INSERTED_TOKENS)
     answers: Any = ToolInteraction(tools, interaction) if tools else interaction
     kept_short = _kept_short(settings, answers, dialogue, renderer, tools)
     return _Turns(
@@ -354,6 +356,8 @@ def _turn_rules(
 
 
 _INSERTED_TOKENS = 1024
+_INSERTED_BYTES = 4 * _INSERTED_TOKENS
+"""The same where a chat is counted in bytes, as those with a server are; a token of a model is about four."""
 
 
 def _described(settings: Settings, tokenizer: Tokenizer, renderer: PromptRenderer) -> DescribeTools:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -91,10 +92,17 @@ def sample_endpoint(
             episodes = [conversations[number].episode for number, _ in chunk]
             verdicts = _judge(env.rules, episodes)
             for (number, failure), episode, verdict in zip(chunk, episodes, verdicts, strict=True):
-                index, sample = keys[number]
-                named = {"problem": index, "problem_id": episode.problem.id, "sample": sample, "seed": seeds[number]}
+                index, count = keys[number]
+                named = {"problem": index, "problem_id": episode.problem.id, "sample": count, "seed": seeds[number]}
                 conversations[number].close()
-                yield _sampled(episode, failure, verdict, named)
+                made = _sampled(episode, failure, verdict, named)
+                sample = dataclasses.replace(
+                    made.sample,
+                    prompt_tokens=episode.prompt_tokens,
+                    cost=endpoint.config.cost(episode.prompt_tokens, episode.tokens),
+                    tokens=episode.tokens,  # also of an episode that failed after some turns
+                )
+                yield made._replace(sample=sample)
 
 
 def _sampled(
@@ -105,7 +113,7 @@ def _sampled(
     errored = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
     score = episode.reward + (0.0 if verdict is None else verdict.score)
     truncated = episode.truncated or errored
-    sample = Sample.judged(verdict, score=score, tokens=episode.tokens, truncated=truncated, **named)
+    sample = Sample.judged(verdict, score=score, truncated=truncated, **named)
     return SampledRow(sample, episode.completion, verdict)
 
 
