@@ -198,7 +198,7 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
     for name in arguments:
         if name in options:
             raise InvalidArgumentError(
-                f"the engine argument {name!r} has an option of its own: use --base-url, --model and --num-envs"
+                f"the engine argument {name!r} has an option of its own: use --base-url, --model, --num-envs and --price"
             )
         if name not in names:
             raise unknown_argument("an endpoint", name, [name for name in names if name not in options])
