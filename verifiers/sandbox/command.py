@@ -15,8 +15,7 @@ from typing import Any
 
 from verifiers.errors import InvalidArgumentError, SandboxUnavailableError
 from verifiers.sandbox.contract import Contract, JobEnd, Plan, Role
-from verifiers.sandbox.isolation.namespaces import FOLDER
-from verifiers.sandbox.limits import Limits
+from verifiers.sandbox.limits import FOLDER, Limits
 from verifiers.sandbox.memory_files import memory_files, read_all
 from verifiers.sandbox.packages import Packages
 from verifiers.sandbox.pool import Pool, available_cpus

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from ..limits import LAYERS, Limits
+from ..limits import FOLDER, LAYERS, Limits
 from . import devices, landlock, namespaces, seccomp, syscalls
 from .library_folders import library_paths
 
@@ -81,7 +81,7 @@ class Jail:
                 namespaces.enter(self._paths, self._writable, self._extras)
                 namespaces.drop_privileges()
             elif name == "landlock":
-                folder = namespaces.FOLDER if self.has_folder else ""
+                folder = FOLDER if self.has_folder else ""
                 writable = [*self._writable, *(["/dev/null"] if self._executes else [])]
                 own = [namespaces.STDIN] if self._extras.stdin is not None and "namespaces" in self.entered else []
                 landlock.restrict([*self._paths, *own], writable, folder)

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
+from ..limits import FOLDER
 from . import syscalls
 from .library_folders import library_paths
 
@@ -30,8 +31,6 @@ _STAGING = "/tmp"
 """A folder to mount the new root on, in a separate mount namespace: the real folder is unchanged."""
 
 
-FOLDER = "/rlvr-folder"
-"""Where the folder of a program is."""
 STDIN = "/dev/stdin"
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..isolation import namespaces, probe, syscalls
 from ..isolation.jail import Jail, ResourceLimits, filters
-from ..limits import LAYERS, Limits
+from ..limits import FOLDER, LAYERS, Limits
 from ..memory_files import read_all
 from .archive import pack, unpack
 
@@ -73,15 +73,15 @@ def _run_in_folder(main: Callable[[Mapping[str, Any]], object], more: tuple[int,
     if asked["cpus"]:
         os.sched_setaffinity(0, asked["cpus"])  # the server keeps only what it started on its own CPU
     confined = asked["isolation"] != "none"
-    folder = namespaces.FOLDER if confined and extras.folder_mib else asked["folder"]
+    folder = FOLDER if confined and extras.folder_mib else asked["folder"]
     if folder == asked["folder"]:
         _fill(folder, files, asked["writes"])
         os.chmod(folder, 0o777 if extras.folder_mib else 0o555)
         extras = extras if confined else namespaces.NOTHING_MORE
     jail = Jail(
         frozenset(LAYERS) if confined else frozenset(),
-        asked["readable"] if folder == namespaces.FOLDER else [*asked["readable"], folder],
-        writable=[] if folder == namespaces.FOLDER else [os.path.join(folder, name) for name in asked["writes"]],
+        asked["readable"] if folder == FOLDER else [*asked["readable"], folder],
+        writable=[] if folder == FOLDER else [os.path.join(folder, name) for name in asked["writes"]],
         executes=True,
         extras=extras,
     )
