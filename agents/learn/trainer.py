@@ -82,6 +82,7 @@ class Trainer:
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
         self._algorithm.require_env(env)
         self._progress.parts = problem_parts(env)
+        self._progress.problems.prepare(env)
         self._saving.tokenizer = getattr(env.unwrapped, "tokenizer", self._saving.tokenizer)
         learner, config = self._updating.learner, self._algorithm.config
         learner.run_steps = steps * config.epochs * config.minibatches

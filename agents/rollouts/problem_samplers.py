@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 import rlvr_envs
 from agents.rollouts.problem_order import pass_positions
 from agents.rollouts.vector_adapter import num_problems
+from agents.runs.reading import RecordedRun
 from agents.seeding import DRAWS, episode_seeds, mix
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError, Outcome
 
-ProblemSamplerName = Literal["uniform", "learnability"]
+ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
 """What the completions of earlier groups of a problem still count when another group of it is observed."""
 UNSOLVED_GROUPS = 3
@@ -174,6 +175,9 @@ class UniformSampler:
         drawn = generator.choice(len(problems), count, replace=not enough, p=probabilities)
         return problems.start + drawn
 
+    def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Called with the environment before training."""
+
     def observe(self, parts: ProblemParts | None, groups: Iterable[GroupOutcome]) -> None:
         """See `ProblemSampler.observe`."""
         for group in groups if parts is not None else ():
@@ -235,14 +239,60 @@ class LearnabilitySampler(UniformSampler):
     def _pick(self, problems: range, number: int, before: int | None, count: int) -> NDArray[np.int64]:
         unseen = _Seen().rate
         weights = np.full(len(problems), unseen * (1 - unseen))
-        for problem, seen in self._seen.items():
+        for problem, seen in self._known().items():
             if problem in problems:
                 weights[problem - problems.start] = seen.rate * (1 - seen.rate)
         probabilities = self.floor / len(problems) + (1 - self.floor) * weights / weights.sum()
         return self._draw(problems, number, count, probabilities / probabilities.sum())
 
+    def _known(self) -> Mapping[int, _Seen]:
+        """What decides the weights, by problem."""
+        return self._seen
+
     def _copy(self) -> Self:
         return type(self)(self.seed, self.floor)
+
+
+class DifficultySampler(LearnabilitySampler):
+    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, where p is that of a recorded evaluation throughout.
+
+    Args:
+        seed: Seed of draws.
+        floor: Share of the draws that stays uniform.
+        recorded: The scores of each problem's completions by the problem's id.
+    """
+
+    def __init__(self, seed: int, floor: float, recorded: Mapping[str, Sequence[float]]) -> None:
+        super().__init__(seed, floor)
+        self._recorded, self._rates = recorded, dict[int, _Seen]()
+
+    def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Find the recorded problems among those of an environment.
+
+        Raises:
+            InvalidArgumentError: If none of them is there.
+        """
+        world = env.unwrapped
+        data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
+        for index in range(len(data)):
+            name = data[index].id
+            scores = self._recorded.get(name) or self._recorded.get(name.partition("/")[2])
+            if scores:
+                self._rates[index] = _Seen(count=len(scores), right=float(np.sum(scores)))
+        if not self._rates:
+            raise InvalidArgumentError(
+                f"none of the {len(self._recorded)} problems of the recorded evaluation, such as "
+                f"{next(iter(self._recorded), None)!r}, is one of the environment: evaluate on the split that is learned "
+                "(rlvr eval --split train)"
+            )
+
+    def _known(self) -> Mapping[int, _Seen]:
+        return self._rates
+
+    def _copy(self) -> Self:
+        other = type(self)(self.seed, self.floor, self._recorded)
+        other._rates = self._rates
+        return other
 
 
 _KINDS = ("new", "hard", "middling", "easy")
@@ -255,8 +305,28 @@ def _kind(seen: _Seen | None) -> str:
     return "hard" if share < 0.2 else "easy" if share > 0.8 else "middling"
 
 
-def make_problem_sampler(name: ProblemSamplerName, seed: int, floor: float) -> UniformSampler:
-    """Make the sampler of an agent's settings."""
+def make_problem_sampler(
+    name: ProblemSamplerName, seed: int, floor: float, difficulty: str | None = None
+) -> UniformSampler:
+    """Make the sampler of an agent's settings.
+
+    Args:
+        name: Its name.
+        seed: Seed of orders and draws.
+        floor: Share of the draws that stays uniform.
+        difficulty: Folder of the evaluation that says how difficult problems are.
+
+    Raises:
+        MissingDataError: If the folder holds no evaluation.
+        DataError: If the evaluation is damaged.
+    """
+    if name == "difficulty":
+        assert difficulty is not None
+        scores: dict[str, list[float]] = {}
+        for sample in RecordedRun.read(difficulty).samples():
+            if sample.score is not None:
+                scores.setdefault(sample.problem_id, []).append(min(max(sample.score, 0.0), 1.0))
+        return DifficultySampler(seed, floor, scores)
     return LearnabilitySampler(seed, floor) if name == "learnability" else UniformSampler(seed)
 
 
