@@ -24,7 +24,8 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from rlvr_envs.envs import PromptRenderer, TaskEnv
-from rlvr_envs.streams import DRAW, Rules, StreamState, TokenStreams
+from rlvr_envs.rules import Rules
+from rlvr_envs.streams import DRAW, StreamState, TokenStreams
 from rlvr_envs.token_env import TokenEnv
 from rlvr_envs.types import Dataset, FixedActions, Reply, Transition, Turn
 from rlvr_envs.vector_env import TokenVectorEnv

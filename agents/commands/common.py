@@ -38,6 +38,17 @@ def check_at_least(least: int, **values: float | None) -> None:
             raise InvalidArgumentError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
 
 
+def check_share(**values: float | None) -> None:
+    """Check that options are shares, before any work is done; None stands for a default.
+
+    Raises:
+        InvalidArgumentError: If one is not from 0 to 1; the message names it.
+    """
+    for name, value in values.items():
+        if value is not None and not 0 <= value <= 1:
+            raise InvalidArgumentError(f"--{name.replace('_', '-')} must be from 0 to 1, got {value}")
+
+
 def check_is_saved(model: str) -> None:
     """Refuse the name "tiny", for which `rlvr train` and `rlvr sft` create an untrained model.
 
@@ -187,7 +198,7 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
     for name in arguments:
         if name in options:
             raise InvalidArgumentError(
-                f"the engine argument {name!r} has an option of its own: use --base-url, --model and --num-envs"
+                f"the engine argument {name!r} has an option of its own: use --base-url, --model, --num-envs and --price"
             )
         if name not in names:
             raise unknown_argument("an endpoint", name, [name for name in names if name not in options])

@@ -116,8 +116,9 @@ class TrainOptions:
     stop_when: tuple[str, ...] = ()
     """Conditions on the held-out score, the mean over environments, of which the first that holds ends training: score=0.9,
     when that is reached, and stale=5, after 5 evaluations in a row without a new best."""
-    log_rollouts: int = 4
-    """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
+    log_rollouts: int = 8
+    """Number of completions of each step to write to rollouts.jsonl in the run's folder, whole groups as far as it goes, with
+    advantages; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
     """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb or trackio; without a name there are no others."""
     env_args: tuple[str, ...] = ()
@@ -186,10 +187,6 @@ class TrainOptions:
         if self.offload and self.shard == "none":
             raise InvalidArgumentError(
                 "--offload needs --shard fsdp, whose parts of weights it keeps in the CPU's memory"
-            )
-        if self.shard == "fsdp" and self.engine == "vllm":
-            raise InvalidArgumentError(
-                "--shard fsdp samples with the torch engine: vLLM takes the weights of one process that has all of them"
             )
         check_loggers(self.loggers)
 

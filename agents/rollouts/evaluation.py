@@ -17,7 +17,7 @@ import rlvr_envs
 from agents.console.counting import counted
 from agents.deferred import torch
 from agents.rollouts.endpoint.client import Endpoint
-from agents.rollouts.endpoint.sampling import endpoint_env, endpoint_prompt, sample_endpoint
+from agents.rollouts.endpoint.sampling import endpoint_env, sample_endpoint
 from agents.rollouts.loop import Episode, play
 from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
@@ -77,7 +77,7 @@ def evaluate(
         OSError: If the record can't be written; it then holds all earlier samples.
     """
     if isinstance(policy, Endpoint):
-        endpoint_env(env)
+        endpoint_env(env, policy)
     count = number_of_problems(num_problems(env), problems, samples)
     check_draws(samples, pass_at=pass_at, maj_at=maj_at)
     votes = _vote_counter(env) if maj_at else None  # before there is any sample that it might refuse
@@ -185,7 +185,7 @@ def sampled_rows(
                 "samples with pass@k and maj@k, or another engine"
             )
         own = [int(seeds[key]) for key in keys]
-        yield from sample_endpoint(endpoint_env(env), policy, keys, own)
+        yield from sample_endpoint(endpoint_env(env, policy), policy, keys, own)
         return
     episodes = _episodes(env, keys, seed, seeds)
     if search is not None:
@@ -265,7 +265,9 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
     if isinstance(world, rlvr_envs.TokenVectorEnv):
         first = world.streams.dataset[0]
         settings["example_prompt"] = (
-            endpoint_prompt(world, policy, first) if isinstance(policy, Endpoint) else world.streams.prompt_text(first)
+            endpoint_env(env, policy).start(first).prompt
+            if isinstance(policy, Endpoint)
+            else world.streams.prompt_text(first)
         )
     return settings
 

@@ -72,10 +72,22 @@ class TrainingCurve:
         if not by_step:
             raise DataError(f"{folder} has no finished step to plot")
         rows = [row for row in by_step.values() if metric in row] or list(by_step.values())
-        names = {name for row in rows for name, value in row.items() if name != STEP and _is_number(value)}
+        names = metric_names(rows)
         for name in (metric, *([] if against == STEP else [against])):
             if name not in names:
-                raise unknown_name("metric", name, sorted(names))
+                raise unknown_name("metric", name, names)
+        return cls.of_rows(folder, config, rows, metric, against)
+
+    @classmethod
+    def of_rows(
+        cls,
+        folder: Path,
+        config: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
+        metric: str,
+        against: str = STEP,
+    ) -> TrainingCurve:
+        """Make the curve of a metric from a run's settings and its steps; see `read`."""
         return cls(
             folder=folder,
             setting=to_json(_without(config, _OF_ONE_RUN)),
@@ -86,9 +98,14 @@ class TrainingCurve:
             values=_column(rows, metric),
             against=None if against == STEP else _column(rows, against),
             interval=(_column(rows, f"{metric}/low"), _column(rows, f"{metric}/high"))
-            if f"{metric}/low" in names
+            if f"{metric}/low" in metric_names(rows)
             else None,
         )
+
+
+def metric_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of what is a number in some of a run's steps, sorted."""
+    return sorted({name for row in rows for name, value in row.items() if name != STEP and _is_number(value)})
 
 
 def _column(rows: Sequence[Mapping[str, Any]], metric: str) -> Array:

@@ -46,6 +46,8 @@ CONFIG = "config.json"
 """Name of the file with a run's settings."""
 METRICS = "metrics.jsonl"
 """Name of the file with a run's metrics."""
+VERIFIER_ERRORS = "verifier_errors.jsonl"
+"""Name of the file with the causes of a run's verifier errors."""
 _STEP = re.compile(r"step-(\d{6,})")
 
 
@@ -156,7 +158,7 @@ class Run:
     @property
     def verifier_errors(self) -> Path:
         """The file with the causes of verifier errors; it exists only if there were any."""
-        return self.folder / "verifier_errors.jsonl"
+        return self.folder / VERIFIER_ERRORS
 
     def log_verifier_error(self, line: Mapping[str, Any]) -> None:
         """Append plain data on why a verifier broke."""
