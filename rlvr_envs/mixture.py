@@ -17,7 +17,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, wait as wait_for
-from typing import Any, ClassVar, Literal, NoReturn, TypeVar, cast
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar, cast, get_args
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -31,8 +31,9 @@ from rlvr_envs.types import Dataset, FixedActions, Reply, Transition, Turn
 from rlvr_envs.vector_env import TokenVectorEnv
 from verifiers import InvalidArgumentError, Problem, Verdict, unknown_name, verify
 
-MixBy = Literal["problems", "tokens"]
-"""What the weights of a mixture weigh: the problems that are drawn, or the tokens that the policy samples."""
+MixBy = Literal["problems", "tokens", "levels"]
+"""What the weights of a mixture weigh when an agent trains: the problems that are drawn, or the tokens that the policy samples.
+With `levels` the parts are levels of one task, in order of difficulty, of which training begins with the first."""
 PART = "environment"
 """Key of the metadata of a mixture's problems: the name of the part."""
 _Env = TypeVar("_Env", TokenEnv, TokenVectorEnv)
@@ -60,8 +61,8 @@ class MixedDataset:
             raise InvalidArgumentError(
                 f"a mixture needs a positive weight for each of its parts {list(self.names)}, got {list(given)}"
             )
-        if by not in ("problems", "tokens"):
-            raise unknown_name("mix_by", str(by), ["problems", "tokens"])
+        if by not in get_args(MixBy):
+            raise unknown_name("mix_by", str(by), get_args(MixBy))
         self.weights = tuple(weight / math.fsum(given) for weight in given)
         """The share of each part."""
         self.starts = tuple(itertools.accumulate((len(part) for part in parts.values()), initial=0))
@@ -401,8 +402,7 @@ def mix(parts: Mapping[str, _Env], weights: Sequence[float] | None = None, *, by
         parts: The environments by the names that they have in ids, metrics and reports: all `TokenEnv`, or all
             `TokenVectorEnv` with the same `num_envs`.
         weights: The weight of each; equal weights by default.
-        by: What the weights weigh when an agent trains: the problems of its steps, or the tokens that it samples. Problems that
-            `reset` draws itself follow the weights either way.
+        by: What the weights weigh: see `MixBy`. Problems that `reset` draws itself follow the weights in any case.
 
     Raises:
         InvalidArgumentError: If the environments can't be mixed, since their tokenizers, action spaces or numbers of rows
@@ -449,6 +449,8 @@ class MixtureEnv(TaskEnv):
     """
 
     parts: ClassVar[Mapping[str, type[TaskEnv]]]
+    own: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Arguments that make a part what it is, such as a level of a task."""
     task = _NoTask()  # so that what needs one says so
 
     def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:
@@ -464,11 +466,26 @@ class MixtureEnv(TaskEnv):
 
     @classmethod
     def _mixed(cls, options: Mapping[str, Any], make: Callable[[type[TaskEnv], dict[str, Any]], Any]) -> Any:
-        parts = {name: make(part, part_arguments(options, name)) for name, part in cls.parts.items()}
+        parts = {
+            name: make(part, {**part_arguments(options, name), **cls.own.get(name, {})})
+            for name, part in cls.parts.items()
+        }
         names = {name.partition(".")[0] for name in options if "." in name}
         for name in names - parts.keys():
             raise unknown_name("part", name, parts)
-        return mix(parts, options.get("mix"), by=options.get("mix_by", "problems"))
+        return mix(parts, options.get("mix"), by="levels" if cls.own else options.get("mix_by", "problems"))
+
+
+def with_levels(cls: type[TaskEnv], argument: str, values: Sequence[Any]) -> type[MixtureEnv]:
+    """The class of a task at several levels of difficulty, from the easiest to the hardest.
+
+    Args:
+        cls: The class of the task.
+        argument: The argument that makes it harder, such as `digits`.
+        values: Its values, in order of difficulty.
+    """
+    own = {f"{argument}-{value}": {argument: value} for value in values}
+    return type("MixtureEnv", (MixtureEnv,), {"parts": dict.fromkeys(own, cls), "own": own, "__doc__": cls.__doc__})
 
 
 def part_arguments(options: Mapping[str, Any], part: str) -> dict[str, Any]:

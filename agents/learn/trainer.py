@@ -182,6 +182,8 @@ class Trainer:
         if parts is None:
             return {}
         metrics = self._progress.problems.shares([group.problem for group in sampled.outcomes])
+        if parts.by == "levels":
+            metrics["problems/level"] = float(self._progress.problems.level)
         return metrics | summarize_parts(sampled.trajectories, parts)
 
     def _next_batch(self, run: Run | None) -> Arrived:

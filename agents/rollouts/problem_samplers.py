@@ -28,6 +28,12 @@ DISCOUNT = 0.8
 """What the completions of earlier groups of a problem still count when another group of it is observed."""
 UNSOLVED_GROUPS = 3
 """Number of groups in a row without a right completion after which a report lists a problem."""
+LEVEL_COMPLETIONS = 32
+"""Number of completions of the hardest level after which it is judged."""
+LEVEL_SHARE = 0.9
+"""Share of right completions of the hardest level from which on the next one is added (RLVE: Zeng et al. 2025)."""
+_LEVELS = 4
+"""Number of levels, up to the hardest one, that problems are drawn from."""
 _TOKEN_GROUPS = 64
 """Number of the latest groups of a part whose tokens say how long its completions are."""
 _GOLDEN = (5**0.5 - 1) / 2
@@ -50,8 +56,8 @@ class ProblemParts:
 
     ranges: tuple[range, ...]
     weights: tuple[float, ...] = (1.0,)
-    by_tokens: bool = False
-    """Whether the weights weigh sampled tokens, not problems."""
+    by: Literal["problems", "tokens", "levels"] = "problems"
+    """What the weights weigh: see `rlvr_envs.mix`."""
     names: tuple[str, ...] = ("",)
 
     def part_of(self, problem: int) -> int:
@@ -65,7 +71,7 @@ def problem_parts(env: VectorEnv[Any, Any, Any]) -> ProblemParts | None:
     data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
     if isinstance(data, rlvr_envs.MixedDataset):
         ranges = tuple(range(*ends) for ends in zip(data.starts, data.starts[1:], strict=False))
-        return ProblemParts(ranges, data.weights, data.by == "tokens", data.names)
+        return ProblemParts(ranges, data.weights, data.by, data.names)
     return None if size is None else ProblemParts((range(size),))
 
 
@@ -113,8 +119,8 @@ class _Seen:
 class UniformSampler:
     """Every problem of a part once before any comes again, in a new random order each time.
 
-    Where weights weigh tokens, how many problems of a part were chosen before depends on what was observed, and the problems
-    of a round are drawn at random.
+    Where weights weigh tokens, and where parts are levels, how many problems of a part were chosen before depends on what was
+    observed, and the problems of a round are drawn at random.
 
     Args:
         seed: Seed of orders and draws.
@@ -124,6 +130,7 @@ class UniformSampler:
         self.seed = seed
         self._seen: dict[int, _Seen] = {}
         self._tokens: dict[int, list[int]] = {}
+        self._level, self._tried, self._solved = 0, 0, 0.0  # the hardest level, and its completions since it was judged
 
     def choose(self, parts: ProblemParts | None, number: int, count: int) -> list[int]:
         """See `ProblemSampler.choose`."""
@@ -132,25 +139,30 @@ class UniformSampler:
         first = number * count
         if len(parts.ranges) == 1:
             return [int(problem) for problem in self._pick(parts.ranges[0], number, first, count)]
-        owners = self._owners(parts, first + count if not parts.by_tokens else count, number)
+        by_state = parts.by != "problems"
+        owners = self._owners(parts, count if by_state else first + count, number)
         slots = owners[-count:]
         chosen = np.zeros(count, dtype=np.int64)
         for part, problems in enumerate(parts.ranges):
             mine = np.flatnonzero(slots == part)
-            before = None if parts.by_tokens else int((owners[:first] == part).sum())
+            before = None if by_state else int((owners[:first] == part).sum())
             if len(mine):
                 chosen[mine] = self._pick(problems, number, before, len(mine))
         return [int(problem) for problem in chosen]
 
     def _owners(self, parts: ProblemParts, count: int, number: int) -> NDArray[np.int64]:
-        """The part i64[count] of each of the first groups of the run, or, where weights weigh tokens, of a round.
+        """The part i64[count] of each of the first groups of the run, or, where it depends on observations, of a round.
 
         Groups are dealt out in proportion to the weights by a sequence that is equidistributed, so that the shares of any
         stretch of groups are close to the weights.
         """
         weights = np.array(parts.weights)
-        start = number * count if parts.by_tokens else 0
-        if parts.by_tokens:
+        start = 0 if parts.by == "problems" else number * count
+        if parts.by == "levels":
+            weights = weights * (
+                (np.arange(len(weights)) <= self._level) & (np.arange(len(weights)) > self._level - _LEVELS)
+            )
+        elif parts.by == "tokens":
             lengths = {part: float(np.mean(tokens)) for part, tokens in self._tokens.items()}
             usual = float(np.mean(list(lengths.values()))) if lengths else 1.0
             weights = weights / np.array([max(lengths.get(part, usual), 1.0) for part in range(len(weights))])
@@ -187,11 +199,26 @@ class UniformSampler:
             del latest[:-_TOKEN_GROUPS]
             if not group.scores:  # the verifier broke on all of them
                 continue
+            if parts.by == "levels" and parts.part_of(group.problem) == self._level:
+                self._judge_level(group, len(parts.ranges))
             seen = self._seen.setdefault(group.problem, _Seen())
             seen.groups += 1
             seen.unsolved = 0 if max(group.scores) >= 1 else seen.unsolved + 1
             seen.count = DISCOUNT * seen.count + len(group.scores)
             seen.right = DISCOUNT * seen.right + float(np.sum(group.scores))
+
+    def _judge_level(self, group: GroupOutcome, levels: int) -> None:
+        """Go on to the next level once enough completions of the hardest are known, and enough of them right."""
+        self._tried += len(group.scores)
+        self._solved += float(np.sum(group.scores))
+        if self._tried >= LEVEL_COMPLETIONS:
+            raised = self._solved >= LEVEL_SHARE * self._tried and self._level + 1 < levels
+            self._level, self._tried, self._solved = self._level + raised, 0, 0.0
+
+    @property
+    def level(self) -> int:
+        """Index of the hardest level that problems are drawn from."""
+        return self._level
 
     @property
     def never_solved(self) -> list[int]:
@@ -208,6 +235,7 @@ class UniformSampler:
         return {
             "seen": {problem: (one.groups, one.unsolved, one.count, one.right) for problem, one in self._seen.items()},
             "tokens": {part: list(tokens) for part, tokens in self._tokens.items()},
+            "level": (self._level, self._tried, self._solved),
         }
 
     def with_state(self, state: Mapping[str, Any]) -> Self:
@@ -215,6 +243,7 @@ class UniformSampler:
         other = self._copy()
         other._seen = {problem: _Seen(*values) for problem, values in state["seen"].items()}
         other._tokens = {part: list(tokens) for part, tokens in state["tokens"].items()}
+        other._level, other._tried, other._solved = state.get("level", (0, 0, 0.0))
         return other
 
     def _copy(self) -> Self:

@@ -58,7 +58,7 @@ def test_parts_have_their_shares_and_each_has_passes_of_its_own() -> None:
 
 
 def test_weights_of_tokens_give_tokens_these_shares() -> None:
-    parts = ProblemParts(PARTS.ranges, PARTS.weights, by_tokens=True)
+    parts = ProblemParts(PARTS.ranges, PARTS.weights, by="tokens")
     sampler, tokens, lengths = UniformSampler(0), Counter[int](), (10, 100, 1000)
     generator = np.random.default_rng(0)
     for number in range(400):
@@ -117,7 +117,7 @@ def test_difficulty_is_that_of_an_evaluation_and_what_is_observed_changes_nothin
 
 @pytest.mark.parametrize("name", ["uniform", "learnability"])
 def test_choices_follow_from_seed_and_observations_alone_and_states_go_on(name: Any) -> None:
-    parts = ProblemParts(PARTS.ranges, PARTS.weights, by_tokens=True)
+    parts = ProblemParts(PARTS.ranges, PARTS.weights, by="tokens")
     one, two = make_problem_sampler(name, 4, 0.1), make_problem_sampler(name, 4, 0.1)
     generator = np.random.default_rng(2)
     for number in range(30):
@@ -146,6 +146,27 @@ def test_problems_without_a_right_completion_in_their_last_groups_are_listed() -
     assert sampler.never_solved == [0]
     kinds = {"new": 0.5, "hard": 0.25, "middling": 0.25, "easy": 0.0}
     assert sampler.shares([0, 1, 2, 3]) == {f"problems/{kind}": share for kind, share in kinds.items()}
+
+
+def test_levels_are_added_once_the_hardest_is_solved_and_four_are_drawn_from() -> None:
+    parts = ProblemParts(tuple(range(10 * one, 10 * one + 10) for one in range(7)), (1 / 7,) * 7, by="levels")
+    sampler, levels, drawn = UniformSampler(0), list[int](), list[set[int]]()
+    for number in range(80):
+        chosen = sampler.choose(parts, number, 16)
+        drawn.append({parts.part_of(problem) for problem in chosen})
+        able = 2 if number < 40 else 7  # levels below this one are solved
+        scores = [(1.0, 1.0) if parts.part_of(problem) < able else (1.0, 0.0) for problem in chosen]
+        sampler.observe(parts, [GroupOutcome(one, two, 1) for one, two in zip(chosen, scores, strict=True)])
+        sampler = sampler.with_state(sampler.state())
+        levels.append(sampler.level)
+    assert levels[0] == 1  # 32 right completions
+    assert levels == sorted(levels)
+    assert levels[39] == 2
+    assert levels[-1] == 6
+    assert all(max(one) - min(one) < 4 for one in drawn)
+    assert set().union(*drawn[-10:]) == {3, 4, 5, 6}
+    env = rlvr_envs.with_levels(rlvr_envs.environment_class("Addition"), "digits", (1, 2, 3)).make_vec(2)
+    assert [len(env.streams.dataset[start].prompt) for start in env.streams.dataset.starts[:3]] == [4, 6, 8]
 
 
 # Training
@@ -315,4 +336,11 @@ def test_the_commands_take_mixtures_and_list_what_was_not_solved(
     assert "train: 3 problems without a gold completion" in run("check-dataset", "own_envs:Echo,own_envs:Echo")
     assert "takes numbers separated by commas" in run("train", "grpo", *mixture, "--mix", "3,x")
     assert "there is one environment" in run("train", "grpo", "--env", "Addition", "--mix", "3")
+    said = run("train", "grpo", "--env", "Addition", "--adaptive", "digits=1,2", "--run-folder", "levels", *sizes)
+    config = json.loads(Path("levels/config.json").read_text())
+    assert [*config["environment"]["mixture"]["parts"]] == ["digits-1", "digits-2"]
+    assert config["environment"]["mixture"]["by"] == "levels"
+    last = json.loads(Path("levels/metrics.jsonl").read_text().splitlines()[-1])
+    assert (last["problems/level"], last["parts/digits-1/groups"], last["parts/digits-2/groups"]) == (0, 1, 0)
+    assert "with two values or more" in run("train", "grpo", "--env", "Addition", "--adaptive", "digits=1")
     assert "needs difficulty" in run("train", "grpo", "--env", "Addition", "--problem-sampler", "difficulty")
