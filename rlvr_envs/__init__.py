@@ -39,7 +39,8 @@ if TYPE_CHECKING:
         MessageEpisode as MessageEpisode,
         TextCompletion as TextCompletion,
     )
-    from rlvr_envs.mixture import MixedDataset as MixedDataset, mix as mix, part_arguments as part_arguments
+    from rlvr_envs.mixed_streams import MixedDataset as MixedDataset
+    from rlvr_envs.mixture import mix as mix, part_arguments as part_arguments, with_levels as with_levels
     from rlvr_envs.prompts import (
         PRESETS as PRESETS,
         ChatPrompt as ChatPrompt,
