@@ -34,6 +34,26 @@ class ToolMessage(Message):
     """The id that the call has, where the model's format gives calls one."""
 
 
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    """A call of a tool as the policy wrote it, whether or not it can be read."""
+
+    name: str
+    arguments: str
+    """What should be a JSON object."""
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage(Message):
+    """A turn of the policy with what a server gives beside its text. Verifiers judge the text."""
+
+    calls: tuple[MadeCall, ...] = ()
+    """The tool calls that are no part of the text."""
+    reasoning: str = ""
+    """The thoughts that are no part of the text."""
+
+
 class Completion(str):
     """The policy's last turn in an episode of several, which knows the turns before it.
 
@@ -207,7 +227,11 @@ class BatchVerifier(Verifier, Protocol):
 
 @runtime_checkable
 class AnswerVerifier(Verifier, Protocol):
-    """A verifier that compares answers, and so can tell which completions agree, as a majority vote asks."""
+    """A verifier that compares answers, and so can tell which completions agree, as a majority vote asks.
+
+    It may have a method `answer_key(answer)`, too, whose values are equal exactly for answers that are the same, and None where
+    it can't say: many answers are then sorted into classes without comparing each with each.
+    """
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
         """Whether two answers to a problem, both as in `Verdict.answer`, are the same; its reference plays no part."""

@@ -38,6 +38,9 @@ class Bench:
     """Name of a suite, such as core or tiny, or the path of a file that ends in .toml."""
     model: tuple[str, ...] = ()
     """Models to evaluate, as for rlvr eval; a suite that trains agents needs none."""
+    price: tuple[float, float] | None = None
+    """Money for a million tokens of prompts and for a million of completions, such as 0.15 0.6, with the engine openai: samples
+    and results then say what they cost."""
     out: Path | None = None
     """Folder for evaluations, training runs and the leaderboard, as Markdown and JSON; by default a new one,
     runs/bench/SUITE-NUMBER."""
@@ -139,6 +142,7 @@ class Bench:
                             engine=self.engine,
                             base_url=self.base_url,
                             engine_args=self.engine_args,
+                            price=self.price,
                             out=folder,
                             resume=True,
                             env_args=tuple(f"{name}={value!r}" for name, value in arguments.items()),

@@ -17,7 +17,7 @@ import rlvr_envs
 from agents.console.counting import counted
 from agents.deferred import torch
 from agents.rollouts.endpoint.client import Endpoint
-from agents.rollouts.endpoint.sampling import endpoint_env, endpoint_prompt, sample_endpoint
+from agents.rollouts.endpoint.sampling import endpoint_env, sample_endpoint
 from agents.rollouts.loop import Episode, play
 from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
@@ -77,7 +77,7 @@ def evaluate(
         OSError: If the record can't be written; it then holds all earlier samples.
     """
     if isinstance(policy, Endpoint):
-        endpoint_env(env)
+        endpoint_env(env, policy)
     count = number_of_problems(num_problems(env), problems, samples)
     check_draws(samples, pass_at=pass_at, maj_at=maj_at)
     votes = _vote_counter(env) if maj_at else None  # before there is any sample that it might refuse
@@ -88,7 +88,7 @@ def evaluate(
         settings["search"] = dict(search.manifest)
     ordered, played = complete_samples(
         (count, samples),
-        lambda missing: _sampled(env, policy, missing, seed, (count, samples), search),
+        lambda missing: sampled_rows(env, policy, missing, seed, (count, samples), search),
         settings=settings,
         record=record,
         on_sample=on_sample,
@@ -168,13 +168,13 @@ def problem_id(given: str, problem: int, seed: int, *, drawn: bool) -> str:
     return f"{given or 'drawn'}@{seed}.{problem}" if drawn else given
 
 
-def _sampled(
+def sampled_rows(
     env: VectorEnv[Any, Any, Any],
     policy: Policy | Endpoint,
     keys: Sequence[tuple[int, int]],
     seed: int,
     size: tuple[int, int],
-    search: Search | None,
+    search: Search | None = None,
 ) -> Generator[SampledRow]:
     """Make the samples given by problem and number, of `size` problems and samples, in the order in which they end."""
     seeds = sample_seeds(seed, _EVALUATION, *size)
@@ -185,7 +185,7 @@ def _sampled(
                 "samples with pass@k and maj@k, or another engine"
             )
         own = [int(seeds[key]) for key in keys]
-        yield from sample_endpoint(endpoint_env(env), policy, keys, own)
+        yield from sample_endpoint(endpoint_env(env, policy), policy, keys, own)
         return
     episodes = _episodes(env, keys, seed, seeds)
     if search is not None:
@@ -265,7 +265,9 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
     if isinstance(world, rlvr_envs.TokenVectorEnv):
         first = world.streams.dataset[0]
         settings["example_prompt"] = (
-            endpoint_prompt(world, policy, first) if isinstance(policy, Endpoint) else world.streams.prompt_text(first)
+            endpoint_env(env, policy).start(first).prompt
+            if isinstance(policy, Endpoint)
+            else world.streams.prompt_text(first)
         )
     return settings
 
@@ -290,7 +292,10 @@ def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
     """A problem as an environment's prompt asks it: made problems in words under a chat prompt."""
     world = env.unwrapped
     render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
-    return render.asked(problem) if isinstance(render, rlvr_envs.PromptRenderer) else problem
+    asked: Callable[[Problem], Problem] | None = getattr(
+        render, "asked", None
+    )  # of a renderer, or of a mixture of them
+    return problem if asked is None else asked(problem)
 
 
 def number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:
