@@ -54,7 +54,7 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
     if isinstance(gold, SetSeries) or isinstance(answer, SetSeries):
         gold, answer = as_set_series(gold), as_set_series(answer)
     ours = families(gold)
-    theirs = families(answer, said=False) if ours is not None else None
+    theirs = families(answer, ours) if ours is not None else None
     if ours is not None and theirs is not None and (same := same_families(ours, theirs, comparer.values)) is not None:
         return same
     named = _without_names(comparer, *_without_conditions(*_without_parameter(gold, answer)))

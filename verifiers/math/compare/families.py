@@ -1,9 +1,9 @@
-r"""Solutions with a free integer, such as `x = \frac\pi6 + 2\pi n, n \in \mathbb{Z}`, compared as sets.
+r"""Solutions with free numbers, such as `x = \frac\pi6 + 2\pi n, n \in \mathbb{Z}`, compared as sets.
 
 A family is `a + p n` for every integer n, of numbers or of points; residues are families, and so is each half of an expression
-that alternates. Several of them, given by the members of a list or the signs of a plus-minus, form one set. Two such sets are
-equal if each contains the families of the other, whatever the name and the start of the free integer, and however the set is
-divided into families.
+that alternates. With free real numbers it is a flat, and so is a span. Several families, given by the members of a list or the
+signs of a plus-minus, form one set. Two such sets are equal if each contains the families of the other, whatever the name and
+the start of the free integer, and however the set is divided into families.
 """
 
 from __future__ import annotations
@@ -15,20 +15,24 @@ from fractions import Fraction
 from typing import Any
 
 from verifiers.math.compare.assigned import assignments
+from verifiers.math.compare.flats import flat, same_flats
 from verifiers.math.compare.names import label, names_agree, solved
-from verifiers.math.compare.shapes import bracket_kind, integer_parameter
+from verifiers.math.compare.plain import plain
+from verifiers.math.compare.shapes import bracket_kind, parameter, vector_entries
 from verifiers.math.tree import (
     Add,
     Bracketed,
     ListOf,
     Matrix,
     Multiply,
+    NamedSet,
     Negate,
     Node,
     Number,
     Relation,
     SetOf,
     Symbol,
+    Unknown,
     symbols,
 )
 from verifiers.math.values.exact import rational_or_none, signed_number, substitute
@@ -43,49 +47,65 @@ _NEAR = 1e-9
 """How near an index must be to an integer before the points are compared exactly."""
 _FREE_INTEGERS = frozenset("nmkjlpqNMKt")
 """Letters that are free integers without a statement to that effect, in an answer to a gold that has one."""
-_ZERO = Number(Fraction(0))
+_ZERO, _ONE = Number(Fraction(0)), Number(Fraction(1))
 Point = tuple[Node, ...]
 """Coordinates, of which a number has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Families:
-    """Points given by expressions in a free integer, possibly as values of names."""
+    """Points given by expressions in free numbers, possibly as values of names."""
 
     names: tuple[str, ...]
     """The name of each coordinate, in alphabetical order; empty if there is none."""
-    integer: str
+    free: tuple[str, ...]
+    """The free integer, or the free real numbers."""
     members: tuple[Point, ...]
+    real: bool = False
 
 
-def families(node: Node, *, said: bool = True) -> Families | None:
+def families(node: Node, gold: Families | None = None) -> Families | None:
     r"""Read a list as families; None for anything else.
 
     Args:
         node: The list, or one expression.
-        said: Whether the free integer must be declared by a last item such as `n \\in \\mathbb{Z}`, as that of points must be.
+        gold: The gold, for an answer: real numbers, and the integer of a family of numbers, may then be free without a last
+            item that declares them, such as `n \\in \\mathbb{Z}`.
     """
-    items = node.items if isinstance(node, ListOf) else (node,)
-    joiner = node.joiner if isinstance(node, ListOf) else ","
-    integer = integer_parameter(node)
-    items = items if integer is None else items[:-1]
+    if isinstance(node, Unknown) and node.name == "span":
+        return _span(node.arguments)
+    if isinstance(node, Bracketed) and node.opening == "{":
+        node = ListOf(node.items, "and")
+    items, joiner = (node.items, node.joiner) if isinstance(node, ListOf) else ((node,), ",")
+    name, domain = parameter(node) or ("", node)
+    free, real = {name} - {""}, domain == NamedSet("R")
+    items = items[:-1] if free else items
+    while real and len(items) > 1 and isinstance(items[-1], Symbol):
+        free, items = free | {items[-1].name}, items[:-1]
     if (residues := _residues(items, joiner)) is not None:
         return residues
-    if integer is None and said:
+    declared = real or domain == NamedSet("Z") if free else gold is not None
+    points = _points(items, joiner) if declared else None
+    if points is None:
         return None
+    names, members = points
+    used = {name for member in members for node in member for name in symbols(node)}
+    numbers = len(members[0]) == 1
+    if gold is not None and not free:
+        real = gold.real  # integers must be declared for points, which may be those of a whole line
+        free = used if real else used & _FREE_INTEGERS if numbers else set()
+    several = real and (len(members) > 1 or numbers)
+    return Families(names, tuple(sorted(free)), members, real) if free and used == free and not several else None
+
+
+def _points(items: tuple[Node, ...], joiner: str) -> tuple[tuple[str, ...], tuple[Point, ...]] | None:
+    """Points of as many coordinates with their names, if all that are named, among them the first, have the same."""
     together = assignments(ListOf(items, joiner)) if len(items) > 1 else None
     points = [_point(item) for item in items] if together is None else [_by_name(together.equations)]
-    stated = {names for names, _ in points} - {()}
-    coordinates = [node for _, member in points for node in member]
-    if len(stated) > 1 or (stated and not points[0][0]) or any(isinstance(node, _CONTAINERS) for node in coordinates):
-        return None
-    free = {name for node in coordinates for name in symbols(node)}
-    dimensions = {len(member) for _, member in points}
-    if integer is None and len(free) == 1 and dimensions == {1}:  # points may be those of a whole line
-        integer = next(iter(free & _FREE_INTEGERS), None)
-    if integer is None or free != {integer} or len(dimensions) != 1:
-        return None
-    return Families(next(iter(stated), ()), integer, tuple(member for _, member in points))
+    stated, members = {names for names, _ in points} - {()}, tuple(member for _, member in points)
+    read = not any(isinstance(node, _CONTAINERS) for member in members for node in member)
+    alike = len({*map(len, members)}) == 1 and len(stated) < 2 and (not stated or points[0][0] != ())
+    return (points[0][0], members) if read and alike else None
 
 
 _CONTAINERS = Relation | ListOf | SetOf | Bracketed | Matrix
@@ -101,8 +121,27 @@ def _point(item: Node) -> tuple[tuple[str, ...], Point]:
     if isinstance(item, Relation) and (named := assignments(item)) is not None:
         return _by_name(named.equations)
     if isinstance(item, Relation) and len(item.operands) == 2 and (name := solved(item)[0]) is not None:
-        return (name,), (solved(item)[1],)
-    return (), item.items if isinstance(item, Bracketed) and bracket_kind(item) == "()" else (item,)
+        return (name,), _coordinates(solved(item)[1])
+    return (), _coordinates(item)
+
+
+def _coordinates(node: Node) -> Point:
+    """The coordinates of a tuple, a vector, or a sum of these; one for anything else."""
+    node = plain(node)
+    if isinstance(node, Matrix):
+        return vector_entries(node) or (node,)
+    return node.items if isinstance(node, Bracketed) and bracket_kind(node) == "()" else (node,)
+
+
+def _span(vectors: tuple[Node, ...]) -> Families | None:
+    """The sums of multiples of vectors."""
+    free = tuple(f"multiple {index}" for index in range(len(vectors)))
+    rows = [
+        [Multiply((Symbol(name), entry)) for entry in _coordinates(node)]
+        for name, node in zip(free, vectors, strict=True)
+    ]
+    alike = len({len(row) for row in rows}) == 1
+    return Families((), free, (tuple(map(Add, zip(*rows, strict=True))),), real=True) if alike else None
 
 
 def _residues(items: tuple[Node, ...], joiner: str) -> Families | None:
@@ -116,7 +155,7 @@ def _residues(items: tuple[Node, ...], joiner: str) -> Families | None:
         if operators not in ((), ("mod",), ("modulo",), ("mod", "modulo")):
             return None
         modulus = rational_or_none(operands.pop()) if "modulo" in operators else moduli[-1] if moduli else None
-        residue = rational_or_none(operands.pop())
+        residue = None if modulus is None else rational_or_none(operands.pop())
         if modulus is None or residue is None or modulus <= 0 or {modulus.denominator, residue.denominator} != {1}:
             return None
         moduli.append(modulus)
@@ -124,7 +163,7 @@ def _residues(items: tuple[Node, ...], joiner: str) -> Families | None:
         names += [label(side) or repr(side) for side in operands]
     system = joiner != "or" and len({*moduli}) > 1
     named = not names or (isinstance(items[0], Relation) and items[0].operators[0] == "mod")
-    return None if system or len({*names}) > 1 or not named else Families(tuple(names[:1]), "n", tuple(members))
+    return None if system or len({*names}) > 1 or not named else Families(tuple(names[:1]), ("n",), tuple(members))
 
 
 def same_families(gold: Families, answer: Families, values: ValueComparer) -> bool | None:
@@ -137,6 +176,10 @@ def same_families(gold: Families, answer: Families, values: ValueComparer) -> bo
     named_alike = len(gold.names) == len(answer.names) and all(map(names_agree, gold.names, answer.names))
     if gold.names and answer.names and not named_alike:
         return False
+    if gold.real or answer.real:
+        lines = [flat((_ONE, *node.members[0]), node.free, values) for node in (gold, answer) if node.real]
+        flats = [line for line in lines if line is not None]
+        return same_flats(flats[0], flats[1], values) if len(flats) == 2 else None
     ours, theirs = (_progressions(node, values) for node in (gold, answer))
     if ours is None or theirs is None or len(ours[0].start) != len(theirs[0].start):
         return None
@@ -162,7 +205,7 @@ def _progressions(node: Families, values: ValueComparer) -> list[_Progression] |
     """The progressions of each member, or of its even and its odd integers; None if they are not linear, or too many."""
     progressions: list[_Progression] = []
     for member in node.members:
-        halves = ([_progression(member, node.integer, start, step, values) for start in range(step)] for step in (1, 2))
+        halves = ([_progression(member, node.free[0], start, step, values) for start in range(step)] for step in (1, 2))
         linear = next((half for half in halves if None not in half), [])
         progressions += [progression for progression in linear if progression is not None]
         if not linear or len(progressions) > MAX_MEMBERS:
@@ -182,12 +225,8 @@ def _progression(member: Point, integer: str, start: int, step: int, values: Val
     shifted = at(Add((signed_number(start), Multiply((signed_number(step), index)))))
     with contextlib.suppress(GoldError):  # without a value at one of the integers, it is not linear
         near = tuple(map(real_value, first)), tuple(map(real_value, period))
-        one_point = all(values.identical(_ZERO, difference) for difference in period)
-        if (
-            not one_point
-            and None not in near[0] + near[1]
-            and _identical(values, _along(first, index, period), shifted)
-        ):
+        known = None not in near[0] + near[1] and not all(values.identical(_ZERO, move) for move in period)
+        if known and _identical(values, _along(first, index, period), shifted):
             return _Progression(first, period, *near)
     return None
 

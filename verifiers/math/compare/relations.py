@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+from verifiers.math.compare.constants import same_solutions
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.measures import measured, split_unit, without_unit
 from verifiers.math.compare.names import (
@@ -28,8 +29,10 @@ _OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
 
 def same_relations(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare equations by solutions, inequalities up to direction and factor, and either with a value by its stated value."""
-    if "C" in symbols(gold) - symbols(answer) and "c" not in symbols(gold) and not comparer.in_prompt(Symbol("C")):
-        answer = renamed(answer, {"c": "C"})
+    if isinstance(gold, Relation):
+        same, answer = same_solutions(comparer, gold, answer)
+        if same:
+            return True
     if isinstance(gold, Relation) != isinstance(answer, Relation):
         gold, answer = residue_alone(gold), residue_alone(answer)
     if isinstance(gold, Relation) and isinstance(answer, Relation) and (DOTS in walk(gold) or DOTS in walk(answer)):

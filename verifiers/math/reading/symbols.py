@@ -12,7 +12,7 @@ from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.functions import combinations, read_figure
 from verifiers.math.reading.normalize import folded_words
 from verifiers.math.reading.tokens import Token
-from verifiers.math.tree import BasedNumber, Constant, Mixed, Node, Quantity, Symbol, Unknown
+from verifiers.math.tree import BasedNumber, Bracketed, Constant, Matrix, Mixed, Node, Quantity, SetOf, Symbol, Unknown
 from verifiers.math.units import UNITS
 from verifiers.math.vocabulary import GREEK
 
@@ -104,11 +104,21 @@ def word(parser: Expressions) -> Node:
     if words[0].lower() in _CURRENCY_CODES and parser.ahead(int(parser.at("."))).kind == "number":
         parser.accept(".")
         return Quantity(number(parser), UNITS[words[0].lower()])
+    if words[0].casefold() == "span" and parser.at("\\{", "("):
+        return _span(parser.atom())
     while parser.token.kind == "word" and parser.token.text not in ("is", "equals"):
         words.append(parser.take().text)
     if not parser.at("=", "approx", "is", "equals"):
         raise UnreadableError(f"expected a value, found the word {words[0]!r}")
     return Symbol("text:" + folded_words(" ".join(words)))
+
+
+def _span(inside: Node) -> Unknown:
+    """The span of vectors, which are in a set or in brackets, or of one."""
+    listed = isinstance(inside, SetOf | Bracketed) and all(
+        isinstance(item, Bracketed | Matrix) for item in inside.items
+    )
+    return Unknown("span", inside.items if listed and isinstance(inside, SetOf | Bracketed) else (inside,))
 
 
 def name_of_value(parser: Expressions) -> Node | None:
