@@ -140,6 +140,20 @@ def test_long_dialogues_are_kept_short_alike(limit: str, how: str) -> None:
     )
 
 
+@pytest.mark.parametrize("limits", [{"max_new_tokens": 11}, {"max_turns": 2}, {"max_inserted_tokens": 20}])
+def test_limits_end_a_game_alike(limits: dict[str, Any]) -> None:
+    env = world("GuessNumber", **limits)
+    questions = questions_of(env, PROBLEMS)
+
+    def say(question: str, since: str) -> str:
+        return "between " * (len(since) % 2) + guesses(question, since)
+
+    with running(serves(say, questions)) as server:
+        by_messages = by_server(env, endpoint_at(server.url), PROBLEMS)
+    assert by_messages == [in_tokens(env, problem, say, questions) for problem in range(PROBLEMS)]
+    assert any(one.truncated for one in by_messages)
+
+
 def test_the_command_plays_and_records_a_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     env, folder = world("GuessNumber"), tmp_path / "a"
     questions = questions_of(env, PROBLEMS)
