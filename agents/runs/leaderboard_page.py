@@ -159,7 +159,8 @@ def _pass_curve(cell: LeaderboardCell) -> Line:
 def _example(cells: Sequence[LeaderboardCell]) -> str:
     """What each model says to the first problem that all have, to be unfolded."""
     by_model = [(cell.name, {row["problem_id"]: row for row in reversed(cell.runs[0].rows)}) for cell in cells]
-    common = next((name for name in by_model[0][1] if all(name in rows for _, rows in by_model)), None)
+    asked_ids = (row["problem_id"] for row in cells[0].runs[0].rows)
+    common = next((name for name in asked_ids if all(name in rows for _, rows in by_model)), None)
     if common is None:
         return ""
     asked = by_model[0][1][common]
