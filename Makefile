@@ -100,9 +100,10 @@ test-adapters: $(patsubst %,.cache/%/.installed,adapters/training adapters/evalu
 	.cache/adapters/evaluation/bin/pytest tests/adapters
 	.cache/text-games/bin/pytest tests/text_games
 
-# Logs in the oldest and the newest Inspect that are supported, and in a browser where there is one (Debian: apt install chromium).
+# Logs in the oldest and the newest Inspect that are supported, and in a browser where there is one (Debian: apt install chromium);
+# the page of `rlvr watch` in that browser too.
 test-view: .cache/view/newest/.installed .cache/view/oldest/.installed
-	.cache/view/newest/bin/pytest tests/view
+	.cache/view/newest/bin/pytest tests/view tests/watching
 	.cache/view/oldest/bin/pytest tests/view
 
 # Verifiers and environments on the other versions of Python, without torch, whose build for the CPU is not at hand everywhere:

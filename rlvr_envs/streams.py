@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import copy
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait as wait_for
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from rlvr_envs.dialogue import Dialogue, PlainDialogue, encode_parts, spell
-from rlvr_envs.replies import EncodedReply, answer, room_for_reply
-from rlvr_envs.stop_strings import StopStrings
-from rlvr_envs.tokenizers import Tokenizer, decode, stop_tokens, token_table, utf8
+from rlvr_envs.dialogue import PlainDialogue, encode_parts, spell
+from rlvr_envs.replies import EncodedReply
+from rlvr_envs.rules import Rules
+from rlvr_envs.tokenizers import decode, utf8
+from rlvr_envs.turns import answer_turn, follow, judged_text
 from rlvr_envs.types import (
     CheckedInteraction,
     Dataset,
     EndCondition,
     Ended,
-    FixedActions,
-    Interaction,
-    LegalActions,
     ProcessScorer,
     Transition,
     Turn,
 )
 from verifiers import (
-    Completion,
     DataError,
     IllegalTokenError,
     InvalidArgumentError,
@@ -42,11 +40,8 @@ from verifiers import (
     PromptTooLongError,
     Verdict,
     Verifier,
-    check_types,
     verify_batch,
 )
-
-Verification = Literal["sync", "deferred"]
 
 DRAW = -1
 """As a problem index: draw one from the stream's random generator."""
@@ -60,119 +55,6 @@ class _RendersParts(Protocol):
     def __call__(self, problem: Problem, /) -> str: ...
 
     def parts(self, problem: Problem) -> Sequence[str]: ...
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Everything that decides how an episode goes, apart from its problem.
-
-    Raises:
-        InvalidArgumentError: If a limit is not positive, or a stop is neither text nor a token of the vocabulary, or a
-            fixed mask of legal tokens is of another vocabulary, or a function can't be called as it will be.
-    """
-
-    tokenizer: Tokenizer
-    render_prompt: Callable[[Problem], str]
-    """Turns a problem into the text of its prompt; one with a method `parts`, as `PromptRenderer` has, gives it in parts."""
-    max_prompt_tokens: int
-    max_new_tokens: int
-    """The policy's own tokens, over all turns."""
-    verifier: Verifier | None = None
-    stop: Sequence[str | int] = ()
-    """Stop strings and further stop tokens; those of the tokenizer (`rlvr_envs.stop_tokens`) always stop."""
-    end_token: int | None = None
-    """The token that ends a turn which is given as text; None for the tokenizer's end token. In a chat it is the one with which
-    the chat template closes a turn (`rlvr_envs.turn_end`)."""
-    legal_actions: LegalActions | None = None
-    process_scorer: ProcessScorer | None = None
-    end_condition: EndCondition | None = None
-    """Ends the episode, not only the turn, as soon as it holds."""
-    interaction: Interaction | None = None
-    max_inserted_tokens: int = 0
-    """What the interaction may append over a whole episode. A longer reply is cut, with a mark; the episode is truncated where
-    not even that fits."""
-    max_turns: int | None = None
-    """The turns of the policy, after which an episode that would go on is truncated; None for any number."""
-    max_context_tokens: int | None = None
-    """The most tokens that the policy has in view, which is the length of its observation: a turn that fills it is truncated,
-    unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's next turn has
-    room for `turn_tokens`, or else for a quarter of the context, but at most for half of what is left of it. None for as many
-    as an episode may have."""
-    turn_tokens: int | None = None
-    """The policy's tokens in a turn, after which it is answered without a stop; None for any number."""
-    dialogue: Dialogue | None = None
-    """How replies become tokens and tool calls are read; by default as plain text."""
-    opening: Callable[[Problem], tuple[Message, ...]] | None = None
-    """Gives the messages with which the dialogue opens, where that encodes the prompt, such as one that lists tools."""
-    interaction_workers: int = 32
-    """Threads in which rows are answered at the same time."""
-    verification: Verification = "sync"
-    verification_workers: int = 16
-    """Threads that deferred verdicts are worked out in; the verifier has to allow that many calls at once. One that has
-    `verify_batch` gets all episodes of a transition in one call, any other gets each in a call of its own."""
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        limits = (
-            ("max_prompt_tokens", 1),
-            ("max_new_tokens", 1),
-            ("max_inserted_tokens", 0),
-            ("verification_workers", 1),
-            ("interaction_workers", 1),
-            *(
-                (name, 1)
-                for name in ("max_turns", "max_context_tokens", "turn_tokens")
-                if getattr(self, name) is not None
-            ),
-        )
-        for name, least in limits:
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise InvalidArgumentError(f"{name} must be at least {least}, got {value!r}")
-        for stop in self.stop:
-            if not isinstance(stop, str | int | np.integer):
-                raise InvalidArgumentError(f"a stop must be text or a token, got {type(stop).__name__} {stop!r}")
-            if isinstance(stop, str):
-                utf8(stop)
-        if self.verification not in ("sync", "deferred"):
-            raise InvalidArgumentError(f"verification must be 'sync' or 'deferred', got {self.verification!r}")
-        if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
-            raise InvalidArgumentError("an interaction and max_inserted_tokens > 0 come together: give both or neither")
-        if self.max_context_tokens is not None and self.max_context_tokens <= self.max_prompt_tokens:
-            raise InvalidArgumentError(
-                f"max_context_tokens must be more than max_prompt_tokens={self.max_prompt_tokens}, so that the policy can "
-                f"answer any prompt; got {self.max_context_tokens}"
-            )
-        legal, vocab_size = self.legal_actions, self.tokenizer.vocab_size
-        if isinstance(legal, FixedActions) and len(legal.mask) != vocab_size:
-            raise InvalidArgumentError(
-                f"the mask of legal tokens must have one entry for each of the {vocab_size} tokens, got {len(legal.mask)}"
-            )
-
-    @property
-    def buffer_tokens(self) -> int:
-        """The length of the token buffer of one stream."""
-        longest = self.max_prompt_tokens + self.max_new_tokens + self.max_inserted_tokens
-        return longest if self.max_context_tokens is None else min(longest, self.max_context_tokens)
-
-    def stop_tokens(self) -> NDArray[np.bool_]:
-        """The tokens that end a turn, as bool[vocab_size]."""
-        named = [token for stop in self.stop if (token := self._token_of(stop)) is not None]
-        return token_table(self.tokenizer, [self.turn_end, *stop_tokens(self.tokenizer), *named])
-
-    @property
-    def turn_end(self) -> int:
-        """The token that ends a turn which is given as text."""
-        return self.tokenizer.eos_token if self.end_token is None else self.end_token
-
-    def _token_of(self, stop: str | int) -> int | None:
-        """The token that a stop names: itself, or a special token that is written out, whose bytes never appear."""
-        return self.tokenizer.special_tokens.get(stop) if isinstance(stop, str) else stop
-
-    def stop_strings(self) -> StopStrings | None:
-        """The matcher for the strings that end a turn, None where there are none."""
-        strings = [stop for stop in self.stop if isinstance(stop, str) and self._token_of(stop) is None]
-        return StopStrings(strings, self.tokenizer.token_bytes, self.tokenizer.vocab_size) if strings else None
 
 
 @dataclass(frozen=True)
@@ -310,10 +192,18 @@ class TokenStreams:
         self._only_appends = all(rule is None for rule in (*asked, self._stop_strings, rules.turn_tokens))
         # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
         self._may_raise = any(rule is not None for rule in (*asked, rules.interaction))
-        per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
-        self._arrays = [*per_row, self._inserted, self._stop_state]
-        if self._legal is not None:
-            self._arrays.append(self._legal)
+
+    def again(self, num_streams: int, *, judged: bool = True) -> TokenStreams:
+        """Further streams over the same problems under the same rules, whose verdicts arrive with the transition.
+
+        Args:
+            num_streams: Their number.
+            judged: False to call no verifier when an episode ends.
+        """
+        verifier = self.rules.verifier if judged else None
+        return TokenStreams(
+            self.dataset, dataclasses.replace(self.rules, verification="sync", verifier=verifier), num_streams
+        )
 
     # Starting episodes
 
@@ -473,25 +363,40 @@ class TokenStreams:
         """
         if not self.started:
             raise ResetNeeded("call reset() before stepping: no stream has a problem yet")
+        step = self._begin(tokens, counts)
+        with self._undone_on_error() if self._may_raise else contextlib.nullcontext():
+            self._apply(step)
+        self._deliver(step)
+        return step.transition
+
+    def _begin(self, tokens: NDArray[np.int64], counts: NDArray[np.int64] | None) -> _Step:
+        """Check the tokens of a transition."""
         active = self.live.copy() if counts is None else self.live & (counts > 0)
         step = _Step(tokens, counts, active, Transition.nothing(*tokens.shape))
         # Read as unsigned, negative tokens are too large as well, so one comparison finds both.
         wrong = tokens.view(np.uint64) >= self.vocab_size
         if np.count_nonzero(wrong):
             self._check_vocabulary(wrong, step)
-        if self._may_raise:
-            before = [array.copy() for array in self._arrays]
-            try:
-                self._append_columns(step)
-                self._answer_turns(step)
-            except BaseException:
-                for array, saved in zip(self._arrays, before, strict=True):
-                    array[...] = saved
-                raise
-        else:
-            self._append_columns(step)
-        self._deliver(step)
-        return step.transition
+        return step
+
+    @contextlib.contextmanager
+    def _undone_on_error(self) -> Iterator[None]:
+        """A block whose changes are undone if it raises."""
+        arrays = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
+        arrays += [self._inserted, self._stop_state, *([] if self._legal is None else [self._legal])]
+        before, turns, asked = [array.copy() for array in arrays], list(self._turns), list(self._asked)
+        try:
+            yield
+        except BaseException:
+            for array, saved in zip(arrays, before, strict=True):
+                array[...] = saved
+            self._turns[:], self._asked = turns, asked
+            raise
+
+    def _apply(self, step: _Step) -> None:
+        """Append the tokens of a transition, and ask for answers to the turns that end."""
+        self._append_columns(step)
+        self._answer_turns(step)
 
     def _append_columns(self, step: _Step) -> None:
         """Append one column after the other, as long as a row takes tokens."""
@@ -579,37 +484,35 @@ class TokenStreams:
         return Turn(tokens, self.completion(row), parsed.calls, parsed.errors, context_tokens=int(self.length[row]))
 
     def _answer(self, row: int, turns: tuple[Turn, ...]) -> EncodedReply:
-        assert self.rules.interaction is not None
-        window = self.buffer_tokens
-        room = most = self.rules.max_inserted_tokens - int(self._inserted[row])
-        if (budget := self._budget_left(turns)) > 0:  # the policy needs room for a token after what is said
-            free = window - int(self.length[row])
-            room = min(room, room_for_reply(free, window, budget, self.rules.turn_tokens))
-            most = min(most, free - 1)
-            window -= 1
-        problem = self._problem(row)
-        return answer(self.rules.interaction, self._dialogue, turns, problem, room=room, most=most, window=window)
+        return answer_turn(
+            self.rules,
+            self._dialogue,
+            turns,
+            self._problem(row),
+            left=self._budget_left(turns),
+            inserted=int(self._inserted[row]),
+            in_view=int(self.length[row]),
+            window=self.buffer_tokens,
+            context=self.buffer_tokens,
+        )
 
     def _settle_turn(self, row: int, turns: tuple[Turn, ...], given: EncodedReply, column: int, step: _Step) -> None:
         """Pay a turn's reward, and append the answer or end the episode."""
-        reply = given.reply
-        if reply is not None:
-            step.transition.rewards[row, column] += reply.reward
-        if given.error is not None:
-            step.failed[row] = given.error
-            step.ending[row] = False
-        elif reply is None or reply.ends:
-            step.ending[row] = True
-            step.closing[row] = reply.messages if reply is not None else ()
-        elif given.tokens is None or (left := self._budget_left(turns)) <= 0 or len(turns) == self.rules.max_turns:
-            step.ending[row] = False
+        left = self._budget_left(turns)
+        after = follow(self.rules, turns, given, left)
+        step.transition.rewards[row, column] += after.reward
+        if after.over:
+            step.ending[row] = after.terminated
+            step.closing[row] = after.closing
+            if after.error is not None:
+                step.failed[row] = after.error
         else:
-            self._insert(row, given.tokens, left, new_context=reply.context is not None)
-            cut = given.shown if given.shown != reply.messages else None
-            answered = dataclasses.replace(turns[-1], reply=reply.messages, shown=cut, context=reply.context)
-            self._turns[row] = (*turns[:-1], answered)
+            assert given.tokens is not None
+            new_context = after.turns[-1].context is not None
+            self._insert(row, given.tokens, left, new_context=new_context)
+            self._turns[row] = after.turns
             step.transition.inserted[row] = len(given.tokens)
-            step.transition.new_context[row] = reply.context is not None
+            step.transition.new_context[row] = new_context
         self.live[row] = row not in step.ending
         self._update_legal(row)
 
@@ -663,11 +566,7 @@ class TokenStreams:
 
     def _judged_text(self, row: int, closing: tuple[Message, ...] = ()) -> str:
         """The latest turn's text, which knows the turns before it, and what was said in the reply that ended the episode."""
-        text, turns = self.completion(row), self._turns[row]
-        if not turns and not closing:
-            return text
-        said = [message for turn in turns for message in (Message("assistant", turn.text), *turn.reply)]
-        return Completion(text, (*said, Message("assistant", text), *closing))
+        return judged_text(self._turns[row], Message("assistant", self.completion(row)), closing)
 
     def _finish(self, step: _Step) -> None:
         """Judge the episodes that ended, but for those whose interaction broke."""
@@ -728,18 +627,27 @@ class TokenStreams:
         Args:
             every: False to wait only until there is one to deliver.
         """
-        rows = self.num_streams
-        step = _Step(np.zeros((rows, 1), dtype=np.int64), None, np.zeros(rows, dtype=bool), Transition.nothing(rows, 1))
-        while self._awaited or self._asked:
-            futures: list[Future[Any]] = [
-                *(item.future for item in self._awaited),
-                *(item.future for item in self._asked),
-            ]
+        step = self._waiting_step()
+        while futures := self._futures():
             wait_for(futures, return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
             self._deliver(step)
             if not every:
                 break
         return step.transition
+
+    def delivered(self) -> Transition:
+        """Deliver every answer and verdict that has come, without waiting for any."""
+        step = self._waiting_step()
+        self._deliver(step)
+        return step.transition
+
+    def _waiting_step(self) -> _Step:
+        rows = self.num_streams
+        return _Step(np.zeros((rows, 1), dtype=np.int64), None, np.zeros(rows, dtype=bool), Transition.nothing(rows, 1))
+
+    def _futures(self) -> list[Future[Any]]:
+        """The answers and verdicts that are awaited."""
+        return [*(item.future for item in self._awaited), *(item.future for item in self._asked)]
 
     def _deliver(self, step: _Step) -> None:
         """Append the answers and pay the verdicts that have come, and judge the episodes that have ended."""

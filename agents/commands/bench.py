@@ -45,6 +45,9 @@ class Bench:
     """Name of a suite, such as core or tiny, or the path of a file that ends in .toml."""
     model: tuple[str, ...] = ()
     """Models to evaluate, as for rlvr eval; a suite that trains agents needs none."""
+    price: tuple[float, float] | None = None
+    """Money for a million tokens of prompts and for a million of completions, such as 0.15 0.6, with the engine openai: samples
+    and results then say what they cost."""
     out: Path | None = None
     """Folder for evaluations, training runs and the leaderboard, as Markdown, HTML and JSON; by default a
     new one, runs/bench/SUITE-NUMBER."""
@@ -204,6 +207,7 @@ class Bench:
                             max_error_share=self.max_error_share,
                             order_seed=self.order_seed or 0 if self.until_decided else self.order_seed,
                             clusters=self.clusters,
+                            price=self.price,
                             out=folder,
                             resume=True,
                             env_args=tuple(f"{name}={value!r}" for name, value in arguments.items()),

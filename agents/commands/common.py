@@ -102,12 +102,25 @@ def verifier_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 
 def folder_name(environment: str) -> str:
     """The name of an environment as part of a folder's name."""
-    return environment.removeprefix("rlvr/").replace(":", ".").replace("/", ".")
+    parts = (part.removeprefix("rlvr/").replace(":", ".").replace("/", ".") for part in environment.split(","))
+    return "+".join(parts)
 
 
 def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
     """The arguments of an environment; see `named_arguments`."""
     return named_arguments(pairs, "an environment")
+
+
+def pairs_of_part(pairs: Sequence[str], part: str, parts: Sequence[str]) -> tuple[str, ...]:
+    """The `name=value` pairs of one of several environments: those of all, and its own, such as `GSM8K.max_new_tokens=64`."""
+    owners, kept = {rlvr_envs.short_name(name) for name in parts}, list[str]()
+    for pair in pairs:
+        owner, dot, rest = pair.partition(".")
+        if not dot or owner not in owners:
+            kept.append(pair)
+        elif owner == rlvr_envs.short_name(part):
+            kept.append(rest)
+    return tuple(kept)
 
 
 def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
@@ -185,7 +198,7 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
     for name in arguments:
         if name in options:
             raise InvalidArgumentError(
-                f"the engine argument {name!r} has an option of its own: use --base-url, --model and --num-envs"
+                f"the engine argument {name!r} has an option of its own: use --base-url, --model, --num-envs and --price"
             )
         if name not in names:
             raise unknown_argument("an endpoint", name, [name for name in names if name not in options])

@@ -25,6 +25,7 @@ from agents.commands.common import (
     folder_name,
     make_vec,
     on_device,
+    pairs_of_part,
     print_warning,
     redacted_pairs,
     say_prompt,
@@ -112,6 +113,9 @@ class Evaluate:
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine, each as name=value: settings of VLLMConfig and arguments of vllm.LLM, or settings of
     EndpointConfig, such as api_key=env:OPENAI_API_KEY."""
+    price: tuple[float, float] | None = None
+    """Money for a million tokens of prompts and for a million of completions, such as 0.15 0.6, with the engine openai: samples
+    and results then say what they cost."""
     out: Path | None = None
     """Folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER.
     Several environments each get a folder in it."""
@@ -129,7 +133,8 @@ class Evaluate:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; of one of several
+    environments GSM8K.max_new_tokens=64."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
@@ -141,6 +146,8 @@ class Evaluate:
         check_draws(self.samples, pass_at=self.pass_at, maj_at=self.maj_at)
         if (self.engine == "openai") != (self.base_url is not None):
             raise InvalidArgumentError("--base-url and --engine openai come together: give both or neither")
+        if self.price is not None and self.engine != "openai":
+            raise InvalidArgumentError("--price is what a server charges: give --engine openai, too, or leave it out")
         if self.search is None and (self.search_args or self.guide or self.guide_args):
             raise InvalidArgumentError("--search-args, --guide and --guide-args belong to a search: give --search, too")
         if self.search is not None and self.engine == "openai":
@@ -232,9 +239,12 @@ class Evaluate:
             raise InvalidArgumentError(f"--env names one environment twice: {', '.join(names)}")
         out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{len(names)}-environments")
         folders = {name: out / folder_name(name) for name in names}
-        for name, folder in folders.items():  # what is wrong with any is said before any work is done
-            self._check(name, folder)
-        each = [replace(self, env=name, out=folder) for name, folder in folders.items()]
+        each = [
+            replace(self, env=name, out=folder, env_args=pairs_of_part(self.env_args, name, names))
+            for name, folder in folders.items()
+        ]
+        for one in each:  # what is wrong with any is said before any work is done
+            one._check(one.env, folders[one.env])
         return max(one.run(console, resumed_as=out) for one in each)
 
     def _check(self, name: str, folder: Path) -> None:
@@ -293,7 +303,12 @@ class Evaluate:
             return
         if self.base_url is not None:
             arguments = with_options({"split": self.split}, arguments)
-            given = {"base_url": self.base_url, "model": self.model, "concurrency": self.num_envs}
+            given = {
+                "base_url": self.base_url,
+                "model": self.model,
+                "concurrency": self.num_envs,
+                "price": self.price,
+            }
             config = endpoint_config(given, self.engine_args)
             if config.route == "chat":  # the server has a chat template, which also ends answers
                 arguments = {"prompt": "auto_chat", "stop": (), **arguments}
@@ -387,6 +402,9 @@ class Evaluate:
             lines.insert(
                 3, f"re-run noise {result.rerun_error:.3f}: standard error of the score over samples of these problems"
             )
+        if result.prompt_tokens is not None:
+            paid = "" if result.cost is None else f", cost {result.cost:.4g}"
+            lines.insert(-1, f"tokens: {result.prompt_tokens} of prompts, {result.tokens} of completions{paid}")
         lines[-1:-1] = [str(estimate) for estimate in (*result.pass_at, *result.maj_at)]
         causes = [f"the verifier broke on {result.verifier_errors} samples"] if result.verifier_errors else []
         causes += [f"{result.failed_requests} requests failed"] if result.failed_requests else []

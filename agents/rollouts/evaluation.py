@@ -17,7 +17,7 @@ import rlvr_envs
 from agents.console.counting import counted
 from agents.deferred import torch
 from agents.rollouts.endpoint.client import Endpoint
-from agents.rollouts.endpoint.sampling import endpoint_env, endpoint_prompt, sample_endpoint
+from agents.rollouts.endpoint.sampling import endpoint_env, sample_endpoint
 from agents.rollouts.loop import Episode, play
 from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
@@ -87,7 +87,7 @@ def evaluate(
         OSError: If the record can't be written; it then holds all earlier samples.
     """
     if isinstance(policy, Endpoint):
-        endpoint_env(env)
+        endpoint_env(env, policy)
     count = number_of_problems(num_problems(env), problems, samples)
     check_draws(samples, pass_at=pass_at, maj_at=maj_at)
     votes = _vote_counter(env) if maj_at else None  # before there is any sample that it might refuse
@@ -102,7 +102,7 @@ def evaluate(
         settings["search"] = dict(search.manifest)
     ordered, played = complete_samples(
         [(index, number) for index in drawn for number in range(samples)],
-        lambda missing: _sampled(env, policy, missing, seed, (max(drawn) + 1, samples), search),
+        lambda missing: sampled_rows(env, policy, missing, seed, (max(drawn) + 1, samples), search),
         settings=settings,
         record=record,
         on_sample=on_sample,
@@ -201,13 +201,13 @@ def problem_id(given: str, problem: int, seed: int, *, drawn: bool) -> str:
     return f"{given or 'drawn'}@{seed}.{problem}" if drawn else given
 
 
-def _sampled(
+def sampled_rows(
     env: VectorEnv[Any, Any, Any],
     policy: Policy | Endpoint,
     keys: Sequence[tuple[int, int]],
     seed: int,
     size: tuple[int, int],
-    search: Search | None,
+    search: Search | None = None,
 ) -> Generator[SampledRow]:
     """Make the samples given by problem and number, of `size` problems and samples, in the order in which they end."""
     seeds = sample_seeds(seed, _EVALUATION, *size)
@@ -218,7 +218,7 @@ def _sampled(
                 "samples with pass@k and maj@k, or another engine"
             )
         own = [int(seeds[key]) for key in keys]
-        yield from sample_endpoint(endpoint_env(env), policy, keys, own)
+        yield from sample_endpoint(endpoint_env(env, policy), policy, keys, own)
         return
     episodes = _episodes(env, keys, seed, seeds)
     if search is not None:
@@ -298,7 +298,9 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
     if isinstance(world, rlvr_envs.TokenVectorEnv):
         first = world.streams.dataset[0]
         settings["example_prompt"] = (
-            endpoint_prompt(world, policy, first) if isinstance(policy, Endpoint) else world.streams.prompt_text(first)
+            endpoint_env(env, policy).start(first).prompt
+            if isinstance(policy, Endpoint)
+            else world.streams.prompt_text(first)
         )
     return settings
 
@@ -323,7 +325,10 @@ def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
     """A problem as an environment's prompt asks it: made problems in words under a chat prompt."""
     world = env.unwrapped
     render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
-    return render.asked(problem) if isinstance(render, rlvr_envs.PromptRenderer) else problem
+    asked: Callable[[Problem], Problem] | None = getattr(
+        render, "asked", None
+    )  # of a renderer, or of a mixture of them
+    return problem if asked is None else asked(problem)
 
 
 def number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:

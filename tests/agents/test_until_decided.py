@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from agents.runs.drawing_order import dataset_order, drawing_order, whole_cluste
 from agents.runs.evaluation_record import EvaluationRecord
 from agents.runs.reading import RecordedRun
 from rlvr_envs.tasks import Addition
-from tests.agents.test_endpoint import Body, Reply, Server, chat
+from tests.agents.endpoint_server import Body, Server, chat, running
 from tests.recorded import row, run_of
 from verifiers import InvalidArgumentError, Problem
 from verifiers.confidence_sequences import compare_sequentially
@@ -53,13 +52,8 @@ def test_every_problem_comes_first_as_often_as_any_other() -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        yield running
-        running.over.set()
-        running.shutdown()
-        thread.join()
+    with running(lambda body, path: answers(body, 1)) as started:
+        yield started
 
 
 SUITE = """
@@ -74,7 +68,7 @@ ENGINE = ("--engine", "openai", "--engine-args", "backoff_s=0.01", "retries=0")
 SHARES = {"good": 0.9, "twin": 0.9, "bad": 0.5}
 
 
-def answers(body: Body, attempt: int) -> Reply:
+def answers(body: Body, attempt: int) -> bytes:
     """The right sum for a share of the problems that depends on the model; twins differ in a hundredth of them."""
     del attempt
     prompt = body["messages"][-1]["content"]

@@ -13,8 +13,7 @@ import sys
 import pytest
 
 from agents.commands.main import main
-from agents.loopback import is_loopback
-from agents.serving.server import listen
+from agents.loopback import is_loopback, listen
 
 MAIN = "import sys; from rlvr_envs.console import main; main()"
 
