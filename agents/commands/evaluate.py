@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -101,6 +101,12 @@ class Evaluate:
     """Seed of sampling."""
     num_envs: int = 64
     """Number of episodes played at once, or of requests that wait for a server's answer."""
+    order_seed: int | None = None
+    """Seed of a random order in which problems are drawn, so that the first --problems are a random sample; by default they are
+    the first of the split."""
+    clusters: str | None = None
+    """Column of the data set that is equal for problems which belong together, such as variants of one, for all intervals; by
+    default those with equal prompts do."""
     engine: EngineName = "torch"
     """Engine used for sampling: torch, vLLM, or a server that speaks OpenAI's protocol, at --base-url."""
     base_url: str | None = None
@@ -136,7 +142,7 @@ class Evaluate:
 
     def __post_init__(self) -> None:
         check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
-        check_at_least(0, seed=self.seed, temperature=self.temperature)
+        check_at_least(0, seed=self.seed, temperature=self.temperature, order_seed=self.order_seed)
         check_share(max_error_share=self.max_error_share)
         check_draws(self.samples, pass_at=self.pass_at, maj_at=self.maj_at)
         if (self.engine == "openai") != (self.base_url is not None):
@@ -163,13 +169,29 @@ class Evaluate:
         """
         if "," in self.env:
             return self._run_several(console)
+        if self.resume and self.out is None:
+            raise InvalidArgumentError(_NO_FOLDER)
+        name = rlvr_envs.environment_id(self.env)
+        out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{folder_name(name)}")
+        with self.opened(console, out, resumed_as) as evaluate_first:
+            result = evaluate_first(self.problems)
+        self._report(console, name, out, result, resumed_as or out)
+        return 1 if result.has_failed(self.max_error_share) else 0
+
+    @contextlib.contextmanager
+    def opened(
+        self, console: Console, out: Path, resumed_as: Path | None = None
+    ) -> Iterator[Callable[[int | None], Evaluation]]:
+        """Load the model and the environment, and open the record in a folder.
+
+        Yields:
+            What evaluates on the first problems, as many as it is told or all: the more of them it is asked, the longer the
+            record. What errored is repeated by its first call alone.
+        """
         name = rlvr_envs.environment_id(self.env)
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
         judged_by = {} if spec is None else {"verifier": spec}
-        if self.resume and self.out is None:
-            raise InvalidArgumentError(_NO_FOLDER)
         search = search_for(self.search, self.search_args, self.guide, self.guide_args)
-        out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{folder_name(name)}")
         settings: dict[str, Any] = {"env": name, "split": self.split, "model": self.model}
         if self.engine != "torch":
             settings["engine"] = self.engine
@@ -190,8 +212,15 @@ class Evaluate:
             say_prompt(console, env, as_messages=isinstance(policy, Endpoint) and policy.config.route == "chat")
             if self.engine != "openai" and saved is None:
                 say_stops(console, env)
+            first = True
+
+            def evaluate_first(problems: int | None) -> Evaluation:
+                nonlocal first
+                repeat_errored, first = first, False
+                return self._evaluate(env, policy, record, search, problems=problems, repeat_errored=repeat_errored)
+
             try:
-                result = self._evaluate(env, policy, record, search)
+                yield evaluate_first
             except InvalidArgumentError as error:
                 raise _with_trained_arguments(self.model, name, self.env_args, error) from error
             except BaseException:
@@ -203,8 +232,6 @@ class Evaluate:
                         soft_wrap=True,
                     )
                 raise
-        self._report(console, name, out, result, resumed_as or out)
-        return 1 if result.has_failed(self.max_error_share) else 0
 
     def _run_several(self, console: Console) -> int:
         """Evaluate on one environment after the other, each in a folder of its own within one; the highest exit code."""
@@ -251,9 +278,9 @@ class Evaluate:
         saved = SavedAgent.find(self.model) if self.engine == "torch" else None
         if saved is None:
             return None
-        refused = ("search", "verifier", "reward_model", "pass_at", "maj_at", "engine_args")
+        refused = ("search", "verifier", "reward_model", "pass_at", "maj_at", "engine_args", "clusters", "order_seed")
         for option in refused:
-            if getattr(self, option):
+            if getattr(self, option) not in (None, ()):
                 raise InvalidArgumentError(
                     f"--{option.replace('_', '-')} needs completions of a language model, and {self.model} holds "
                     f"{'a table' if saved.is_table else 'a multilayer perceptron'}: leave it out"
@@ -319,11 +346,14 @@ class Evaluate:
         policy: Policy | Endpoint | TabularAgent,
         record: EvaluationRecord,
         search: Search | None,
+        *,
+        problems: int | None,
+        repeat_errored: bool,
     ) -> Evaluation:
         known = num_problems(env)
-        if known is None and self.problems is None:
+        if known is None and problems is None:
             raise InvalidArgumentError(f"{self.env} draws its problems: say how many to draw, as in --problems 100")
-        count = number_of_problems(known, self.problems, self.samples)
+        count = number_of_problems(known, problems, self.samples)
         done, scored, total = 0, 0, 0.0
         with progress(f"{self.env} {self.split}", count * self.samples) as advance:
 
@@ -358,6 +388,9 @@ class Evaluate:
                 search=search,
                 record=record,
                 on_sample=show,
+                order_seed=self.order_seed,
+                clusters=self.clusters,
+                repeat_errored=repeat_errored,
             )
 
     def _report(self, console: Console, name: str, out: Path, result: Evaluation, resumed_as: Path) -> None:
