@@ -26,8 +26,12 @@ def listen(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
     except OSError as error:
         raise InvalidArgumentError(
             f"can't listen on {host}, port {port}: {error.strerror or error}; choose another with --port"
         ) from error
+    # An answer goes out as two packets, head and body, of which the second must not wait until the first is acknowledged.
+    # asyncio sees to it only for sockets that name their protocol; connections inherit it from the listener.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

@@ -106,6 +106,15 @@ class TakesLearner(Protocol):
         ...
 
 
+@runtime_checkable
+class TakesLayers(Protocol):
+    """A sampler that can take the weights of its learner layer by layer, if they are divided among ranks."""
+
+    def check_layers(self) -> None:
+        """Check that it can, as it is set up; raises `InvalidArgumentError` if not."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Trajectory:
     """One episode: its problem, its tokens, and the per-token data needed for training. The length l includes the prompt.

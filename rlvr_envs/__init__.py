@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         find_environment as find_environment,
         state_environment as state_environment,
     )
+    from rlvr_envs.mixture import MixedDataset as MixedDataset, mix as mix, part_arguments as part_arguments
     from rlvr_envs.prompts import (
         PRESETS as PRESETS,
         ChatPrompt as ChatPrompt,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         STATE_ENVIRONMENTS as STATE_ENVIRONMENTS,
         environment_id as environment_id,
         register_environments as register_environments,  # noqa: TC004 - so that `__all__` has it
+        short_name as short_name,
     )
     from rlvr_envs.streams import Rules as Rules, StreamState as StreamState, TokenStreams as TokenStreams
     from rlvr_envs.text_actions import TextActions as TextActions

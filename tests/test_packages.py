@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import json
 import re
@@ -25,13 +26,18 @@ MAY_IMPORT = {
 HEAVY = ("torch", "sympy", "transformers", "datasets", "vllm", "pyarrow", "pandas")
 
 
+@functools.cache
+def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports_of(path: Path) -> list[tuple[str, int]]:
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     imports: list[tuple[str, int]] = []
-    for node in nodes:
+    for node in import_statements(path):
         if isinstance(node, ast.Import):
             imports += [(alias.name, node.lineno) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             imports.append((node.module, node.lineno))
     return imports
 
@@ -56,6 +62,7 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.hub",
                     "verifiers.reward_model",
                     "verifiers.statistics",
+                    "verifiers.confidence_sequences",
                     "rlvr_envs.dialogue",
                     "rlvr_envs.games",
                     "rlvr_envs.gguf_files",
@@ -85,16 +92,20 @@ def room_of(module: str) -> str | None:
     return module.split(".")[1] if "." in module else None
 
 
+def names_imported(path: Path) -> list[tuple[str, int]]:
+    """What `from module import name` may import as a module."""
+    return [
+        (f"{node.module}.{alias.name}", node.lineno)
+        for node in import_statements(path)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+
+
 def modules_imported(path: Path) -> list[tuple[str, int]]:
     """Also the modules of `from agents import policies`."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return imports_of(path) + [
-        (f"agents.{alias.name}", node.lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "agents"
-        for alias in node.names
-        if alias.name in ROOMS
-    ]
+    own = {f"agents.{room}" for room in ROOMS}
+    return imports_of(path) + [(name, line) for name, line in names_imported(path) if name in own]
 
 
 def test_the_rooms_of_agents_stand_one_on_another() -> None:
@@ -112,14 +123,42 @@ def test_the_rooms_of_agents_stand_one_on_another() -> None:
                 assert kept or (room, own) == ("preferences", "algorithms"), f"{path}:{line} needs {name}"
 
 
+TASKS = "rlvr_envs.tasks"
+COMMANDS = "agents.commands"
+OPTIONAL = {
+    "verifiers.judge": (),
+    "verifiers.process_reward_model": (),
+    "verifiers.proofs": (),
+    "verifiers.ray_tasks": (),
+    "verifiers.reasoning_gym": (TASKS,),
+    "rlvr_envs.games": (TASKS, COMMANDS, "rlvr_envs.text_games"),
+    "rlvr_envs.text_games": (TASKS, COMMANDS),
+    "rlvr_envs.tools.mcp": ("rlvr_envs.tools",),
+    "rlvr_envs.tools.search": ("rlvr_envs.tools",),
+    "agents.adapters": ("agents.serving", COMMANDS),
+    "agents.serving": (COMMANDS,),
+}
+"""Rooms that can be deleted with their tests and their lines in tables, and the rooms that may import them."""
+
+
+@pytest.mark.parametrize("room", OPTIONAL)
+def test_the_core_imports_no_optional_room(room: str) -> None:
+    inside = (room, *OPTIONAL[room])
+    for package in MAY_IMPORT:
+        for path in (ROOT / package).rglob("*.py"):
+            own = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            if not any(f"{own}.".startswith(f"{one}.") for one in inside):
+                for name, line in (*imports_of(path), *names_imported(path)):
+                    assert not f"{name}.".startswith(f"{room}."), f"{path}:{line} needs {name}"
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Those that only type checkers read count; a face, which loads names when they are used, does not."""
     paths = [path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py") if path.name != "__init__.py"]
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
 
     def imported(path: Path) -> set[str]:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        nodes = [node for node in import_statements(path) if isinstance(node, ast.ImportFrom)]
         return {
             name for node in nodes for name in (node.module, *(f"{node.module}.{one.name}" for one in node.names))
         } & {*modules}

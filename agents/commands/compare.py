@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import tyro
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from agents.commands.common import check_at_least, env_arguments, shown_warnings
@@ -70,7 +71,10 @@ class Compare:
             console.print(f"not the same task: {difference}", markup=False, soft_wrap=True)
         for note in _notes(runs, comparisons[0].problems):
             console.print(note, markup=False, soft_wrap=True)
-        console.print(_table(comparisons))
+        wide = _table(comparisons)
+        anywhere = console.options.update(max_width=_ANY_WIDTH)
+        fits = Measurement.get(console, anywhere, wide).maximum <= console.width
+        console.print(wide if fits else _table(comparisons, stacked=True))
         for comparison in comparisons:
             about = ", approximate with so few" if comparison.distinct < FEW_PROBLEMS else ""
             problems = counted(comparison.problems, "problem") + distinct_note(comparison.problems, comparison.distinct)
@@ -133,20 +137,31 @@ def _labelled(text: str, comparison: MeasureComparison, comparisons: Sequence[Me
     return text if len(comparisons) == 1 else f"{comparison.measure}: {text}"
 
 
-def _table(comparisons: Sequence[MeasureComparison]) -> Table:
-    # Names are wrapped in a narrow terminal, and numbers are never cut.
+def _table(comparisons: Sequence[MeasureComparison], *, stacked: bool = False) -> Table:
+    """A row for each run and measure; where it is stacked for a narrow terminal, intervals stand below their numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("run", overflow="fold")
     if len(comparisons) > 1:
         table.add_column("measure", no_wrap=True)
-    for column in ("score", "95 % interval", "difference", "95 % interval", "p"):
+    for column in _stacked(_COLUMNS) if stacked else _COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
     for comparison in comparisons:
         for row in comparison.rows:
             measure = [] if len(comparisons) == 1 else [comparison.measure]
-            table.add_row(row.run.name, *measure, *_cells(row))
+            table.add_row(row.run.name, *measure, *(_stacked(_cells(row)) if stacked else _cells(row)))
         table.add_section()
     return table
+
+
+_ANY_WIDTH = 10_000
+"""A width at which no table is wrapped."""
+_COLUMNS = ("score", "95 % interval", "difference", "95 % interval", "p")
+
+
+def _stacked(cells: Sequence[str]) -> list[str]:
+    """Five cells as three: numbers with the intervals below them."""
+    score, interval, difference, ends, p_value = cells
+    return [f"{score}\n{interval}", f"{difference}\n{ends}", p_value]
 
 
 def _cells(row: RunComparison) -> list[str]:

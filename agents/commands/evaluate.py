@@ -19,11 +19,13 @@ from agents.commands.common import (
     check_at_least,
     check_engine,
     check_is_saved,
+    check_share,
     endpoint_config,
     env_arguments,
     folder_name,
     make_vec,
     on_device,
+    pairs_of_part,
     print_warning,
     redacted_pairs,
     say_prompt,
@@ -49,7 +51,7 @@ from agents.rollouts.evaluation import evaluate, number_of_problems
 from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
 from agents.runs.at_k import check_draws
-from agents.runs.evaluation import Evaluation
+from agents.runs.evaluation import MAX_ERROR_SHARE, Evaluation
 from agents.runs.evaluation_record import MANIFEST, ORACLE_NOTE, SAMPLES, EvaluationRecord, Sample
 from agents.runs.files.outputs import free_folder
 from agents.runs.files.versions import package_versions
@@ -113,6 +115,8 @@ class Evaluate:
     there may be more problems and samples. Samples whose verifier broke, or whose request failed, are repeated."""
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
+    max_error_share: float = MAX_ERROR_SHARE
+    """Share of samples without a score above which the command ends with exit code 1; --resume repeats them."""
     verifier: str | None = None
     """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
     verifier_args: tuple[str, ...] = ()
@@ -120,7 +124,8 @@ class Evaluate:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; of one of several
+    environments GSM8K.max_new_tokens=64."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
@@ -128,6 +133,7 @@ class Evaluate:
     def __post_init__(self) -> None:
         check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
         check_at_least(0, seed=self.seed, temperature=self.temperature)
+        check_share(max_error_share=self.max_error_share)
         check_draws(self.samples, pass_at=self.pass_at, maj_at=self.maj_at)
         if (self.engine == "openai") != (self.base_url is not None):
             raise InvalidArgumentError("--base-url and --engine openai come together: give both or neither")
@@ -190,7 +196,7 @@ class Evaluate:
                     )
                 raise
         self._report(console, name, out, result, resumed_as or out)
-        return 1 if result.errored == result.problems * result.samples else 0
+        return 1 if result.has_failed(self.max_error_share) else 0
 
     def _run_several(self, console: Console) -> int:
         """Evaluate on one environment after the other, each in a folder of its own within one; the highest exit code."""
@@ -201,9 +207,12 @@ class Evaluate:
             raise InvalidArgumentError(f"--env names one environment twice: {', '.join(names)}")
         out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{len(names)}-environments")
         folders = {name: out / folder_name(name) for name in names}
-        for name, folder in folders.items():  # what is wrong with any is said before any work is done
-            self._check(name, folder)
-        each = [replace(self, env=name, out=folder) for name, folder in folders.items()]
+        each = [
+            replace(self, env=name, out=folder, env_args=pairs_of_part(self.env_args, name, names))
+            for name, folder in folders.items()
+        ]
+        for one in each:  # what is wrong with any is said before any work is done
+            one._check(one.env, folders[one.env])
         return max(one.run(console, resumed_as=out) for one in each)
 
     def _check(self, name: str, folder: Path) -> None:

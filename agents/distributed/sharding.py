@@ -67,6 +67,7 @@ class ShardedModule:
         ranks = active_ranks()
         require_same_weights(ranks, module)
         self.module, self.device = module, division.device
+        self._layers = division.layers
         self._structure = _without_weights(module) if division.saved else None
         mesh = init_device_mesh(division.device.type, (ranks.size,))
         offload = CPUOffloadPolicy(pin_memory=division.device.type != "cpu") if sharding.offload else OffloadPolicy()
@@ -144,6 +145,21 @@ class ShardedModule:
                 copied[id(empty)] = torch.nn.Parameter(together, weight.requires_grad)
         return copy.deepcopy(self._structure, copied) if wanted else None
 
+    def whole_layers(self) -> Iterator[dict[str, Tensor]]:
+        """The entries of the module's state on the CPU, whole on every rank, of one layer after the other; called by all ranks.
+
+        What the layers leave, such as the embedding, comes one by one. A rank that keeps none of what it is given never has
+        more than one layer.
+        """
+        state = self.module.state_dict()
+        prefixes = [
+            f"{name}." for name, module in self.module.named_modules() if any(module is one for one in self._layers)
+        ]
+        for prefix in prefixes:
+            yield {name: _whole(state.pop(name)) for name in list(state) if name.startswith(prefix)}
+        for name in list(state):
+            yield {name: _whole(state.pop(name))}
+
     def take(self, other: torch.nn.Module) -> None:
         """Take this rank's part of the weights of a `whole_module`."""
         for mine, theirs in zip(_tensors(self.module), _tensors(other), strict=True):
@@ -159,6 +175,12 @@ class _Root(torch.nn.Module):
 
     def forward(self, function: Callable[[], T]) -> T:
         return function()
+
+
+def _whole(weight: Tensor) -> Tensor:
+    together = whole(weight)
+    assert together is not None
+    return together
 
 
 def _tensors(module: torch.nn.Module) -> list[Tensor]:

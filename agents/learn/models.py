@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from agents import learn, policies
+from agents import learn
 from agents.learn.reference import ReferencePolicy
-from agents.policies.trainable import TrainablePolicy
+from agents.policies.trainable import Shardable, TrainablePolicy
 
 if TYPE_CHECKING:
     import torch
@@ -41,21 +41,23 @@ class Models:
 
     def shard(self, sharding: Sharding) -> None:
         """Divide all weights among the ranks: after they were copied, and before an optimiser is made for them."""
-        cast(policies.CausalLMPolicy, self.policy).shard(sharding)
+        assert isinstance(self.policy, Shardable), "check_sharding refuses other policies"
+        self.policy.shard(sharding)
         if self.critic is not None:
             self.critic.shard(sharding)
         if self.reference is not None and self.reference.policy.model is not self.policy.model:
-            cast(policies.CausalLMPolicy, self.reference.policy).shard(sharding)
+            assert isinstance(self.reference.policy, Shardable), "a copy of the policy"
+            self.reference.policy.shard(sharding)
 
     @property
     def sharded(self) -> ShardedModule | None:
         """The policy's model as its weights are divided among the ranks; None if each rank has all of them."""
-        return self.policy.sharded if isinstance(self.policy, policies.CausalLMPolicy) else None
+        return self.policy.sharded if isinstance(self.policy, Shardable) else None
 
     @property
     def saved_dtype(self) -> torch.dtype | None:
         """Type of the weights in the model folders of checkpoints; None for the model's own."""
-        return self.policy.saved_dtype if isinstance(self.policy, policies.CausalLMPolicy) else None
+        return self.policy.saved_dtype if isinstance(self.policy, Shardable) else None
 
     def components(self) -> dict[str, list[str] | None]:
         """Names of the weights of critic and reference; None for one that is not kept."""

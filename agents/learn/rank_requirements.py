@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from agents import policies
 from agents.distributed.ranks import Ranks
 from agents.learn.algorithm import Algorithm
-from agents.policies.trainable import TrainablePolicy
-from agents.types import Sampler
+from agents.policies.trainable import Shardable, TrainablePolicy
+from agents.types import Sampler, TakesLayers
 from verifiers import InvalidArgumentError
 
 
@@ -23,15 +22,17 @@ def check_sharding(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampl
         raise InvalidArgumentError(
             "weights can't be divided among a single process: start several, or leave `shard` out"
         )
-    if not isinstance(policy, policies.CausalLMPolicy):
+    if not isinstance(policy, Shardable):
         raise InvalidArgumentError(
             f"weights of a {type(policy).__name__} can't be divided among ranks, only those of a transformers model: "
             "leave `shard` out"
         )
-    if sampler is not policy:
+    if isinstance(sampler, TakesLayers):
+        sampler.check_layers()
+    elif sampler is not policy:
         raise InvalidArgumentError(
             f"a {type(sampler).__name__} takes its weights from one process that has all of them, and here they are "
-            "divided among ranks: sample with the policy itself, or leave `shard` out"
+            "divided among ranks: sample with the policy itself or a VLLMPolicy, or leave `shard` out"
         )
     if config.lag:
         raise InvalidArgumentError(

@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 
@@ -21,6 +21,9 @@ from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from agents.distributed.ranks import Sharding
+    from agents.distributed.sharding import ShardedModule
 
 
 _LOWEST_TEMPERATURE = 1e-6
@@ -107,6 +110,25 @@ class TrainablePolicy(Sampler, Protocol):
 
     def release_cache(self) -> None:
         """Called before training: free the memory of caches."""
+        ...
+
+
+@runtime_checkable
+class Shardable(Protocol):
+    """A policy on a published model, whose weights can be divided among ranks and are saved in the type they came in."""
+
+    @property
+    def sharded(self) -> ShardedModule | None:
+        """The model as its weights are divided among the ranks; None if each rank has all of them."""
+        ...
+
+    @property
+    def saved_dtype(self) -> torch.dtype | None:
+        """Type of the weights in the model folders of checkpoints; None for the model's own."""
+        ...
+
+    def shard(self, sharding: Sharding) -> None:
+        """Divide the weights among the ranks."""
         ...
 
 

@@ -88,7 +88,7 @@ def evaluate(
         settings["search"] = dict(search.manifest)
     ordered, played = complete_samples(
         (count, samples),
-        lambda missing: _sampled(env, policy, missing, seed, (count, samples), search),
+        lambda missing: sampled_rows(env, policy, missing, seed, (count, samples), search),
         settings=settings,
         record=record,
         on_sample=on_sample,
@@ -168,13 +168,13 @@ def problem_id(given: str, problem: int, seed: int, *, drawn: bool) -> str:
     return f"{given or 'drawn'}@{seed}.{problem}" if drawn else given
 
 
-def _sampled(
+def sampled_rows(
     env: VectorEnv[Any, Any, Any],
     policy: Policy | Endpoint,
     keys: Sequence[tuple[int, int]],
     seed: int,
     size: tuple[int, int],
-    search: Search | None,
+    search: Search | None = None,
 ) -> Generator[SampledRow]:
     """Make the samples given by problem and number, of `size` problems and samples, in the order in which they end."""
     seeds = sample_seeds(seed, _EVALUATION, *size)
@@ -290,7 +290,10 @@ def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
     """A problem as an environment's prompt asks it: made problems in words under a chat prompt."""
     world = env.unwrapped
     render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
-    return render.asked(problem) if isinstance(render, rlvr_envs.PromptRenderer) else problem
+    asked: Callable[[Problem], Problem] | None = getattr(
+        render, "asked", None
+    )  # of a renderer, or of a mixture of them
+    return problem if asked is None else asked(problem)
 
 
 def number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:

@@ -22,6 +22,7 @@ MAX_COMPLETIONS = 1_000_000
 _MOST_LAG = 1000
 """Batches sampled ahead are kept in memory and in checkpoints."""
 _NOTHING_CARRIED = "no groups are carried over updates: set carried_groups"
+_ALL_UNIFORM = "problem_sampler='uniform' draws all problems uniformly: choose another"
 _NO_KL = "the divergence from the reference policy has no weight: set kl_coefficient"
 _NO_TARGET = "nothing adapts the weight of the divergence: set kl_target"
 _NO_REFERENCE = "no reference policy is kept: set kl_coefficient"
@@ -126,6 +127,11 @@ class AgentConfig:
     """Largest share of episodes on which the verifier may break; 1 sets no limit. Training stops with a
     `VerifierFailureError` if the share is exceeded over the last step (over the last steps with 32 episodes together, where a
     step has fewer), or at the end of training."""
+    problem_sampler: Literal["uniform", "learnability"] = "uniform"
+    """How the problems of a step are chosen: all of them once before any comes again (`uniform`), or in proportion to p(1 - p),
+    where p is the share of a problem's completions that were right lately (`learnability`)."""
+    floor: Annotated[float, Between(0, 1), UsedIf("adapts_problems", _ALL_UNIFORM)] = 0.1
+    """Share of the draws of problems that stays uniform, so that no problem is starved."""
     seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the order of problems and of sampling."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
@@ -236,6 +242,11 @@ class AgentConfig:
         return next(
             (f"{name}={getattr(self, name)}" for name in ("lag", "carried_groups") if getattr(self, name)), None
         )
+
+    @property
+    def adapts_problems(self) -> bool:
+        """Whether the choice of problems depends on what was observed of them."""
+        return self.problem_sampler != "uniform"
 
     @property
     def has_kl_term(self) -> bool:

@@ -210,10 +210,10 @@ def sort_env(name: str) -> Any:
     )
 
 
-def playing_policy(env: Any, seed: int = 0) -> CausalLMPolicy:
+def playing_policy(env: Any, seed: int = 0, layers: int = 1) -> CausalLMPolicy:
     """A tiny policy with random weights for the tokens of an environment."""
     torch.manual_seed(seed)
-    model = tiny_model(int(env.single_action_space.n), layers=1, hidden_size=16, heads=2, intermediate_size=16)
+    model = tiny_model(int(env.single_action_space.n), layers=layers, hidden_size=16, heads=2, intermediate_size=16)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)

@@ -127,7 +127,9 @@ def one_after_the_other(case: str, steps: int, lag: int) -> Agent:
     for number in range(steps):
         policy = agent.policy.with_model(kept[max(0, number - lag)])
         policy.version = max(0, number - lag)
-        sampled = Sampling(agent, policy, agent.ranks).sample(env, agent.progress.rounds)
+        sampled = Sampling(agent, policy, agent.ranks, lambda: agent.progress.problems).sample(
+            env, agent.progress.rounds
+        )
         agent.update(sampled.trajectories)
         agent.progress.count(sampled)
         kept.append(copy.deepcopy(agent.policy.model))

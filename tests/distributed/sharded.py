@@ -6,23 +6,39 @@ that begins with "save" in FOLDER/KIND.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from agents import Agent, CausalLMPolicy, PolicyConfig, Reinforce, ReinforceConfig, make_batch
-from agents.distributed.ranks import Ranks, Sharding
-from agents.policies.transformers.lora import add_lora
+from agents import (
+    GRPO,
+    Agent,
+    CausalLMPolicy,
+    GRPOConfig,
+    LearnerConfig,
+    PolicyConfig,
+    Reinforce,
+    ReinforceConfig,
+    VLLMPolicy,
+    make_batch,
+)
+from agents.distributed import sharding
+from agents.distributed.parts import whole
+from agents.distributed.ranks import Ranks, Sharding, active_ranks
+from agents.policies.transformers.lora import add_lora, merged
 from tests.agents.agent_cases import all_weights, flat, gradient, make_agent, playing_policy, some_batch, sort_env
 from tests.agents.trajectories import tiny_policy
 from tests.distributed.forks import on_forks
-from verifiers import InvalidArgumentError, RankError
+from tests.vllm.doubles import DelayedEngine, TorchEngine
+from verifiers import EngineDiedError, InvalidArgumentError, RankError
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "whole": {},
@@ -84,6 +100,65 @@ def saved(kind: str) -> dict[str, Any]:
     return {"weights": all_weights(agent)}
 
 
+def sampled_by_engine(kind: str) -> dict[str, Any]:
+    """The weights after three steps whose completions an engine samples, and the most bytes of whole weights at any time."""
+    env = sort_env("grpo")
+    policy = playing_policy(env, layers=3)
+    if kind == "engine lora":
+        policy = policy.with_model(add_lora(policy.model, rank=2, alpha=4, seed=0))
+    engine = TorchEngine(merged(policy.model))
+    sampler = VLLMPolicy.for_env(policy, env, engine=engine)
+    config = GRPOConfig(problems_per_step=4, group_size=3, learner=LearnerConfig(learning_rate=1e-2))
+    agent = GRPO(policy, config, sampler=sampler)
+    differences: list[float] = []
+    with _whole_bytes() as at_any_time:
+        agent.learn(
+            env, steps=3, callbacks=[lambda _, metrics: differences.append(metrics["sampling/probe_difference"])]
+        )
+    total = sum(weight.nbytes for weight in policy.model.state_dict().values())
+    return {
+        "weights": all_weights(agent),
+        "differences": differences,
+        "loads": engine.reported.count("load"),
+        "whole": max(at_any_time, default=0) / total,
+    }
+
+
+def engine_dies(kind: str) -> dict[str, Any]:
+    """The error of a rank if the engine of the second dies of its first completions."""
+    env = sort_env("grpo")
+    policy = playing_policy(env)
+    engine = DelayedEngine(policy.model, dies_after=6 if active_ranks().rank else None)  # the probe has four
+    agent = GRPO(
+        policy, GRPOConfig(problems_per_step=4, group_size=3), sampler=VLLMPolicy.for_env(policy, env, engine=engine)
+    )
+    try:
+        agent.learn(env, steps=1)
+    except EngineDiedError as error:
+        return {"error": str(error)}
+    raise AssertionError("no error")
+
+
+@contextlib.contextmanager
+def _whole_bytes() -> Iterator[list[int]]:
+    """Within the block, the bytes of divided weights that were put together and are still there, after each of them."""
+    living: list[weakref.ref[torch.Tensor]] = []
+    at_any_time: list[int] = []
+
+    def counted(tensor: torch.Tensor, **settings: Any) -> torch.Tensor | None:
+        together = whole(tensor, **settings)
+        assert together is not None
+        living.append(weakref.ref(together))
+        at_any_time.append(sum(weight.nbytes for weight in (one() for one in living) if weight is not None))
+        return together
+
+    original, sharding.whole = sharding.whole, counted  # type: ignore[attr-defined] # what the module imports
+    try:
+        yield at_any_time
+    finally:
+        sharding.whole = original  # type: ignore[attr-defined]
+
+
 def left_alone(kind: str) -> dict[str, Any]:
     """The error of a rank that is left alone in the middle of a pass."""
 
@@ -124,6 +199,8 @@ def _held(agent: Agent) -> int:
 _WORK: dict[str, Callable[[str], dict[str, Any]]] = {
     **dict.fromkeys(_SETTINGS, learned),
     "lora": adapted,
+    **dict.fromkeys(["engine", "engine lora"], sampled_by_engine),
+    "engine dies": engine_dies,
     "left alone": left_alone,
     **dict.fromkeys(["save-2", *_READS], saved),
 }
@@ -134,6 +211,9 @@ RUNS: dict[str, tuple[int, ...]] = {
     "checkpointing": (2,),
     "bfloat16": (1, 2),
     "lora": (1, 2),
+    "engine": (1, 2),
+    "engine lora": (1, 2),
+    "engine dies": (2,),
     "left alone": (2,),
     "save-2": (2,),
     "save-2-1": (1,),

@@ -22,12 +22,13 @@ from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.distributed.rollouts import owners_of, play_divided
 from agents.distributed.weights import require_same_weights, sum_gradients
 from agents.learn.batch_passes import micro_batches, own_micro_batches
+from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.policy import VLLMPolicy
 from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
 from tests.agents.trajectories import VOCAB, tiny_policy
 from tests.distributed.threads import on_ranks
 from tests.vllm.doubles import TorchEngine
-from verifiers import CheckpointError, InvalidArgumentError, RankError
+from verifiers import CheckpointError, EngineError, InvalidArgumentError, RankError
 
 
 def test_one_process_exchanges_nothing() -> None:
@@ -192,6 +193,46 @@ def test_an_engine_of_another_model_on_one_rank_is_an_error_of_all() -> None:
     assert isinstance(zero, InvalidArgumentError)
     assert isinstance(one, InvalidArgumentError)
     assert str(zero).startswith("rank 1: the engine was started with another model")
+
+
+def test_a_server_of_all_ranks_gets_weights_once_and_each_rank_compares_them() -> None:
+    policies = [tiny_policy(), tiny_policy()]
+    engine = TorchEngine(tiny_policy().model)
+
+    def learn(ranks: Ranks) -> tuple[float, float]:
+        policy = policies[ranks.rank]
+        sampler = VLLMPolicy(policy, VLLMConfig(server="http://localhost:1"), stop_tokens=[0], engine=engine)  # type: ignore[arg-type]
+        differences = []
+        for step in range(2):
+            with torch.no_grad():
+                policy.model.lm_head.weight.add_(0.1 * step)
+            policy.weights_changed()
+            differences.append(sampler.sync()["sampling/probe_difference"])
+        return differences[0], differences[1]
+
+    for differences in on_ranks(2, learn):
+        assert isinstance(differences, tuple)
+        assert max(differences) < 1e-5
+    assert engine.reported == ["load", "reset"] * 2
+
+
+def test_a_server_that_refuses_weights_is_an_error_of_all_ranks() -> None:
+    class Refusing(TorchEngine):
+        def rpc(self, method: str, *arguments: str) -> list[Any]:
+            if method == "finish_weights":
+                raise EngineError("2 weights have not arrived")
+            return super().rpc(method, *arguments)
+
+    engine = Refusing(tiny_policy().model)
+
+    def sync(ranks: Ranks) -> None:
+        policy = tiny_policy()
+        VLLMPolicy(policy, VLLMConfig(server="http://localhost:1"), stop_tokens=[0], engine=engine).sync()  # type: ignore[arg-type]
+
+    zero, one = on_ranks(2, sync)
+    assert isinstance(zero, EngineError)
+    assert isinstance(one, EngineError)
+    assert (str(zero), str(one)) == ("2 weights have not arrived", "rank 0: 2 weights have not arrived")
 
 
 def test_a_late_rank_is_told_with_its_line_once_and_one_that_waits_itself_is_not(

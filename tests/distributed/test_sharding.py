@@ -77,6 +77,28 @@ def test_a_divided_adapter_learns_what_a_whole_one_does(results: Any) -> None:
 
 
 @pytest.mark.distributed
+@pytest.mark.parametrize("kind", ["engine", "engine lora"])
+def test_engines_of_ranks_get_divided_weights_one_layer_after_the_other(results: Any, kind: str) -> None:
+    if kind == "engine lora":
+        pytest.importorskip("peft")
+    (one,) = results[1, kind]
+    two = results[2, kind]
+    assert torch.equal(two[0]["weights"], two[1]["weights"])
+    assert close(two[0]["weights"], one["weights"], 1e-5)
+    for rank in two:
+        assert len(rank["differences"]) == rank["loads"] == 3  # one before each step
+        assert max(rank["differences"]) < 1e-5
+        assert 0 < rank["whole"] < 0.34  # one of three layers, of all weights
+
+
+@pytest.mark.distributed
+def test_an_engine_that_dies_is_an_error_of_all_ranks(results: Any) -> None:
+    zero, one = results[2, "engine dies"]
+    assert one["error"] == "the engine died"
+    assert zero["error"] == "rank 1: the engine died"
+
+
+@pytest.mark.distributed
 def test_a_rank_that_dies_within_a_pass_is_an_error_of_the_others(results: Any) -> None:
     (survivor,) = results[2, "left alone"]
     assert "another rank ended during the run, without an error of its own" in survivor["error"]
@@ -135,8 +157,6 @@ def test_options_of_divided_weights_are_refused_where_nothing_is_divided() -> No
     options = AGENT_COMMANDS.load("grpo")
     with pytest.raises(InvalidArgumentError, match="--offload needs --shard fsdp"):
         options(env="Sort", offload=True)
-    with pytest.raises(InvalidArgumentError, match="samples with the torch engine"):
-        options(env="Sort", shard="fsdp", engine="vllm")
     alone: Any = options(env="Sort", shard="fsdp")
     with pytest.raises(InvalidArgumentError, match="add --nproc with at least 2"):
         alone.run(Console())

@@ -52,15 +52,22 @@ class TorchEngine:
         self.reported: list[str] = []
         self.requests: list[Request] = []
         self._logits: dict[tuple[int, ...], torch.Tensor] = {}
+        self._arrived: dict[str, torch.Tensor] = {}
 
     def rpc(self, method: str, *arguments: str) -> list[Any]:
         if method == "checkpoint_shapes":
             return [{name: list(weight.shape) for name, weight in self._weights().items()}]
         if method == "request_limits":
             return [{} if self.most_named is None else {"named_tokens": self.most_named}]
-        assert method == "load_shared_weights"
-        self.reported.append("load")
-        self.model.load_state_dict(load_file(arguments[0]), strict=False)
+        if method == "begin_weights":
+            self._arrived.clear()
+        elif method == "load_shared_weights":
+            self._arrived.update(load_file(arguments[0]))
+        else:
+            assert method == "finish_weights"
+            assert self._arrived.keys() == self._weights().keys()
+            self.reported.append("load")
+            self.model.load_state_dict(self._arrived, strict=False)
         return [None]
 
     def _weights(self) -> dict[str, torch.Tensor]:

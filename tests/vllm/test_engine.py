@@ -185,9 +185,35 @@ def test_the_cache_of_old_prompts_is_stale_until_it_is_reset(engine: Any) -> Non
     sampler = synced(policy, env, engine)
     rollout(env, sampler, [Episode(3, index, index) for index in range(6)])
     shift(policy, 0.2)
-    SharedMemoryTransfer(engine.rpc).push(fitted_weights(policy, sampler))
+    send(engine, fitted_weights(policy, sampler))
     with pytest.raises(EngineError, match="off the learner's"):
         sampler.probe()
+    engine.reset_prefix_cache()
+    assert sampler.probe() < 1e-5
+
+
+def send(engine: Any, *parts: Any) -> None:
+    transfer = SharedMemoryTransfer(engine.rpc)
+    transfer.begin()
+    for weights in parts:
+        transfer.push(weights)
+    transfer.finish()
+
+
+def test_weights_may_come_layer_by_layer_and_half_of_them_are_an_error_until_all_have_come(engine: Any) -> None:
+    policy, env = learner(), world(4)
+    sampler = synced(policy, env, engine)
+    shift(policy, 0.2)
+    weights = fitted_weights(policy, sampler)
+    layers = [[name for name in weights if f"layers.{number}." in name] for number in range(2)]
+    parts = [{name: weights[name] for name in names} for names in layers]
+    parts += [{name: weight} for name, weight in weights.items() if "layers." not in name]
+    assert all(parts)
+    SharedMemoryTransfer(engine.rpc).begin()  # of a learner that breaks off
+    SharedMemoryTransfer(engine.rpc).push(parts[0])
+    with pytest.raises(EngineError, match="weights have not arrived"):
+        send(engine, *parts[1:])
+    send(engine, *parts)
     engine.reset_prefix_cache()
     assert sampler.probe() < 1e-5
 

@@ -85,6 +85,37 @@ def merged(model: Any, *, device: torch.device | str | None = None) -> Any:
     return _copied(model, device).merge_and_unload() if has_adapter(model) else model
 
 
+def adapter_base(model: Any) -> Any:
+    """The model under an adapter, whose linear layers are wrapped; one without an adapter itself."""
+    return model.get_base_model() if has_adapter(model) else model
+
+
+def merged_weights(model: Any, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Some of a model's whole weights, under the names that they have in `merged`, with an adapter merged into them.
+
+    Args:
+        model: The model, whose own weights may be divided among ranks.
+        weights: Whole weights by their names in the model; with each weight that has an adapter, the adapter's.
+    """
+    if not has_adapter(model):
+        return dict(weights)
+    return {
+        name.removeprefix(_PREFIX).replace(".base_layer.", "."): _with_adapter(model, name, weights)
+        for name in weights
+        if ".lora_" not in name
+    }
+
+
+def _with_adapter(model: Any, name: str, weights: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    layer_name, wrapped, kind = name.rpartition(".base_layer.")
+    if not wrapped or kind != "weight":
+        return weights[name]
+    layer, adapter = model.get_submodule(layer_name), model.active_adapter
+    down, up = (weights[f"{layer_name}.lora_{matrix}.{adapter}.weight"] for matrix in "AB")
+    change: torch.Tensor = (up @ down) * layer.scaling[adapter]
+    return weights[name] + (change.T if layer.fan_in_fan_out else change)
+
+
 def _copied(model: Any, device: torch.device | str | None) -> Any:
     """A deep copy whose weights are created directly on a device."""
     memo: dict[int, Any] = {}

@@ -60,7 +60,7 @@ class Scorer:
         legal = micro_batch.legal_tokens(first, self._lm.vocab_size)
         layout = self._shared_layout(micro_batch)
         if layout is None:
-            return self.forward(micro_batch.tokens, first, legal, with_states=with_states)
+            return self._forward(micro_batch.tokens, first, legal, with_states=with_states)
         return self._read_packed(micro_batch, layout, first, legal, with_states)
 
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
@@ -149,6 +149,9 @@ class Scorer:
         Raises:
             InvalidArgumentError: If there are more tokens than the model's context holds.
         """
+        return TokenOutputs(**self._lm.run(lambda: vars(self._forward(tokens, first, legal, with_states=with_states))))
+
+    def _forward(self, tokens: Tensor, first: int, legal: Tensor | None, *, with_states: bool) -> TokenOutputs:
         self._lm.check_context(tokens.shape[1])
         chosen = tokens[:, first:]
         allowed = None if legal is None else legal.flatten(0, 1)
@@ -162,7 +165,7 @@ class Scorer:
         """The inputs of the output layer: the states before tokens `first` to l - 1, and the one after the last."""
         self._lm.check_context(tokens.shape[1])
         if self._lm.logit_transform is None:
-            states = self.forward(tokens, first, with_states=True).states
+            states = self._forward(tokens, first, None, with_states=True).states
             assert states is not None
             return states
         return self._last_states({"input_ids": tokens})[:, first - 1 :]

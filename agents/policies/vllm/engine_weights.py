@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,12 +13,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.engine import Request, SampledCompletion, Sampling, generate
 from agents.policies.vllm.engine_group import EngineGroup, Member
 from agents.policies.vllm.launcher import dtype_of, engine_dtype, transfer_of
-from agents.policies.vllm.weight_transfer import SharedMemoryTransfer, checkpoint_weights, fitted
+from agents.policies.vllm.weight_transfer import (
+    SharedMemoryTransfer,
+    checkpoint_layers,
+    checkpoint_weights,
+    fitted,
+)
 from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 
 _PROBED_ROWS, _PROBED_TOKENS = 4, 8
@@ -67,14 +74,14 @@ class EngineWeights:
 
     def sync(self, learner: CausalLMPolicy) -> dict[str, float]:
         """Transfer a learner's weights to the engines, unless they have them; see `VLLMPolicy.sync`."""
-        state = state_of(learner)
-        if self.state == state and self.engines.living and not self.engines.restartable:
+        ranks, state = self._ranks(learner), state_of(learner)
+        if not any(ranks.gather(self.state != state or not self.engines.living or self.engines.restartable)):
             return {}
         started = time.perf_counter()
-        weights = fitted(checkpoint_weights(learner.model), self.shapes)
-        self.engines.cancel_all()
-        differences = self._load(learner, weights, self.engines.living)
-        self.engines.revive(lambda member: differences.extend(self._load(learner, weights, [member])))
+        ranks.together(self.engines.cancel_all)
+        differences = self._load(learner, self.engines.living)
+        if ranks.size == 1:
+            self.engines.revive(lambda member: differences.extend(self._load(learner, [member])))
         self.version, self.state = learner.version, state
         return {
             "sync_s": time.perf_counter() - started,
@@ -82,16 +89,40 @@ class EngineWeights:
             "sampling/engine_restarts": float(self.engines.restarts),
         }
 
-    def _load(self, learner: CausalLMPolicy, weights: Mapping[str, Tensor], members: Sequence[Member]) -> list[float]:
-        """Give some engines weights, and return the difference to the learner of each that did not die of it."""
-        each: Callable[..., list[Any]] = partial(self.engines.each, members=members)
-        each(lambda member: member.wake("weights"))
+    def _ranks(self, learner: CausalLMPolicy) -> Ranks:
+        """The processes that transfer weights together: all ranks if weights are divided, or engines serve all of them."""
+        shared = learner.sharded is not None or bool(self.config.servers)
+        return active_ranks() if shared else SingleProcess()
+
+    def _load(self, learner: CausalLMPolicy, members: Sequence[Member]) -> list[float]:
+        """Give some engines weights, and return the difference to the learner of each that did not die of it.
+
+        Servers get them from rank 0, and engines that a rank has started from this rank. An error of a rank is raised on all.
+        """
+        ranks = self._ranks(learner)
+        each: Callable[..., list[Any]] = partial(self.engines.each, members=self._own(members, ranks))
+        ranks.together(lambda: each(lambda member: member.wake("weights")))
         if transfer_of(learner, self.config) == "shared-memory":
-            SharedMemoryTransfer(lambda *call: each(lambda member: member.alive.rpc(*call))).push(weights)
+            transfer = SharedMemoryTransfer(lambda *call: each(lambda member: member.alive.rpc(*call)))
+            ranks.together(transfer.begin)
+            for layer in checkpoint_layers(learner):
+                ranks.together(partial(transfer.push, fitted(layer, self.shapes, part=learner.sharded is not None)))
+                del layer  # so that the next one finds room
+            ranks.together(transfer.finish)
         else:
+            weights = fitted(checkpoint_weights(learner.model), self.shapes)
             each(lambda member: self._device_transfer(learner, member, weights).push(weights))
-        each(Member.refresh_cache)
+        ranks.together(lambda: each(Member.refresh_cache))
         return self.probe(learner, members)
+
+    def sleep(self, learner: CausalLMPolicy) -> None:
+        """Free the memory of the engines, servers by rank 0, once no rank samples any more."""
+        self.engines.each(Member.sleep, self._own(self.engines.living, self._ranks(learner)))
+        self.state = None
+
+    def _own(self, members: Sequence[Member], ranks: Ranks) -> Sequence[Member]:
+        """The engines among some that this rank gives weights."""
+        return members if ranks.is_main or not self.config.servers else ()
 
     def reload(self, learner: CausalLMPolicy, member: Member) -> None:
         """Give an engine that was started again the weights that it had.
@@ -99,15 +130,20 @@ class EngineWeights:
         Raises:
             EngineError: If they are not known any more, since the learner's have changed.
         """
+        if self._ranks(learner).size > 1:
+            raise EngineDiedError(
+                f"an engine died, and ranks give it weights together, between two steps: {member.error}"
+            )
         if self.state != state_of(learner):
             raise EngineDiedError(
                 "the weights have changed since the engine that died got them, so that its completions can't be sampled "
                 f"again: {member.error}"
             )
-        self._load(learner, fitted(checkpoint_weights(learner.model), self.shapes), [member])
+        self._load(learner, [member])
 
     def probe(self, learner: CausalLMPolicy, members: Sequence[Member]) -> list[float]:
         """The difference of each engine that did not die of the question; see `VLLMPolicy.probe`."""
+        ranks = self._ranks(learner)
         # A greedy learner has no distribution to compare; its weights are the same at any temperature.
         policy = learner if learner.temperature > 0 else learner.at_temperature(1.0)
         # Without top-k, top-p and min-p, which both sides apply to the distribution compared here.
@@ -117,7 +153,28 @@ class EngineWeights:
             requests = self._probes(learner, member)
             return list(zip(requests, generate(member.alive, requests, sampling), strict=True))
 
-        return [self._checked_difference(policy, pairs) for pairs in self.engines.each(sampled, members)]
+        def answers() -> list[list[tuple[Request, SampledCompletion]]]:
+            given = self.engines.each(sampled, members)
+            if ranks.size > 1:
+                self.engines.require_living()
+            return given
+
+        given = ranks.together(answers)
+        read = iter(self._differences(policy, [pair for pairs in given for pair in pairs], ranks))
+        differences = [float(np.concatenate([next(read) for _ in pairs]).mean()) for pairs in given]
+        ranks.together(lambda: self._check(policy, differences))
+        return differences
+
+    def _differences(
+        self, policy: CausalLMPolicy, pairs: Sequence[tuple[Request, SampledCompletion]], ranks: Ranks
+    ) -> list[NDArray[np.float64]]:
+        """The absolute differences f64[t] at the tokens of completions; each rank makes as many passes as any other."""
+        passes = max(ranks.gather(len(pairs)))
+        read = [
+            self._difference(policy, request.prompt, completion)
+            for request, completion in itertools.islice(itertools.cycle(pairs), passes)
+        ]
+        return read[: len(pairs)]
 
     def _probes(self, learner: CausalLMPolicy, member: Member) -> list[Request]:
         prompts = member.prompts or [[token % learner.vocab_size] for token in range(_PROBED_ROWS)]
@@ -126,23 +183,21 @@ class EngineWeights:
             for seed, prompt in enumerate(prompts)
         ]
 
-    def _checked_difference(self, policy: CausalLMPolicy, pairs: Sequence[tuple[Request, SampledCompletion]]) -> float:
-        differences = [self._difference(policy, request.prompt, completion) for request, completion in pairs]
-        difference = float(np.concatenate(differences).mean())
-        if not difference <= self._tolerance(policy):
-            raise EngineError(
-                f"the engine's log-probabilities are off the learner's by {difference:.3g} nats per token, but at most "
-                f"{self._tolerance(policy):.3g} is expected: is its logprobs_mode 'processed_logprobs', its dtype the "
-                "learner's, its vocabulary the same? Raise probe_tolerance if the difference is only due to precision"
-            )
-        return difference
+    def _check(self, policy: CausalLMPolicy, differences: Sequence[float]) -> None:
+        for difference in differences:
+            if not difference <= self._tolerance(policy):
+                raise EngineError(
+                    f"the engine's log-probabilities are off the learner's by {difference:.3g} nats per token, but at most "
+                    f"{self._tolerance(policy):.3g} is expected: is its logprobs_mode 'processed_logprobs', its dtype the "
+                    "learner's, its vocabulary the same? Raise probe_tolerance if the difference is only due to precision"
+                )
 
     @torch.no_grad()
     def _difference(
         self, policy: CausalLMPolicy, prompt: list[int], completion: SampledCompletion
     ) -> NDArray[np.float64]:
         """The absolute difference f64[t] at each token of one completion."""
-        tokens = torch.tensor([prompt + completion.tokens], device=policy.model.device)
+        tokens = torch.tensor([prompt + completion.tokens], device=policy.device)
         legal = None
         if self._legal_tokens is not None:
             mask = torch.from_numpy(self._legal_tokens.astype(bool)).to(tokens.device)

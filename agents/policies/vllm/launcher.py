@@ -18,8 +18,9 @@ from agents.policies.transformers.policy import CausalLMPolicy
 from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.engine import Engine, require_vllm
 from agents.policies.vllm.engine_group import EngineGroup
-from agents.policies.vllm.process_engine import ProcessEngine
+from agents.policies.vllm.process_engine import RESUME, ProcessEngine
 from agents.policies.vllm.server_engine import ServerEngine
+from verifiers import EngineDiedError
 
 
 class EngineLauncher:
@@ -71,6 +72,8 @@ class EngineLauncher:
 
     def _start_again(self, number: int, awaited: bool) -> Engine:
         """Start an engine again, or connect to a server again once it is ready, for which others need not wait."""
+        if self.learner.sharded is not None and not self.config.servers:
+            raise EngineDiedError(f"an engine of weights that are divided among ranks is not started again: {RESUME}")
         (engine,) = self.start([number])
         if isinstance(engine, ServerEngine):
             engine.wait_until_ready(self.config.server_wait_s if awaited else 0.0)

@@ -30,7 +30,7 @@ from agents.policies.vllm.engine import (
 )
 from agents.policies.vllm.engine_group import EngineGroup, Member
 from agents.policies.vllm.engine_weights import EngineWeights
-from agents.policies.vllm.launcher import EngineLauncher
+from agents.policies.vllm.launcher import EngineLauncher, transfer_of
 from agents.policies.vllm.rows import Rows
 from agents.seeding import mix
 from agents.types import Action
@@ -316,8 +316,20 @@ class VLLMPolicy:
     def _sleep(self) -> None:
         self.engines.cancel_all()
         if self.config.sleep:
-            self.engines.each(Member.sleep)
-            self._weights.state = None
+            self._weights.sleep(self.learner)
+
+    def check_layers(self) -> None:
+        """Check that the weights can be transferred layer by layer.
+
+        Raises:
+            InvalidArgumentError: If they go from GPU to GPU, which takes all of them at once.
+        """
+        way = transfer_of(self.learner, self.config)
+        if way != "shared-memory":
+            raise InvalidArgumentError(
+                f"weights that are divided among ranks go to vLLM layer by layer through shared memory, and weight_transfer is "
+                f"{way!r} here: set weight_transfer='shared-memory', or leave `shard` out"
+            )
 
     def sync(self) -> dict[str, float]:
         """Transfer the learner's weights to the engines, unless they have them, and compare log-probabilities of a few tokens.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers.core_model_loading import revert_weight_conversion
 
-from agents.policies.transformers.lora import merged
+from agents.policies.transformers.lora import adapter_base, merged, merged_weights
+from agents.policies.transformers.policy import CausalLMPolicy
 from verifiers import EngineError, InvalidArgumentError
 
 _NAMED = 5
@@ -37,15 +38,33 @@ def checkpoint_weights(model: Any) -> dict[str, Tensor]:
         return dict(revert_weight_conversion(whole, whole.state_dict()))
 
 
-def fitted(weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
+def checkpoint_layers(policy: CausalLMPolicy) -> Iterator[dict[str, Tensor]]:
+    """A policy's weights under the names of a checkpoint: all at once, or if they are divided among ranks layer by layer.
+
+    All ranks take as many of them, and each of a layer's tensors is whole on each rank until the next layer is taken.
+    """
+    if policy.sharded is None:
+        yield checkpoint_weights(policy.model)
+        return
+    base = adapter_base(policy.model)
+    for weights in policy.sharded.whole_layers():
+        with torch.no_grad():
+            yield revert_weight_conversion(base, merged_weights(policy.model, weights))
+        weights.clear()
+
+
+def fitted(
+    weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], *, part: bool = False
+) -> dict[str, Tensor]:
     """The weights that an engine has, in its order, without weights that are tied to one of them.
 
     Args:
         weights: The learner's weights by name.
         shapes: The engine's shapes by name.
+        part: Whether these are only some of the learner's weights, all of which were fitted before.
 
     Raises:
-        InvalidArgumentError: If a weight is missing, has another shape, or is unknown to the engine; nothing has been sent.
+        InvalidArgumentError: If a weight is missing, has another shape, or is unknown to the engine; none of these was sent.
     """
     missing = [name for name in shapes if name not in weights]
     other = [
@@ -55,14 +74,15 @@ def fitted(weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]) -
     ]
     known = {weights[name].data_ptr() for name in shapes if name in weights}
     unknown = [name for name in weights if name not in shapes and weights[name].data_ptr() not in known]
-    for problem, names in (("missing", missing), ("of another shape", other), ("unknown to the engine", unknown)):
+    whole = [] if part else [("missing", missing), ("unknown to the engine", unknown)]
+    for problem, names in (("of another shape", other), *whole):
         if names:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             raise InvalidArgumentError(
                 f"the engine was started with another model than the one being trained, and nothing was sent; weights "
                 f"{problem}: {', '.join(names[:_NAMED])}{more}. Start the engine with the model to train"
             )
-    return {name: weights[name] for name in shapes}
+    return {name: weights[name] for name in shapes if name in weights}
 
 
 class SharedMemoryTransfer:
@@ -76,15 +96,19 @@ class SharedMemoryTransfer:
         folder: Folder of the temporary file.
     """
 
-    def __init__(self, rpc: Callable[[str, str], Any], folder: Path = Path("/dev/shm")) -> None:
+    def __init__(self, rpc: Callable[..., Any], folder: Path = Path("/dev/shm")) -> None:
         self._rpc = rpc
         self._folders = [path for path in (folder, Path(tempfile.gettempdir())) if path.is_dir()]
 
+    def begin(self) -> None:
+        """Begin to replace the workers' weights."""
+        self._rpc("begin_weights")
+
     def push(self, weights: Mapping[str, Tensor]) -> None:
-        """Replace the workers' weights; returns when all of them have them.
+        """Send some weights, whole layers of them; returns when all workers have read them.
 
         Raises:
-            EngineError: If there is not enough space for the file; nothing was sent.
+            EngineError: If there is not enough space for the file, which was not sent.
         """
         folder = self._roomy(sum(weight.nbytes + _HEADER_BYTES for weight in weights.values()))
         handle, path = tempfile.mkstemp(prefix="rlvr-weights-", suffix=".safetensors", dir=folder)
@@ -94,6 +118,10 @@ class SharedMemoryTransfer:
             self._rpc("load_shared_weights", path)
         finally:
             Path(path).unlink()
+
+    def finish(self) -> None:
+        """Put the new weights to use, all of which were sent."""
+        self._rpc("finish_weights")
 
     def _roomy(self, size: int) -> Path:
         """The first folder with enough space for a file of so many bytes."""

@@ -1,6 +1,7 @@
 """This package's extension of vLLM's workers (`worker_extension_cls`); it is only imported there.
 
-vLLM mixes the class into its own worker, whose `reload_weights`, `vllm_config` and `get_model` it uses.
+vLLM mixes the class into its own worker, whose `vllm_config`, `get_model` and `model_runner` it uses. Weights are replaced by
+the steps of vLLM's own `reload_weights`, which takes all of them in one call.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ EXTENSION = f"{__name__}.WeightLoader"
 
 
 class WeightLoader:
-    """Loads new weights from a file, and reports the weights' shapes and the limits of a request."""
+    """Loads new weights from files, and reports the weights' shapes and the limits of a request."""
 
     vllm_config: Any
     get_model: Any
-    reload_weights: Any
+    model_runner: Any
+    _arrived: set[str] | None = None
+    """Names of the weights that have arrived of those that are being replaced; None outside of a replacement."""
 
     def checkpoint_shapes(self) -> dict[str, list[int]]:
         """The name and shape of each weight in the checkpoint that the engine was started with.
@@ -44,13 +47,54 @@ class WeightLoader:
 
         return {"named_tokens": min(MAX_NUM_ALLOWED_TOKEN_IDS, MAX_NUM_LOGIT_BIAS_TOKENS)}
 
+    def begin_weights(self) -> None:
+        """Begin to replace the weights, which then arrive in any number of files."""
+        from vllm.model_executor.model_loader.reload import initialize_layerwise_reload
+
+        if self._arrived is not None:  # of a learner that broke off
+            self._finalize()
+        self._arrived = set()
+        with self._configured():
+            initialize_layerwise_reload(self.get_model())
+
     def load_shared_weights(self, path: str) -> None:
-        """Replace the weights by those of a safetensors file with the checkpoint's names and shapes."""
+        """Load some of the weights, whole layers of them, from a safetensors file with the checkpoint's names and shapes."""
         from safetensors import safe_open
 
-        with safe_open(path, framework="pt", device="cpu") as file:
-            self.reload_weights(weights_iterator=((name, file.get_tensor(name)) for name in file.keys()))  # noqa: SIM118
+        assert self._arrived is not None, "begin_weights comes first"
+        with self._configured(), safe_open(path, framework="pt", device="cpu") as file:
+            names = list(file.keys())
+            self.get_model().load_weights((name, file.get_tensor(name)) for name in names)
+            self._arrived.update(names)
+
+    def finish_weights(self) -> None:
+        """Put the new weights to use.
+
+        Raises:
+            RuntimeError: If weights of the checkpoint have not arrived.
+        """
+        assert self._arrived is not None, "begin_weights comes first"
+        missing = sorted(self.checkpoint_shapes().keys() - self._arrived)
+        self._finalize()
+        if missing:
+            raise RuntimeError(f"{len(missing)} weights have not arrived, such as {missing[0]}: send all of them again")
+
+    def _finalize(self) -> None:
+        from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
+
+        self._arrived = None
+        with self._configured():
+            finalize_layerwise_reload(self.get_model(), self.vllm_config.model_config)
+        # What `reload_weights` of the runner drops as well.
+        self.model_runner.reset_lora_state()
+        self.model_runner.reset_encoder_cache()
+        self.model_runner.reset_mm_cache()
         self._process_heads()
+
+    def _configured(self) -> Any:
+        from vllm.config import set_current_vllm_config
+
+        return set_current_vllm_config(self.vllm_config)
 
     def _process_heads(self) -> None:
         """Repack the weights of output layers.
