@@ -24,6 +24,7 @@ from agents.commands.train_options import TrainOptions, check_for_perceptron, ru
 from agents.console.counting import counted
 from agents.console.pace import Pace
 from agents.console.progress import progress
+from agents.console.step_text import StepText
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
 from agents.distributed.ranks import Ranks, Sharding, active_ranks
@@ -294,13 +295,13 @@ def _learn(
     total = options.steps if budget is None else budget
     with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
         begun = agent.steps if budget is None else agent.tokens
-        pace = Pace(begun, total)
+        pace, text = Pace(begun, total), StepText()
         errors = TerminalConsole(stderr=True, quiet=not agent.ranks.is_main)
         advance(begun)
 
         def show(step: int, metrics: Mapping[str, float]) -> None:
             done = step if budget is None else agent.tokens
-            advance(done, f"reward {metrics['reward']:.3f}")
+            advance(done, text.after(metrics))
             said = pace.after(done, metrics["step_s"]) if "step_s" in metrics else None
             if said is not None:
                 errors.print(said, markup=False, soft_wrap=True)
