@@ -37,7 +37,8 @@ def row(judgement: Judgement) -> str:
         (text.partition("by the factor ")[2].rstrip(".") for text in sentences if "by the factor" in text), ""
     )
     cells[1] += f": {factor}" if factor else ""
-    cells.append(next((text.removesuffix(".") for text in sentences if "KL term" in text), "-"))
+    about_kl = next((text.removesuffix(".") for text in sentences if "KL term" in text), "-")
+    cells.append(about_kl.removeprefix("The KL term has ").removeprefix("The coefficient of the KL term is "))
     variances = [one.relative_variance for one in judgement.of("unequal lengths") if one.case.group_size == 4]
     cells.append(f"{variances[0]:.3g}" if variances and math.isfinite(variances[0]) else "-")
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -90,7 +90,7 @@ _FAMILIES = {
 }
 GROUP_SIZES = {
     BASE: range(2, 9),
-    LENGTHS: range(2, 9),
+    LENGTHS: range(2, 6),
     "tool tokens": range(2, 5),
     "several turns": range(2, 5),
     "truncated": range(2, 5),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _PADDING = (-1, (), False)
+_MOST_STATES = 64
+"""Rows that are drawn of every table, however many a case has, so that a state has the same row in cases that share it."""
 
 
 class Tables:
@@ -46,7 +48,8 @@ class Tables:
         generator = torch.Generator().manual_seed(0)
 
         def table(size: float) -> Tensor:
-            return size * torch.randn(len(states), VOCABULARY, generator=generator, dtype=torch.float64)
+            drawn = torch.randn(_MOST_STATES, VOCABULARY, generator=generator, dtype=torch.float64)
+            return size * drawn[: len(states)]
 
         self.theta: Tensor = (table(0.7) * case.logit_scale).requires_grad_()
         """f64[s v], the learner's logits."""
