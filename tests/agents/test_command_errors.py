@@ -84,6 +84,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "rescore": {"folder": ("graded",)},
     "compare": {"runs": ("graded", "graded-2")},
     "view": {"folder": ("graded",), "log": ("NEW.eval",)},
+    "watch": {"folders": ("run",), "port": ("0",)},
     "show": {"folder": ("graded",), "problem": ("0",)},
     "plot": {"runs": ("trained",), "out": ("NEW",)},
     "contamination": {
