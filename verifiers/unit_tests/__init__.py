@@ -1,6 +1,7 @@
 """Verification by unit tests: programs written by a model run in isolation and are judged by another process."""
 
 from verifiers.sandbox import ProgramOutput, ProgramRunner
+from verifiers.unit_tests.contracts import CONTRACTS, contract_of, with_contract
 from verifiers.unit_tests.datasets import from_input_output, from_json, from_livecodebench, from_test_list
 from verifiers.unit_tests.languages import check_languages, language_title
 from verifiers.unit_tests.tests import (
@@ -17,6 +18,7 @@ from verifiers.unit_tests.tests import (
 from verifiers.unit_tests.verifier import UnitTestVerifier
 
 __all__ = [
+    "CONTRACTS",
     "AssertTests",
     "CallCase",
     "CallTests",
@@ -30,9 +32,11 @@ __all__ = [
     "Tests",
     "UnitTestVerifier",
     "check_languages",
+    "contract_of",
     "from_input_output",
     "from_json",
     "from_livecodebench",
     "from_test_list",
     "language_title",
+    "with_contract",
 ]
