@@ -7,6 +7,7 @@ runs code of one's own.
 from verifiers.sandbox.command import Finished, LaunchError, run_binary
 from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEnd, Role
 from verifiers.sandbox.limits import ISOLATIONS, Limits
+from verifiers.sandbox.live import LiveProgram, ProgramEndedError
 from verifiers.sandbox.memory_files import memory_files
 from verifiers.sandbox.pool import Pool, available_cpus
 from verifiers.sandbox.programs.script import MEMORY
@@ -30,9 +31,11 @@ __all__ = [
     "JobEnd",
     "LaunchError",
     "Limits",
+    "LiveProgram",
     "Plan",
     "Pool",
     "ProcessEnd",
+    "ProgramEndedError",
     "ProgramOutput",
     "ProgramRunner",
     "Role",
