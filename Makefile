@@ -80,7 +80,7 @@ test-kernels: setup
 # (learning curves, benchmarks, runs that are killed) or runs none of its models (formulas, tables, options of commands).
 test-older: setup .cache/older/.installed
 	PYTHONPATH=.cache/older $(BIN)/pytest tests/agents --override-ini 'addopts=' -m 'not long' $(PARALLEL) \
-		$(foreach name,learning_curves worlds gradient_lab benchmarks benchmark_commands command_errors help \
+		$(foreach name,learning_curves worlds court gradient_lab benchmarks benchmark_commands command_errors help \
 			resume run evaluation_record bench results custom_policy endpoint plots show terminal secrets json_files data_stats \
 			advantages losses kl importance numpy_reference sampling bandits tabular tabular_control dqn, \
 			--ignore tests/agents/test_$(name).py)
@@ -100,9 +100,10 @@ test-adapters: $(patsubst %,.cache/%/.installed,adapters/training adapters/evalu
 	.cache/adapters/evaluation/bin/pytest tests/adapters
 	.cache/text-games/bin/pytest tests/text_games
 
-# Logs in the oldest and the newest Inspect that are supported, and in a browser where there is one (Debian: apt install chromium).
+# Logs in the oldest and the newest Inspect that are supported, and in a browser where there is one (Debian: apt install chromium);
+# the page of `rlvr watch` in that browser too.
 test-view: .cache/view/newest/.installed .cache/view/oldest/.installed
-	.cache/view/newest/bin/pytest tests/view
+	.cache/view/newest/bin/pytest tests/view tests/watching
 	.cache/view/oldest/bin/pytest tests/view
 
 # Verifiers and environments on the other versions of Python, without torch, whose build for the CPU is not at hand everywhere:

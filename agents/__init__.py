@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from agents.kl import KLEstimator as KLEstimator
     from agents.learn.agent import Agent as Agent
     from agents.learn.critic import Critic as Critic
+    from agents.learn.held_out import HeldOut as HeldOut
     from agents.learn.learner import Learner as Learner
     from agents.learn.reference import ReferencePolicy as ReferencePolicy
     from agents.losses import Aggregation as Aggregation
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from agents.rollouts.loop import Episode as Episode, rollout as rollout
     from agents.runs.evaluation import Evaluation as Evaluation
     from agents.runs.evaluation_record import EvaluationRecord as EvaluationRecord
+    from agents.runs.held_out import StopWhen as StopWhen
     from agents.runs.loggers import MetricLogger as MetricLogger
     from agents.runs.run import Run as Run
     from agents.settings.agent import AgentConfig as AgentConfig

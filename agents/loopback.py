@@ -1,8 +1,11 @@
-"""Which addresses are those of this machine alone."""
+"""Where services listen, and which addresses are those of this machine alone."""
 
 from __future__ import annotations
 
 import ipaddress
+import socket
+
+from verifiers import InvalidArgumentError
 
 
 def is_loopback(host: str) -> bool:
@@ -13,3 +16,22 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name, which may resolve to anything
         return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the socket of a service; port 0 takes a free one.
+
+    Raises:
+        InvalidArgumentError: If the address can't be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"can't listen on {host}, port {port}: {error.strerror or error}; choose another with --port"
+        ) from error
+    # An answer goes out as two packets, head and body, of which the second must not wait until the first is acknowledged.
+    # asyncio sees to it only for sockets that name their protocol; connections inherit it from the listener.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

@@ -17,6 +17,8 @@ import rlvr_envs
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ORDERS = 2**62
 """The first stream for orders of problems; the streams of training steps count from 0."""
+DRAWS = 2**60
+"""The first stream for draws of problems by what was observed of them."""
 ENVIRONMENTS = 2**61
 """The first stream for the reset seeds of environments."""
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
         MessageEpisode as MessageEpisode,
         TextCompletion as TextCompletion,
     )
+    from rlvr_envs.mixed_streams import MixedDataset as MixedDataset
+    from rlvr_envs.mixture import mix as mix, part_arguments as part_arguments, with_levels as with_levels
     from rlvr_envs.prompts import (
         PRESETS as PRESETS,
         ChatPrompt as ChatPrompt,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
         STATE_ENVIRONMENTS as STATE_ENVIRONMENTS,
         environment_id as environment_id,
         register_environments as register_environments,  # noqa: TC004 - so that `__all__` has it
+        short_name as short_name,
     )
     from rlvr_envs.rules import Rules as Rules
     from rlvr_envs.streams import StreamState as StreamState, TokenStreams as TokenStreams

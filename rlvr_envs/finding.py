@@ -9,7 +9,8 @@ from typing import Any, cast
 import gymnasium
 
 from rlvr_envs.envs import StateEnv, TaskEnv
-from rlvr_envs.registration import ENVIRONMENTS, STATE_ENVIRONMENTS, environment_id, plugged_in
+from rlvr_envs.mixture import MixtureEnv
+from rlvr_envs.registration import ENVIRONMENTS, STATE_ENVIRONMENTS, environment_id, plugged_in, short_name
 from rlvr_envs.tasks import WITH_STATES
 from rlvr_envs.token_env import TokenEnv
 from verifiers import InvalidArgumentError, import_attribute
@@ -20,13 +21,19 @@ def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
 
     Args:
         name: An id, `GSM8K` for short, or one of Gymnasium's own, such as CartPole-v1; `module:attribute`, where the module
-            may also be in the current folder; or an entry point of the group `"rlvr_envs.environments"`.
+            may also be in the current folder; or an entry point of the group `"rlvr_envs.environments"`. Several names
+            separated by commas are a mixture: see `rlvr_envs.mix`.
 
     Raises:
         UnknownNameError: If there is no such environment; the message offers the nearest.
         InvalidArgumentError: If a module can't be imported, or the attribute can't be called.
     """
     full = environment_id(name)
+    if "," in full:
+        parts = {short_name(part): environment_class(part) for part in full.split(",")}
+        if len(parts) < full.count(",") + 1:
+            raise InvalidArgumentError(f"two environments of the mixture {full!r} have one name: rename one of them")
+        return type("MixtureEnv", (MixtureEnv,), {"parts": parts, "__doc__": MixtureEnv.__doc__})
     path = (ENVIRONMENTS | STATE_ENVIRONMENTS).get(full) or plugged_in().get(full)
     if path is None and full in gymnasium.registry:
         return functools.partial(_make, full)
@@ -104,7 +111,7 @@ def environment_class(name: str) -> type[TaskEnv]:
         raise InvalidArgumentError(
             f"the environment {name!r} is {cls!r}; expected a subclass of rlvr_envs.TaskEnv, which knows its data set"
         )
-    if not hasattr(cls, "task"):
+    if not issubclass(cls, MixtureEnv) and not hasattr(cls, "task"):
         raise InvalidArgumentError(
             f"the environment {name!r} is a TaskEnv without `task`: set it to a TaskSpec, as docs/plugging-in.md shows"
         )

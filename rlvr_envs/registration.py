@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 import gymnasium
 
 from rlvr_envs.tasks import BENCHMARKS, MADE, WITH_STATES
-from verifiers import is_attribute_path, unknown_name
+from verifiers import InvalidArgumentError, is_attribute_path, unknown_name
 
 ENTRY_POINT_GROUP = "rlvr_envs.environments"
 
@@ -20,6 +20,11 @@ ENVIRONMENTS = {f"rlvr/{name}-v0": f"rlvr_envs.tasks.{module}:{name}Env" for nam
 
 STATE_ENVIRONMENTS = {f"rlvr/{name}State-v0": f"rlvr_envs.tasks.{MADE[name]}:{name}StateEnv" for name in WITH_STATES}
 """Every id of a plain environment with numbered states, with the location of its class."""
+
+
+def short_name(name: str) -> str:
+    """The name of an environment in metrics and reports: `GSM8K` for `rlvr/GSM8K-v0`."""
+    return name.rpartition("/")[2].rpartition(":")[2].removesuffix("-v0")
 
 
 def plugged_in() -> dict[str, str]:
@@ -54,10 +59,18 @@ def _register(env_id: str, path: str, vectorized: str) -> None:
 def environment_id(name: str) -> str:
     """Complete the name of an environment: `GSM8K` means `rlvr/GSM8K-v0`; any other name is returned unchanged.
 
+    Of several names separated by commas, which are a mixture, each is completed.
+
     Raises:
+        InvalidArgumentError: If a mixture names one environment twice.
         UnknownNameError: If it is neither an id, such as CartPole-v1, nor `module:attribute` nor an entry point of the group
             `"rlvr_envs.environments"`; the message offers the nearest.
     """
+    if "," in name:
+        parts = [environment_id(part) for part in name.split(",")]
+        if len(set(parts)) < len(parts):
+            raise InvalidArgumentError(f"{name!r} names one environment twice: give each once")
+        return ",".join(parts)
     own = ENVIRONMENTS | STATE_ENVIRONMENTS
     full = name if name in own else f"rlvr/{name}-v0"
     if full in own:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import copy
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait as wait_for
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -191,10 +192,18 @@ class TokenStreams:
         self._only_appends = all(rule is None for rule in (*asked, self._stop_strings, rules.turn_tokens))
         # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
         self._may_raise = any(rule is not None for rule in (*asked, rules.interaction))
-        per_row = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
-        self._arrays = [*per_row, self._inserted, self._stop_state]
-        if self._legal is not None:
-            self._arrays.append(self._legal)
+
+    def again(self, num_streams: int, *, judged: bool = True) -> TokenStreams:
+        """Further streams over the same problems under the same rules, whose verdicts arrive with the transition.
+
+        Args:
+            num_streams: Their number.
+            judged: False to call no verifier when an episode ends.
+        """
+        verifier = self.rules.verifier if judged else None
+        return TokenStreams(
+            self.dataset, dataclasses.replace(self.rules, verification="sync", verifier=verifier), num_streams
+        )
 
     # Starting episodes
 
@@ -354,25 +363,40 @@ class TokenStreams:
         """
         if not self.started:
             raise ResetNeeded("call reset() before stepping: no stream has a problem yet")
+        step = self._begin(tokens, counts)
+        with self._undone_on_error() if self._may_raise else contextlib.nullcontext():
+            self._apply(step)
+        self._deliver(step)
+        return step.transition
+
+    def _begin(self, tokens: NDArray[np.int64], counts: NDArray[np.int64] | None) -> _Step:
+        """Check the tokens of a transition."""
         active = self.live.copy() if counts is None else self.live & (counts > 0)
         step = _Step(tokens, counts, active, Transition.nothing(*tokens.shape))
         # Read as unsigned, negative tokens are too large as well, so one comparison finds both.
         wrong = tokens.view(np.uint64) >= self.vocab_size
         if np.count_nonzero(wrong):
             self._check_vocabulary(wrong, step)
-        if self._may_raise:
-            before = [array.copy() for array in self._arrays]
-            try:
-                self._append_columns(step)
-                self._answer_turns(step)
-            except BaseException:
-                for array, saved in zip(self._arrays, before, strict=True):
-                    array[...] = saved
-                raise
-        else:
-            self._append_columns(step)
-        self._deliver(step)
-        return step.transition
+        return step
+
+    @contextlib.contextmanager
+    def _undone_on_error(self) -> Iterator[None]:
+        """A block whose changes are undone if it raises."""
+        arrays = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
+        arrays += [self._inserted, self._stop_state, *([] if self._legal is None else [self._legal])]
+        before, turns, asked = [array.copy() for array in arrays], list(self._turns), list(self._asked)
+        try:
+            yield
+        except BaseException:
+            for array, saved in zip(arrays, before, strict=True):
+                array[...] = saved
+            self._turns[:], self._asked = turns, asked
+            raise
+
+    def _apply(self, step: _Step) -> None:
+        """Append the tokens of a transition, and ask for answers to the turns that end."""
+        self._append_columns(step)
+        self._answer_turns(step)
 
     def _append_columns(self, step: _Step) -> None:
         """Append one column after the other, as long as a row takes tokens."""
@@ -603,18 +627,27 @@ class TokenStreams:
         Args:
             every: False to wait only until there is one to deliver.
         """
-        rows = self.num_streams
-        step = _Step(np.zeros((rows, 1), dtype=np.int64), None, np.zeros(rows, dtype=bool), Transition.nothing(rows, 1))
-        while self._awaited or self._asked:
-            futures: list[Future[Any]] = [
-                *(item.future for item in self._awaited),
-                *(item.future for item in self._asked),
-            ]
+        step = self._waiting_step()
+        while futures := self._futures():
             wait_for(futures, return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
             self._deliver(step)
             if not every:
                 break
         return step.transition
+
+    def delivered(self) -> Transition:
+        """Deliver every answer and verdict that has come, without waiting for any."""
+        step = self._waiting_step()
+        self._deliver(step)
+        return step.transition
+
+    def _waiting_step(self) -> _Step:
+        rows = self.num_streams
+        return _Step(np.zeros((rows, 1), dtype=np.int64), None, np.zeros(rows, dtype=bool), Transition.nothing(rows, 1))
+
+    def _futures(self) -> list[Future[Any]]:
+        """The answers and verdicts that are awaited."""
+        return [*(item.future for item in self._awaited), *(item.future for item in self._asked)]
 
     def _deliver(self, step: _Step) -> None:
         """Append the answers and pay the verdicts that have come, and judge the episodes that have ended."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
@@ -34,6 +35,8 @@ _EXACT_SIGN_FLIPS = 16
 _DRAWN_SIGN_FLIPS = 100_000
 _ROUNDING = 1e-12
 """Share of the sizes of summands below which their sum is 0 but for rounding."""
+_LOST_IN_ROUNDING = 1e-22
+"""A probability that changes no digit of a sum of many such, of which the largest are about 1."""
 _BINARY_UNITS = (math.log(1 - LEVEL) / NormalDist().inv_cdf((1 + LEVEL) / 2)) ** 2
 """Number of units of 0s and 1s that are mixed into the variance of shares, 2.3: with it the interval around n equal shares is
 about as wide as the exact one, in which another share has a probability of up to -log(0.05)/n (the "rule of three", Hanley
@@ -283,33 +286,48 @@ def majority_at_k(votes: Sequence[Hashable | None], correct: Hashable, k: int) -
         InvalidArgumentError: If k is less than 1 or more than there are samples.
     """
     _check_draw(len(votes), k)
-    silent = sum(vote is None for vote in votes)
-    sizes: dict[Hashable, int] = {}
-    for vote in votes:
-        if vote is not None:
-            sizes[vote] = sizes.get(vote, 0) + 1
-    supporters = sizes.pop(correct, 0)
-    wins = 0.0
+    sizes = Counter(vote for vote in votes if vote is not None)
+    supporters, others = sizes.pop(correct, 0), sorted(sizes.values())
+    draw = functools.partial(_drawn, k, len(votes))
+    supporting, wins = draw(supporters), 0.0
     for count in range(1, min(supporters, k) + 1):
-        ways = _ways_to_draw(list(sizes.values()), silent, k - count, at_most=count)
-        wins += math.comb(supporters, count) * sum(number / (1 + tied) for tied, number in enumerate(ways))
-    return wins / math.comb(len(votes), k)
+        if supporting[count] < _LOST_IN_ROUNDING:
+            continue
+        rivals = [size for size in others if size >= count]
+        free = len(votes) - supporters - sum(rivals)  # samples of which no draw can change who wins
+        wins += float(supporting[count]) * _won(draw(free), [draw(size) for size in rivals], count, k - count)
+    return min(1.0, wins / float(draw(len(votes))[k]))  # rounding may leave a little more
 
 
-def _ways_to_draw(sizes: Sequence[int], silent: int, draws: int, at_most: int) -> list[int]:
-    """The ways to fill `draws` with other answers, none more than `at_most` times, and silent samples, by how many are tied."""
-    ways = {(0, 0): 1}  # by number of samples drawn and of tied answers
-    for size in sizes:
-        longer: dict[tuple[int, int], int] = {}
-        for (drawn, tied), number in ways.items():
-            for count in range(min(size, at_most, draws - drawn) + 1):
-                key = (drawn + count, tied + (count == at_most))
-                longer[key] = longer.get(key, 0) + number * math.comb(size, count)
-        ways = longer
-    by_ties = [0] * (len(sizes) + 1)
-    for (drawn, tied), number in ways.items():
-        by_ties[tied] += number * math.comb(silent, draws - drawn)
-    return by_ties
+def _won(free: Array, rivals: Sequence[Array], count: int, draws: int) -> float:
+    """The weight of all ways to fill `draws` in which no rival has more than `count`, where t ties count 1/(1 + t).
+
+    Args:
+        free: f64[f], the weight of each number of samples that are no rival's.
+        rivals: f64[size + 1] for each, the weight of each number of its samples.
+        count: Number of samples that the correct answer has, at least 1.
+        draws: Number of samples to fill up.
+    """
+    # 1/(1 + t) is the integral of y^t from 0 to 1, so each tie has the factor y; Gauss's rule is exact for the polynomial.
+    nodes, weights = np.polynomial.legendre.leggauss(min(len(rivals), draws // count) // 2 + 1)
+    ways = np.zeros((len(nodes), draws + 1))
+    ways[:, : len(free)] = free[: draws + 1]
+    for rival in rivals:
+        factors = np.tile(rival[: count + 1, None], len(nodes))
+        factors[count] *= (nodes + 1) / 2
+        before, ways = ways, ways * factors[0][:, None]
+        for number in range(1, min(count, draws) + 1):
+            ways[:, number:] += before[:, : draws + 1 - number] * factors[number][:, None]
+    return float(weights @ ways[:, -1]) / 2
+
+
+def _drawn(k: int, samples: int, size: int) -> Array:
+    """Probability f64[size + 1] of each number of hits if each of `size` samples is drawn with the probability k/samples.
+
+    Given that k are drawn of all, these are the probabilities of a draw without replacement; and no number is too large.
+    """
+    whole = samples**size
+    return np.array([math.comb(size, j) * k**j * (samples - k) ** (size - j) / whole for j in range(size + 1)])
 
 
 def _check_draw(samples: int, k: int) -> None:
@@ -338,23 +356,66 @@ def compare(
     Raises:
         InvalidArgumentError: If the numbers of problems differ, or there are none.
     """
+    differences, largest = _differences(a, b)
+    mean, error, units = _mean_and_error(differences, clusters)
+    p_value = sign_flip_test(_cluster_sums(differences, clusters), seed=seed)
+    if largest < math.inf:
+        shares = share_interval((1 + differences) / 2, clusters)
+        interval = Interval(2 * shares.low - 1, 2 * shares.high - 1, shares.approximate)
+    else:
+        interval = mean_interval(differences, clusters)
+    detectable = _detectable(mean, error, units, largest)
+    differing = int(np.count_nonzero(differences))
+    return PairedDifference(mean, interval, p_value, detectable, len(differences), units, differing)
+
+
+def problems_needed(
+    a: ArrayLike, b: ArrayLike, difference: float, clusters: Sequence[Hashable] | None = None
+) -> int | None:
+    """How many problems `compare` needs to detect a difference in 4 of 5 comparisons.
+
+    The variance of the differences, and the sizes of clusters, are those of the scores here, as of a pilot.
+
+    Args:
+        a: f64[n], one for each problem.
+        b: f64[n], of the same problems in the same order.
+        difference: The size of the difference to detect.
+        clusters: As for `share_interval`.
+
+    Returns:
+        The number; None where the variance is not known, since there is one unit or all differences are equal.
+
+    Raises:
+        InvalidArgumentError: If the numbers of problems differ, there are none, or `difference` is not more than 0, or is more
+            than there can be.
+    """
+    differences, largest = _differences(a, b)
+    if not 0 < difference <= largest or difference == math.inf:
+        raise InvalidArgumentError(
+            f"a difference to detect must be more than 0 and at most {largest:g}, got {difference}"
+        )
+    mean, error, units = _mean_and_error(differences, clusters)
+    if units == 1 or error == 0:
+        return None
+    low, high = _FEWEST_UNITS - 1, _FEWEST_UNITS
+    while _detectable(mean, error * math.sqrt(units / high), high, largest) > difference:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = _detectable(mean, error * math.sqrt(units / middle), middle, largest) <= difference
+        low, high = (low, middle) if enough else (middle, high)
+    return math.ceil(high * len(differences) / units)
+
+
+def _differences(a: ArrayLike, b: ArrayLike) -> tuple[Array, float]:
+    """The differences b - a f64[n], those of rounding 0, and the largest there can be: 1 of shares, infinite of others."""
     first, second = _values(a), _values(b)
     if len(first) != len(second):
         raise InvalidArgumentError(f"expected two scores of each problem, got {len(first)} and {len(second)}")
     both = np.stack([first, second])
     differences = second - first
     differences[np.abs(differences) <= _ROUNDING * np.abs(both).max(axis=0)] = 0.0
-    mean, error, units = _mean_and_error(differences, clusters)
-    p_value = sign_flip_test(_cluster_sums(differences, clusters), seed=seed)
-    if ((both >= 0) & (both <= 1)).all():
-        shares = share_interval((1 + differences) / 2, clusters)
-        interval = Interval(2 * shares.low - 1, 2 * shares.high - 1, shares.approximate)
-        largest = 1.0
-    else:
-        interval, largest = mean_interval(differences, clusters), math.inf
-    detectable = _detectable(mean, error, units, largest)
-    differing = int(np.count_nonzero(differences))
-    return PairedDifference(mean, interval, p_value, detectable, len(differences), units, differing)
+    return differences, 1.0 if ((both >= 0) & (both <= 1)).all() else math.inf
 
 
 def _detectable(mean: float, error: float, units: int, largest: float) -> float:

@@ -227,7 +227,11 @@ class BatchVerifier(Verifier, Protocol):
 
 @runtime_checkable
 class AnswerVerifier(Verifier, Protocol):
-    """A verifier that compares answers, and so can tell which completions agree, as a majority vote asks."""
+    """A verifier that compares answers, and so can tell which completions agree, as a majority vote asks.
+
+    It may have a method `answer_key(answer)`, too, whose values are equal exactly for answers that are the same, and None where
+    it can't say: many answers are then sorted into classes without comparing each with each.
+    """
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
         """Whether two answers to a problem, both as in `Verdict.answer`, are the same; its reference plays no part."""

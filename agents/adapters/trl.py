@@ -35,14 +35,17 @@ def main() -> None:
     parser = TrlParser((GRPOConfig, ModelConfig))
     parser.set_defaults(max_completion_length={max_new_tokens})
     config, model = parser.parse_args_and_config()
-    rows, reward = adapter.environment({env!r}, {split!r}, limit={limit!r}, **{arguments})
-    GRPOTrainer(model=model.model_name_or_path, args=config, train_dataset=rows, reward_funcs=reward).train()
+    name = model.model_name_or_path
+    rows, reward = adapter.environment({env!r}, {split!r}, limit={limit!r}, tokenizer=name, **{arguments})
+    GRPOTrainer(model=name, args=config, train_dataset=rows, reward_funcs=reward).train()
 
 
 if __name__ == "__main__":
     main()
 '''
 
+_NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
+"""Exceptions of functions that expect chat messages when they get a text."""
 RewardFunction = Callable[..., list[float | None]]
 """Called with `prompts`, `completions`, `completion_ids` and every other column of the data set, each a list."""
 
@@ -112,13 +115,15 @@ def _problems(prompts: Sequence[Any], columns: Mapping[str, Any], reference: str
 def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
     """Reward functions of which each gives None where any does, so that TRL leaves the completion out.
 
-    Each is called once for a batch, by whichever TRL asks first.
+    Each is called once for a batch, by whichever TRL asks first. Completions are passed as texts, of which a function such as a
+    penalty on length can count the letters; one that fails on texts gets the chat messages that TRL has.
     """
+    asked = [_on_texts(function) for function in functions]
     last: list[tuple[Any, list[list[float | None]]]] = []
 
     def rewards(completions: Any, columns: dict[str, Any]) -> list[list[float | None]]:
         if not last or last[0][0] is not completions:  # one list for all functions of a batch
-            given = [function(completions=completions, **columns) for function in functions]
+            given = [function(completions, columns) for function in asked]
             whole = [None not in row for row in zip(*given, strict=True)]
             last[:] = [(completions, [_masked(values, whole) for values in given])]
         return last[0][1]
@@ -133,22 +138,36 @@ def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
     return [one(index) for index in range(len(functions))]
 
 
+def _on_texts(function: RewardFunction) -> Callable[[Any, dict[str, Any]], list[float | None]]:
+    """A reward function that is given the texts of chat messages, or the messages where it can't use texts."""
+
+    def reward(completions: Any, columns: dict[str, Any]) -> list[float | None]:
+        try:
+            return function(completions=[text_of(completion) for completion in completions], **columns)
+        except _NOT_FOR_TEXTS:
+            return function(completions=completions, **columns)
+
+    return reward
+
+
 def _masked(values: Sequence[float | None], whole: Sequence[bool]) -> list[float | None]:
     return [value if counts else None for value, counts in zip(values, whole, strict=True)]
 
 
 def environment(
-    env: str, split: str | None = None, *, limit: int | None = None, **arguments: Any
+    env: str, split: str | None = None, *, limit: int | None = None, tokenizer: Any = None, **arguments: Any
 ) -> tuple[datasets.Dataset, RewardFunction]:
     """Load an environment's problems as a data set for `train_dataset`, and their reward function.
 
-    The rows are `prompt`, as chat messages, and `problem`, by which the reward function finds the reference; so a reference may
-    be anything, such as unit tests.
+    The rows are `prompt` and `problem`, by which the reward function finds the reference; so a reference may be anything, such
+    as unit tests. Prompts are chat messages, or text where the model's tokenizer has no chat template, as a base model's: its
+    completions are judged up to the prompt's stop strings.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
         limit: How many problems; None for all.
+        tokenizer: The model's tokenizer, or the folder or Hugging Face name of the model; None for one with a chat template.
         **arguments: Of the data set, such as `data_dir`.
 
     Raises:
@@ -156,12 +175,22 @@ def environment(
     """
     import datasets
 
-    task = load_task(env, split, **arguments)
+    chat = tokenizer is None or _has_chat_template(tokenizer)
+    task = load_task(env, split, chat=chat, **arguments)
     count = number_of_problems(task, env, limit)
-    rows = [{"prompt": task.messages(index), "problem": index} for index in range(count)]
+    ask = task.messages if chat else task.text
+    rows = [{"prompt": ask(index), "problem": index} for index in range(count)]
     name = env.removeprefix("rlvr/").partition("-v")[0]
-    reward = reward_function(task.verifier, problems=task.problems, name=name)
+    reward = reward_function(task.verifier, problems=task.problems, name=name, stop=() if chat else task.prompt.stop)
     return datasets.Dataset.from_list(rows), reward
+
+
+def _has_chat_template(tokenizer: Any) -> bool:
+    if isinstance(tokenizer, str | Path):
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+    return getattr(tokenizer, "chat_template", None) is not None
 
 
 def export(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import tyro
@@ -12,7 +12,7 @@ from rich.console import Console
 
 import rlvr_envs
 import verifiers
-from agents.commands.common import check_at_least, env_arguments
+from agents.commands.common import check_at_least, env_arguments, pairs_of_part
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
 from agents.console.progress import progress
@@ -29,7 +29,7 @@ class CheckDataset:
     """Check that every gold completion of a data set passes its own verifier, and list those that do not."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """Environment whose data set is checked, such as GSM8K or rlvr/GSM8K-v0."""
+    """Environment whose data set is checked, such as GSM8K or rlvr/GSM8K-v0; several are separated by commas."""
     split: str | None = None
     """Split of the data set; by default every split that can be loaded."""
     limit: int | None = None
@@ -45,6 +45,12 @@ class CheckDataset:
 
         Of problems that have no gold completion, the references are read.
         """
+        if "," in self.name:
+            names, codes = self.name.split(","), list[int]()
+            for name in names:
+                console.print(name, markup=False)
+                codes.append(replace(self, name=name, args=pairs_of_part(self.args, name, names)).run(console))
+            return max(codes)
         task = rlvr_envs.environment_class(self.name).task
         arguments = env_arguments(self.args)
         check_data_arguments(task, arguments)

@@ -38,6 +38,17 @@ def check_at_least(least: int, **values: float | None) -> None:
             raise InvalidArgumentError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
 
 
+def check_share(**values: float | None) -> None:
+    """Check that options are shares, before any work is done; None stands for a default.
+
+    Raises:
+        InvalidArgumentError: If one is not from 0 to 1; the message names it.
+    """
+    for name, value in values.items():
+        if value is not None and not 0 <= value <= 1:
+            raise InvalidArgumentError(f"--{name.replace('_', '-')} must be from 0 to 1, got {value}")
+
+
 def check_is_saved(model: str) -> None:
     """Refuse the name "tiny", for which `rlvr train` and `rlvr sft` create an untrained model.
 
@@ -91,12 +102,25 @@ def verifier_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 
 def folder_name(environment: str) -> str:
     """The name of an environment as part of a folder's name."""
-    return environment.removeprefix("rlvr/").replace(":", ".").replace("/", ".")
+    parts = (part.removeprefix("rlvr/").replace(":", ".").replace("/", ".") for part in environment.split(","))
+    return "+".join(parts)
 
 
 def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
     """The arguments of an environment; see `named_arguments`."""
     return named_arguments(pairs, "an environment")
+
+
+def pairs_of_part(pairs: Sequence[str], part: str, parts: Sequence[str]) -> tuple[str, ...]:
+    """The `name=value` pairs of one of several environments: those of all, and its own, such as `GSM8K.max_new_tokens=64`."""
+    owners, kept = {rlvr_envs.short_name(name) for name in parts}, list[str]()
+    for pair in pairs:
+        owner, dot, rest = pair.partition(".")
+        if not dot or owner not in owners:
+            kept.append(pair)
+        elif owner == rlvr_envs.short_name(part):
+            kept.append(rest)
+    return tuple(kept)
 
 
 def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
@@ -269,7 +293,20 @@ def check_reserved(arguments: Mapping[str, Any]) -> None:
 def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> rlvr_envs.TokenVectorEnv:
     """Build the native vector environment of a name, without copies of the observation buffers."""
     check_reserved(arguments)
-    return rlvr_envs.environment_class(name).make_vec(num_envs, copy=False, **{**PROMPT, **arguments})
+    options, cls = {**PROMPT, **arguments}, rlvr_envs.environment_class(name)
+    if LEVELS in options:
+        cls = rlvr_envs.with_levels(cls, *options.pop(LEVELS))
+    return cls.make_vec(num_envs, copy=False, **options)
+
+
+LEVELS = "adaptive"
+"""Key of the arguments of an environment: the argument that makes it harder, and its values."""
+
+
+def at_hardest(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an environment, and of one with several levels those of the hardest."""
+    others = {name: value for name, value in arguments.items() if name != LEVELS}
+    return others if LEVELS not in arguments else others | {arguments[LEVELS][0]: arguments[LEVELS][1][-1]}
 
 
 PROMPT = {"prompt": "auto"}

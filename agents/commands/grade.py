@@ -13,8 +13,10 @@ import rlvr_envs
 from agents.commands.common import (
     DEVICE,
     check_at_least,
+    check_share,
     env_arguments,
     folder_name,
+    named_arguments,
     on_device,
     print_warning,
     shown_warnings,
@@ -25,7 +27,7 @@ from agents.console.progress import progress
 from agents.interrupts import sigterm_interrupts
 from agents.runs.at_k import answer_verifier, count_votes
 from agents.runs.completions import read_completions
-from agents.runs.evaluation import summarize_evaluation
+from agents.runs.evaluation import MAX_ERROR_SHARE, summarize_evaluation
 from agents.runs.evaluation_record import MANIFEST, EvaluationRecord, Sample
 from agents.runs.files.integrity import fingerprint
 from agents.runs.files.outputs import free_folder
@@ -42,6 +44,8 @@ class Grade:
     Inspect log."""
     env: str
     """Environment whose problems the completions answer, such as GSM8K."""
+    columns: tuple[str, ...] = ()
+    """Columns of JSON Lines with other names, each as name=column: completion=response problem_id=uid."""
     split: str = "test"
     """Split of the data set that the completions answer."""
     pass_at: tuple[int, ...] = ()
@@ -58,11 +62,14 @@ class Grade:
     """Arguments of the verifier, each as name=value."""
     env_args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
+    max_error_share: float = MAX_ERROR_SHARE
+    """Share of completions that the verifier could not judge above which the command ends with exit code 1."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
 
     def __post_init__(self) -> None:
+        check_share(max_error_share=self.max_error_share)
         check_at_least(1, **{name: min(getattr(self, name), default=None) for name in ("pass_at", "maj_at")})
 
     @on_device
@@ -76,11 +83,14 @@ class Grade:
             )
         name = rlvr_envs.environment_id(self.env)
         task = rlvr_envs.environment_class(name).task
+        columns = named_arguments(self.columns, "a column")
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, self.split, env_arguments(self.env_args))
         verifier = make_verifier(task, spec, dataset)
         votes_by = answer_verifier(verifier) if self.maj_at else None
-        placed = match_problems(read_completions(self.file), dataset)
+        placed = match_problems(
+            read_completions(self.file, {name: str(column) for name, column in columns.items()}), dataset
+        )
         out = self.out or free_folder(Path("runs/eval"), f"{self.file.stem}-{folder_name(name)}")
         if (out / MANIFEST).exists() and not self.overwrite:
             raise InvalidArgumentError(
@@ -122,4 +132,4 @@ class Grade:
         if result.warning is not None:
             print_warning(result.warning)
         console.print(f"outcomes {result.outcomes}; written to {out}", markup=False, soft_wrap=True)
-        return 1 if result.verifier_errors == len(rows) else 0
+        return 1 if result.has_failed(self.max_error_share) else 0

@@ -149,6 +149,7 @@ COMMANDS = {
     ),
     "compare": _CommandEntry("agents.commands.compare:Compare", "compare evaluations problem by problem"),
     "plot": _CommandEntry("agents.commands.plot:Plot", "draw a metric of training runs, with bands over seeds"),
+    "watch": _CommandEntry("agents.commands.watch:Watch", "show runs in a browser while they train"),
     "view": _CommandEntry("agents.commands.view:View", "show recorded completions in Inspect's log viewer"),
     "show": _CommandEntry("agents.commands.show:Show", "show one recorded completion in the terminal"),
     "export": _CommandEntry(

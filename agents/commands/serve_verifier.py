@@ -11,7 +11,7 @@ from rich.console import Console
 import verifiers
 from agents.commands.common import DEVICE, check_at_least, on_device, verifier_arguments
 from agents.interrupts import sigterm_interrupts
-from agents.loopback import is_loopback
+from agents.loopback import is_loopback, listen
 from verifiers import InvalidArgumentError, Secret, missing_dependency
 
 
@@ -62,7 +62,7 @@ class ServeVerifier:
         try:
             from agents.serving.app import create_app
             from agents.serving.guard import RequestLimits
-            from agents.serving.server import listen, serve
+            from agents.serving.server import serve
         except ModuleNotFoundError as error:
             raise missing_dependency(error.name or "fastapi", "server", "rlvr serve-verifier") from error
         if token is None and not is_loopback(self.host):

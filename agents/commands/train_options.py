@@ -15,10 +15,13 @@ import rlvr_envs
 from agents.commands.before_loading import check_lora, check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
+    LEVELS,
     check_at_least,
     check_engine,
     env_arguments,
+    literal,
     make_any_vec,
+    named_arguments,
     verifier_arguments,
     verifier_spec,
     with_options,
@@ -27,11 +30,15 @@ from agents.commands.problems import with_gold
 from agents.commands.run_settings import check_run_folder
 from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
+from agents.runs.held_out import StopWhen
 from agents.runs.loggers import check_loggers
+from agents.settings.agent import no_effect
 from agents.settings.choices import Checkpointing, Gathering, Precision, SaveDtype
-from verifiers import InvalidArgumentError, RLVRError, check_spec
+from verifiers import InvalidArgumentError, RLVRError, check_spec, unknown_argument
 from verifiers.devices import check_device_name
 
+_OF_EVALUATIONS = ("eval_env", "eval_split", "eval_problems", "eval_samples", "eval_temperature", "stop_when")
+"""Options of evaluations during training."""
 _FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "gold_verifier")
 """Options that a multilayer perceptron, and an environment without completions, do not have."""
 
@@ -41,7 +48,15 @@ class TrainOptions:
     """Options shared by the training of all agents."""
 
     env: str
-    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several, separated by commas, are a
+    mixture, of which each problem keeps its own prompt, verifier and limits."""
+    mix: str | None = None
+    """Weights of the environments of a mixture, such as 3,1,1; by default they are equal."""
+    mix_by: Literal["problems", "tokens"] = "problems"
+    """What the weights of a mixture weigh: problems, or sampled tokens."""
+    adaptive: str | None = None
+    """Argument of a made task that makes it harder, with its values, such as digits=1,2,3: training begins with the first, and
+    adds the next as soon as 90 % of the completions of the hardest are right. Evaluations have the last."""
     steps: int = 100
     """Total number of training steps; schedules end there unless schedule_steps is set."""
     token_budget: int | None = None
@@ -88,12 +103,32 @@ class TrainOptions:
     save_dtype: SaveDtype = "source"
     """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. What this
     drops is kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in float32."""
-    log_rollouts: int = 4
-    """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages; 0 writes none."""
+    eval_every: int | None = None
+    """Number of steps between evaluations on held-out problems, of which the first is before any training; None for no
+    evaluation. Evaluations change nothing in training; the best checkpoint is then the one with the highest score."""
+    eval_env: str | None = None
+    """Environments to evaluate on, separated by commas, such as Addition,GSM8K; by default the one in --env. The arguments of
+    --env hold for the same environment alone."""
+    eval_split: str = "test"
+    """Split of the data sets to evaluate on."""
+    eval_problems: int = 200
+    """Number of problems of each environment to evaluate on, at most half of the split: as many others confirm the choice of
+    the best checkpoint at the end."""
+    eval_samples: int = 1
+    """Number of completions for each problem of an evaluation."""
+    eval_temperature: float = 0.0
+    """Sampling temperature of evaluations; 0 chooses the likeliest token."""
+    stop_when: tuple[str, ...] = ()
+    """Conditions on the held-out score, the mean over environments, of which the first that holds ends training: score=0.9,
+    when that is reached, and stale=5, after 5 evaluations in a row without a new best."""
+    log_rollouts: int = 8
+    """Number of completions of each step to write to rollouts.jsonl in the run's folder, whole groups as far as it goes, with
+    advantages; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
     """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb or trackio; without a name there are no others."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
+    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; of one environment of a
+    mixture GSM8K.max_new_tokens=64."""
     verifier: str | None = None
     """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
     verifier_args: tuple[str, ...] = ()
@@ -135,10 +170,25 @@ class TrainOptions:
             "max_cached_tokens",
             "nproc",
             "rank_timeout",
+            "eval_every",
+            "eval_problems",
+            "eval_samples",
         )
         check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
         check_at_least(1, hidden=min(self.hidden, default=None))
         check_at_least(0, temperature=self.temperature, log_rollouts=self.log_rollouts, max_restarts=self.max_restarts)
+        check_at_least(0, eval_temperature=self.eval_temperature)
+        given = [name for name in _OF_EVALUATIONS if getattr(self, name) != getattr(TrainOptions, name)]
+        if given and self.eval_every is None:
+            raise no_effect(given[0], getattr(self, given[0]), "nothing is evaluated: set eval_every")
+        self.stop_condition()
+        if "," not in self.env and (self.mix is not None or self.mix_by != "problems"):
+            raise no_effect(
+                "mix", self.mix or self.mix_by, "there is one environment: name several, such as env=GSM8K,MBPP"
+            )
+        self.mix_weights()
+        if self.adaptive is not None:
+            self.levels()
         if self.max_restarts and self.nproc == 1:
             raise InvalidArgumentError("--max-restarts needs --nproc of at least 2; torchrun has an option of its own")
         if self.offload and self.shard == "none":
@@ -146,6 +196,53 @@ class TrainOptions:
                 "--offload needs --shard fsdp, whose parts of weights it keeps in the CPU's memory"
             )
         check_loggers(self.loggers)
+
+    def mix_weights(self) -> tuple[float, ...] | None:
+        """The weights of a mixture; None for equal ones.
+
+        Raises:
+            InvalidArgumentError: If they are no numbers.
+        """
+        try:
+            return None if self.mix is None else tuple(float(weight) for weight in self.mix.split(","))
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"--mix takes numbers separated by commas, such as 3,1,1, got {self.mix}"
+            ) from error
+
+    def levels(self) -> tuple[str, tuple[Any, ...]]:
+        """The argument of `adaptive` and its values.
+
+        Raises:
+            InvalidArgumentError: If there are not two values or more, or the environment is a mixture.
+        """
+        name, _, values = (self.adaptive or "").partition("=")
+        each = tuple(literal(value) for value in values.split(","))
+        if not name or len(each) < 2 or "," in self.env:
+            raise InvalidArgumentError(
+                f"--adaptive takes an argument of one environment with two values or more, such as digits=1,2,3, got "
+                f"{self.adaptive!r} for {self.env}"
+            )
+        return name, each
+
+    def stop_condition(self) -> StopWhen | None:
+        """The conditions of `stop_when`; None if there are none."""
+        given = named_arguments(self.stop_when, "a condition to stop")
+        for name in given:
+            if name not in ("score", "stale"):
+                raise unknown_argument("a condition to stop", name, ["score", "stale"])
+        return StopWhen(**given) if given else None
+
+    def eval_names(self) -> list[str]:
+        """The ids of the environments to evaluate on.
+
+        Raises:
+            RLVRError: If one does not exist, or is named twice.
+        """
+        names = [rlvr_envs.environment_id(name) for name in (self.eval_env or self.env).split(",")]
+        if len(set(names)) < len(names):
+            raise InvalidArgumentError(f"--eval-env names one environment twice: {', '.join(names)}")
+        return names
 
     def launcher(self) -> Callable[[Sequence[str]], int] | None:
         """What runs the command's arguments in several processes; None for one."""
@@ -194,6 +291,8 @@ def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent:
     """
     check_device_name(options.device)
     name = rlvr_envs.environment_id(options.env)
+    if options.eval_every is not None:
+        options.eval_names()
     check_run_folder(options, settings, agent, name)
     check_for_perceptron(options, name)
     arguments = run_arguments(options)
@@ -215,7 +314,10 @@ def run_arguments(options: TrainOptions) -> dict[str, Any]:
     arguments = env_arguments(options.env_args)
     if options.gold_verifier is not None:
         spec = with_gold(spec, options.gold_verifier)
-    return with_options({} if spec is None else {"verifier": spec}, arguments)
+    mixed: dict[str, Any] = {} if "," not in options.env else {"mix": options.mix_weights(), "mix_by": options.mix_by}
+    if options.adaptive is not None:
+        mixed = {LEVELS: options.levels()}
+    return with_options(mixed | ({} if spec is None else {"verifier": spec}), arguments)
 
 
 def check_for_perceptron(options: TrainOptions, name: str) -> None:

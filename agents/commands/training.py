@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.common import say_prompt, say_stops, shown_warnings
+from agents.commands.common import at_hardest, make_any_vec, say_prompt, say_stops, shown_warnings
 from agents.commands.policies import policy_for, sampler_for, say_device
 from agents.commands.run_settings import check_same, plain_options, run_folder
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
@@ -24,17 +24,20 @@ from agents.commands.train_options import TrainOptions, check_for_perceptron, ru
 from agents.console.counting import counted
 from agents.console.pace import Pace
 from agents.console.progress import progress
+from agents.console.step_text import StepText
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
 from agents.distributed.ranks import Ranks, Sharding, active_ranks
 from agents.interrupts import sigterm_interrupts
 from agents.learn.agent import Agent
 from agents.learn.disk import agent_size
+from agents.learn.held_out import HeldOut
 from agents.policies.devices import perceptron_device
 from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import add_lora
-from agents.runs.files.json_files import plain
+from agents.rollouts.problem_samplers import UNSOLVED_GROUPS
+from agents.runs.files.json_files import plain, write_json
 from agents.runs.files.outputs import check_folder
 from agents.runs.files.versions import package_versions
 from agents.runs.plots import TrainingCurve, bands, plot
@@ -51,6 +54,8 @@ _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_ca
 """Options that are settings of the policy."""
 _OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
 """Options that have no effect on one process."""
+PROBLEMS = "problems.json"
+"""Name of the file in a run's folder that lists problems which were not solved lately."""
 _JUDGES = ("env_args", "verifier", "verifier_args", "reward_model")
 """Options of the environment and its verifier, which an evaluation takes too."""
 
@@ -73,6 +78,7 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
     if is_restart() and ranks.from_main((folder / CONFIG).is_file()):
         options = dataclasses.replace(options, resume=True)
     policy, env = ranks.together(lambda: _policy_and_env(options, name, config))
+    held_out = ranks.together(lambda: _held_out(options, name, env))
     resolved = config.for_model(policy.model)
     rate = resolved.learner.learning_rate
     choice = None if rate is None or resolved == config else describe_choice(rate, policy.model)
@@ -94,7 +100,9 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
         say_stops(console, env)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
-        return train_in(folder, agent, env, options, record, console, log_rollouts=options.log_rollouts)
+        return train_in(
+            folder, agent, env, options, record, console, log_rollouts=options.log_rollouts, held_out=held_out
+        )
 
 
 def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console) -> Console:
@@ -123,6 +131,7 @@ def train_in(
     console: Console,
     *,
     log_rollouts: int = 0,
+    held_out: HeldOut | None = None,
 ) -> int:
     """Start or resume the run in a folder."""
     ranks = agent.ranks
@@ -156,14 +165,16 @@ def train_in(
             written = math.ceil((options.steps - agent.steps) / options.checkpoint_every)
             say_disk(console, size, written if options.keep is None else min(written, options.keep + 1), folder)
         try:
-            _learn(agent, env, options, run)
+            _learn(agent, env, options, run, held_out)
         except KeyboardInterrupt:
             console.print(
                 f"stopped after step {agent.steps}; continue with the same command and --resume", markup=False
             )
             raise
         if run is not None:
-            _finish(run, agent, console)
+            _finish(run, agent, console, held_out)
+            if isinstance(agent, Agent):
+                _report_problems(run, agent, env, console)
             command = evaluation_command(
                 run.folder,
                 env,
@@ -175,18 +186,41 @@ def train_in(
     return 0
 
 
-def _finish(run: Run, agent: Agent | TabularAgent, console: Console) -> None:
+def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: HeldOut | None) -> None:
     """Draw the curve of a run that is done, and say where its results are."""
     if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = counted(agent.steps, "step")
     console.print(f"{steps} done; the run is in {run.folder}", markup=False, soft_wrap=True)
-    if (best := run.best_checkpoint()) is not None:
-        console.print(
-            f"the best checkpoint, by mean reward over the preceding {BEST_OVER} steps, is {best}",
-            markup=False,
-            soft_wrap=True,
-        )
+    when = None if held_out is None else held_out.stop_when
+    if when is not None and (reason := run.held_out.stop_reason(when)) is not None:
+        console.print(f"training ended early: {reason}", markup=False, soft_wrap=True)
+    if (best := run.best_checkpoint()) is None:
+        return
+    by = (
+        "mean score on held-out problems"
+        if held_out is not None
+        else f"mean reward over the preceding {BEST_OVER} steps"
+    )
+    console.print(f"the best checkpoint, by {by}, is {best}", markup=False, soft_wrap=True)
+    if held_out is not None and (step := run.held_out.best_step) is not None:
+        for score in run.held_out.of_step(agent.steps, confirms=step):
+            console.print(f"on problems that did not choose it: {score}", markup=False, soft_wrap=True)
+
+
+def _report_problems(run: Run, agent: Agent, env: Any, console: Console) -> None:
+    """List the problems that were not solved lately: their references may be wrong, or they are too hard."""
+    world, unsolved = env.unwrapped, agent.progress.problems.never_solved
+    if not unsolved or not isinstance(world, rlvr_envs.TokenVectorEnv):
+        return
+    ids = [world.streams.dataset[index].id for index in unsolved]
+    write_json(run.folder / PROBLEMS, {"groups": UNSOLVED_GROUPS, "never_solved": ids})
+    console.print(
+        f"{counted(len(ids), 'problem')} without a right completion in the last {UNSOLVED_GROUPS} groups, too hard or "
+        f"with a wrong reference: {', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''}; see {run.folder / PROBLEMS}",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tuple[Any, VectorEnv[Any, Any, Any]]:
@@ -211,6 +245,32 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
     return policy, env
 
 
+def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -> HeldOut | None:
+    """What is evaluated during training, in environments of its own with the tokenizer of the run's; None for nothing."""
+    if options.eval_every is None:
+        return None
+    rows = min(options.num_envs, options.eval_problems * options.eval_samples)
+    tokenizer = getattr(env.unwrapped, "tokenizer", None)
+    tokens = {} if tokenizer is None else {"tokenizer": tokenizer}
+    envs = {}
+    for each in options.eval_names():
+        arguments = rlvr_envs.part_arguments(at_hardest(run_arguments(options)), rlvr_envs.short_name(each))
+        arguments = arguments if each in name.split(",") else {}
+        others = {key: value for key, value in arguments.items() if key not in tokens}
+        made = vector_env(each, rows, arguments) or make_any_vec(
+            each, rows, others, {"split": options.eval_split, **tokens}
+        )
+        envs[rlvr_envs.short_name(each)] = made
+    return HeldOut(
+        envs,
+        every=options.eval_every,
+        problems=options.eval_problems,
+        samples=options.eval_samples,
+        temperature=options.eval_temperature,
+        stop_when=options.stop_condition(),
+    )
+
+
 def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:
     torch.set_num_threads(1)  # matrices this small only wait for a second thread
     policy = MLPPolicy.for_env(
@@ -224,18 +284,24 @@ def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any],
     return policy
 
 
-def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | TabularOptions, run: Run | None) -> None:
+def _learn(
+    agent: Agent | TabularAgent,
+    env: Any,
+    options: TrainOptions | TabularOptions,
+    run: Run | None,
+    held_out: HeldOut | None,
+) -> None:
     budget = options.token_budget
     total = options.steps if budget is None else budget
     with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
         begun = agent.steps if budget is None else agent.tokens
-        pace = Pace(begun, total)
+        pace, text = Pace(begun, total), StepText()
         errors = TerminalConsole(stderr=True, quiet=not agent.ranks.is_main)
         advance(begun)
 
         def show(step: int, metrics: Mapping[str, float]) -> None:
             done = step if budget is None else agent.tokens
-            advance(done, f"reward {metrics['reward']:.3f}")
+            advance(done, text.after(metrics))
             said = pace.after(done, metrics["step_s"]) if "step_s" in metrics else None
             if said is not None:
                 errors.print(said, markup=False, soft_wrap=True)
@@ -247,4 +313,5 @@ def _learn(agent: Agent | TabularAgent, env: Any, options: TrainOptions | Tabula
             run=run,
             checkpoint_every=options.checkpoint_every,
             callbacks=[show],
+            **({} if held_out is None else {"held_out": held_out}),
         )

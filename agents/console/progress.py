@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column
 
 from agents.console.printable import in_one_line
 from agents.console.terminal import TerminalConsole
@@ -33,9 +34,9 @@ def progress(title: str, total: float, console: Console | None = None, *, disabl
     """
     columns = (
         TextColumn("{task.description}", markup=False),  # it may name what the user typed
-        BarColumn(),
+        BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[text]}", markup=False),
+        TextColumn("{task.fields[text]}", markup=False, table_column=Column()),  # on a narrow terminal in several lines
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )

@@ -16,6 +16,7 @@ from agents.batch import Batch, make_batch
 from agents.distributed.ranks import Ranks, active_ranks
 from agents.learn.algorithm import Algorithm, require_per_token
 from agents.learn.checks import check_use, correction_of
+from agents.learn.held_out import HeldOut, HeldOutEvaluations
 from agents.learn.lag import LaggedSampling
 from agents.learn.learner import Learner
 from agents.learn.metrics import batch_metrics
@@ -29,8 +30,10 @@ from agents.learn.updating import Updating
 from agents.learn.verifier_errors import VerifierWatch
 from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.evaluation import evaluate
+from agents.rollouts.problem_samplers import make_problem_sampler
 from agents.runs.evaluation import Evaluation
 from agents.runs.evaluation_record import EvaluationRecord
+from agents.runs.held_out import HeldOutHistory
 from agents.runs.run import Run
 from agents.runs.steps import Callback
 from agents.settings.agent import AgentConfig
@@ -67,10 +70,11 @@ class Agent(Algorithm):
         self.config = config
         check_use(self, self.policy, self.sampler, self.ranks)
         self.config = config = config.for_model(policy.model)
-        self.progress = Progress()
+        chosen_by = make_problem_sampler(config.problem_sampler, config.seed, config.floor, config.difficulty)
+        self.progress = Progress(problems=chosen_by)
         """The counts of steps, rounds and tokens so far."""
         watch = VerifierWatch(config.max_error_share)
-        self.sampling = Sampling(self, self.sampler, self.ranks, on_errored=watch.warn)
+        self.sampling = Sampling(self, self.sampler, self.ranks, lambda: self.progress.problems, on_errored=watch.warn)
         """Plays episodes with the current weights."""
         self.source: BatchSource = (
             LaggedSampling(self.sampling, policy, self.progress, config.lag)
@@ -147,6 +151,7 @@ class Agent(Algorithm):
         run: Run | None = None,
         checkpoint_every: int | None = None,
         callbacks: Sequence[Callback] = (),
+        held_out: HeldOut | None = None,
     ) -> None:
         """Train until `steps` steps are done in total, including those before a resume.
 
@@ -161,14 +166,24 @@ class Agent(Algorithm):
             run: The run that records metrics and checkpoints.
             checkpoint_every: Number of steps between checkpoints; a run also writes one at the end and on interruption.
             callbacks: Called after each step.
+            held_out: What is evaluated during training; None for nothing.
 
         Raises:
             InvalidArgumentError: If the warm-up is as long as the run, or a number is negative.
             VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows. The run then has a
                 checkpoint of the steps before; if this is detected only after the last step, it keeps its previous one.
         """
+        history = HeldOutHistory() if run is None else run.held_out
         self._trainer.learn(
-            env, steps=steps, tokens=tokens, run=run, checkpoint_every=checkpoint_every, callbacks=callbacks
+            env,
+            steps=steps,
+            tokens=tokens,
+            run=run,
+            checkpoint_every=checkpoint_every,
+            callbacks=callbacks,
+            held_out=None
+            if held_out is None
+            else HeldOutEvaluations(held_out, self.sampler, self.source, self.ranks, self.config.seed, history),
         )
 
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:

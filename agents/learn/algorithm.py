@@ -12,6 +12,7 @@ import rlvr_envs
 from agents.batch import Batch, require_equal_groups
 from agents.deferred import torch
 from agents.rollouts.loop import Episode
+from agents.rollouts.problem_samplers import require_indices
 from agents.settings.agent import AgentConfig
 from agents.truncation import apply_truncation
 from agents.types import Policy, Sampler, Trajectory
@@ -28,7 +29,7 @@ class Plays(Protocol):
     """The policy that samples, with the weights of the step."""
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
-        """Return the episodes of round `number`, a pure function of the number and the seed."""
+        """Return the episodes of round `number`, a pure function of the number, the seed and what is known of problems."""
         ...
 
     def play(
@@ -99,6 +100,7 @@ class Algorithm(abc.ABC):
             InvalidArgumentError: If it can't.
         """
         self.check_env(env)
+        require_indices(self.config.problem_sampler, env)
         if self.config.carried_groups and not isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):
             raise InvalidArgumentError(
                 f"carried_groups={self.config.carried_groups} interrupts episodes, which only environments with tokens can go "

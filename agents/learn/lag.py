@@ -57,6 +57,8 @@ class _Batch:
     """The policy's version with these weights."""
     weights: list[Tensor] | None
     """The trainable weights; None once it is sampled and no verifier broke."""
+    problems: Mapping[str, Any] | None = None
+    """What was observed of problems by then; None in checkpoints of earlier versions."""
     sampled: Sampled | None = None
     error: BaseException | None = None
 
@@ -116,7 +118,8 @@ class LaggedSampling:
         first = self._progress.steps
         with self._changed:
             for number in range(first + len(self._batches), first + self._lag + 1):
-                self._batches.append(_Batch(number, first, self._policy.version, _weights(self._policy)))
+                seen = self._progress.problems.state()
+                self._batches.append(_Batch(number, first, self._policy.version, _weights(self._policy), seen))
             self._changed.notify_all()
             batch = self._batches[0]
             started = time.perf_counter()
@@ -217,7 +220,9 @@ class LaggedSampling:
         """Sampling with the weights of a batch."""
         policy, engine = self._copy_with(batch), self._sampling.sampler
         sampler = engine.with_learner(policy) if isinstance(engine, TakesLearner) else policy
-        return Sampling(self._sampling.algorithm, sampler, self._ranks, stopped=stopped)
+        problems = self._progress.problems
+        known = problems if batch.problems is None else problems.with_state(batch.problems)
+        return Sampling(self._sampling.algorithm, sampler, self._ranks, lambda: known, stopped=stopped)
 
     def _copy_with(self, batch: _Batch) -> TrainablePolicy:
         policy = self._policy
@@ -244,6 +249,7 @@ class LaggedSampling:
                     "updates": batch.updates,
                     "version": batch.version,
                     "weights": batch.weights,
+                    "problems": batch.problems,
                     "sampled": None if batch.sampled is None else sampled_state(batch.sampled),
                 }
                 for batch in self._batches

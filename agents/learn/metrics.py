@@ -33,6 +33,10 @@
 | `sampling/hidden`, `wait_s` | with a lag: share of `rollout_s` during which learning went on; seconds that it waited |
 | `sampling/carried_share` | with carried groups: share of tokens sampled with older weights than the step's |
 | `sampling/carried_steps` | with carried groups: largest number of steps over which a group was carried |
+| `problems/new`, `hard`, `middling`, `easy` | shares of groups by the right share of their problems: unknown, to 0.2, to 0.8 |
+| `problems/level` | of a task at several levels: index of the hardest one that problems are drawn from |
+| `parts/NAME/reward`, `groups`, `tokens` | of each part of a mixture: mean score; shares of all groups and tokens |
+| `parts/NAME/frac_reward_zero_std`, `verifier_errors`, `clipped_ratio` | of each part: as for all episodes |
 | `shared_prefix` | share of the trained micro-batches in which prompts were computed once per group |
 | `advantages/mean`, `std`, `abs_max` | over the trained tokens |
 | `explained_variance` | 1 - Var(target - value) / Var(target), before the update |
@@ -63,6 +67,7 @@ from agents.deferred import torch
 from agents.distributed.ranks import active_ranks
 from agents.importance import effective_share
 from agents.policies.trainable import TokenOutputs
+from agents.rollouts.problem_samplers import ProblemParts
 from agents.runs.verdicts import applied_part, is_unsupported
 from agents.types import Trajectory
 from verifiers import Outcome
@@ -101,6 +106,27 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         ),
         **_baseline_errors(valid),
     }
+
+
+def summarize_parts(trajectories: Sequence[Trajectory], parts: ProblemParts) -> dict[str, float]:
+    """Metrics of the episodes of each part of a mixture; empty if there is one part alone."""
+    if len(parts.ranges) == 1:
+        return {}
+    groups, tokens = len({one.group for one in trajectories}), sum(int(one.policy_mask.sum()) for one in trajectories)
+    metrics: dict[str, float] = {}
+    for name, problems in zip(parts.names, parts.ranges, strict=True):
+        mine = [one for one in trajectories if one.problem in problems]
+        own = {
+            "groups": len({one.group for one in mine}) / groups,
+            "tokens": sum(int(one.policy_mask.sum()) for one in mine) / max(tokens, 1),
+        }
+        if mine:
+            all_of = summarize(mine)
+            own |= {key: all_of[key] for key in ("reward", "verifier_errors")}
+            own["clipped_ratio"] = all_of["completions/clipped_ratio"]
+            own |= {key: all_of[key] for key in ("frac_reward_zero_std",) if key in all_of}
+        metrics |= {f"parts/{name}/{key}": value for key, value in own.items()}
+    return metrics
 
 
 def _baseline_errors(valid: Sequence[Trajectory]) -> dict[str, float]:

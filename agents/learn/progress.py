@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agents.learn.carried import CarriedGroup, carried_from_state, carried_state
 from agents.learn.sampled import Sampled
+from agents.rollouts.problem_samplers import ProblemParts, UniformSampler
 
 
 @dataclass
@@ -22,9 +23,14 @@ class Progress:
     """Number of tokens generated so far, including those of completions that were not trained on."""
     carried: tuple[CarriedGroup, ...] = ()
     """The groups that were begun, and that the next step plays on (`carried_groups`)."""
+    problems: UniformSampler = field(default_factory=lambda: UniformSampler(0))
+    """Chooses problems, by what was observed of them so far."""
+    parts: ProblemParts | None = None
+    """The problems of the environment of training."""
 
     def count(self, sampled: Sampled) -> None:
         """Count a batch that was learned from."""
+        self.problems.observe(self.parts, sampled.outcomes)
         self.rounds += sampled.rounds
         self.tokens += sampled.tokens
         self.carried = sampled.carried
@@ -36,12 +42,14 @@ class Progress:
             "rounds": self.rounds,
             "tokens": self.tokens,
             "carried": carried_state(self.carried),
+            "problems": self.problems.state(),
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Restore a state of `state`."""
         self.steps, self.rounds, self.tokens = state["steps"], state["rounds"], state["tokens"]
         self.carried = carried_from_state(state.get("carried", ()))  # checkpoints of earlier versions have none
+        self.problems = self.problems.with_state(state.get("problems", {"seen": {}, "tokens": {}}))
 
     def components(self) -> dict[str, list[str] | None]:
         """None: every agent counts."""

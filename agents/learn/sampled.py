@@ -9,6 +9,7 @@ from typing import Any
 from agents.learn.carried import CarriedGroup, carried_from_state, carried_state
 from agents.learn.trajectory_state import trajectory_from_state, trajectory_state
 from agents.learn.verifier_errors import SeenEpisodes
+from agents.rollouts.problem_samplers import GroupOutcome
 from agents.types import Trajectory
 
 
@@ -30,6 +31,8 @@ class Sampled:
     """Seconds spent on verification, None if the environment reports none."""
     carried: tuple[CarriedGroup, ...] = ()
     """The groups that were begun and are not done."""
+    outcomes: tuple[GroupOutcome, ...] = ()
+    """What was observed of the groups that were played to their end, also of those that are not trained on."""
 
 
 def sampled_state(sampled: Sampled) -> dict[str, Any]:
@@ -42,6 +45,7 @@ def sampled_state(sampled: Sampled) -> dict[str, Any]:
         "episodes": seen.episodes,
         "errored": [trajectory_state(trajectory) for trajectory in seen.errored],
         "carried": carried_state(sampled.carried),
+        "outcomes": [(group.problem, group.scores, group.tokens) for group in sampled.outcomes],
     }
 
 
@@ -51,5 +55,8 @@ def sampled_from_state(state: Mapping[str, Any]) -> Sampled:
     errored = [trajectory_from_state(each) for each in fields.pop("errored")]
     trajectories = [trajectory_from_state(each) for each in fields.pop("trajectories")]
     carried = carried_from_state(fields.pop("carried", ()))  # checkpoints of earlier versions have none
+    outcomes = tuple(
+        GroupOutcome(problem, tuple(scores), tokens) for problem, scores, tokens in fields.pop("outcomes", ())
+    )
     seen = SeenEpisodes(fields.pop("episodes"), errored)
-    return Sampled(seen=seen, carried=carried, **{**fields, "trajectories": trajectories})
+    return Sampled(seen=seen, carried=carried, outcomes=outcomes, **{**fields, "trajectories": trajectories})

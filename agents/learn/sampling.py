@@ -18,6 +18,7 @@ from agents.learn.sampled import Sampled
 from agents.learn.verifier_errors import SeenEpisodes
 from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout
 from agents.rollouts.problem_order import episodes_of_step
+from agents.rollouts.problem_samplers import GroupOutcome, ProblemSampler, group_outcomes, problem_parts
 from agents.types import Action, Policy, Sampler, Trajectory
 
 
@@ -32,6 +33,7 @@ class Sampling:
         algorithm: Says which episodes a step has, and which can be trained on.
         sampler: The policy that samples.
         ranks: The processes that play together.
+        problems: Gives the sampler that chooses problems, by what is known of them when a step is sampled.
         on_errored: Called with each episode on which the verifier broke, as soon as it ends.
         stopped: Set to make the sampler raise `SamplingStopped`.
     """
@@ -41,11 +43,13 @@ class Sampling:
         algorithm: Algorithm,
         sampler: Sampler,
         ranks: Ranks,
+        problems: Callable[[], ProblemSampler],
         *,
         on_errored: Callable[[Trajectory], None] | None = None,
         stopped: threading.Event | None = None,
     ) -> None:
         self.algorithm, self.sampler, self.ranks = algorithm, sampler, ranks
+        self._problems, self._outcomes = problems, list[GroupOutcome]()
         self._on_errored, self._stopped = on_errored, stopped
         self._seen, self._tokens = SeenEpisodes(), 0  # of the current step
 
@@ -58,12 +62,13 @@ class Sampling:
             carried: The groups that earlier steps have begun.
         """
         started, verified, config = time.perf_counter(), _verification_seconds(env), self.algorithm.config
-        self._seen, self._tokens = SeenEpisodes(), 0
+        self._seen, self._tokens, self._outcomes = SeenEpisodes(), 0, []
         with self.sampler.sampling() as metrics:
             if config.carried_groups:
                 collected = collect_carried(self, config, env, first_round, carried)
                 trajectories, rounds, rest = collected.trajectories, 1, collected.carried
                 metrics = {**metrics, **collected.metrics}
+                self._outcomes = group_outcomes(trajectories)
             else:
                 (trajectories, rounds), rest = self.algorithm.sample_batch(self, env, first_round), ()
         return Sampled(
@@ -75,12 +80,14 @@ class Sampling:
             time.perf_counter() - started,
             None if verified is None else (_verification_seconds(env) or 0.0) - verified,
             rest,
+            tuple(self._outcomes),
         )
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
-        """Return the episodes of round `number`, a pure function of the number and the seed."""
+        """Return the episodes of round `number`, a pure function of the number, the seed and what is known of problems."""
         config = self.algorithm.config
-        return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed)
+        problems = self._problems().choose(problem_parts(env), number, config.problems_per_step)
+        return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed, problems)
 
     def play(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: Policy | None = None
@@ -96,6 +103,8 @@ class Sampling:
 
         played = play_divided(self.ranks, episodes, play_own, seen=self._see, rows=self._gathers_rows)
         self._tokens += num_policy_tokens(played)
+        if policy is None and all(episode.state is None for episode in episodes):
+            self._outcomes += group_outcomes(played)
         return played
 
     def play_on(

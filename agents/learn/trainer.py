@@ -14,12 +14,15 @@ from agents.distributed.ranks import Ranks
 from agents.distributed.weights import require_same_weights
 from agents.interrupts import interrupts_deferred
 from agents.learn.algorithm import Algorithm
-from agents.learn.metrics import summarize
+from agents.learn.held_out import HeldOutEvaluations
+from agents.learn.metrics import summarize, summarize_parts
 from agents.learn.progress import Progress
+from agents.learn.sampled import Sampled
 from agents.learn.saving import Saving
 from agents.learn.source import Arrived, BatchSource
 from agents.learn.updating import OnAdvantages, Updating
 from agents.learn.verifier_errors import VerifierWatch
+from agents.rollouts.problem_samplers import problem_parts
 from agents.runs.health import Health
 from agents.runs.run import Run
 from agents.runs.steps import Callback, check_numbers, kept_on_interrupt, take_steps
@@ -73,36 +76,77 @@ class Trainer:
         run: Run | None,
         checkpoint_every: int | None,
         callbacks: Sequence[Callback],
+        held_out: HeldOutEvaluations | None,
     ) -> None:
         """See `Agent.learn`."""
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
         self._algorithm.require_env(env)
+        self._progress.parts = problem_parts(env)
+        self._progress.problems.prepare(env)
         self._saving.tokenizer = getattr(env.unwrapped, "tokenizer", self._saving.tokenizer)
         learner, config = self._updating.learner, self._algorithm.config
         learner.run_steps = steps * config.epochs * config.minibatches
         learner.config.check_schedule(learner.run_steps)
         if run is not None and self._health.steps == 0:
             for row in run.rows():
-                self._health.observe(row["step"], row)
+                if "reward" in row:  # not the line of an evaluation
+                    self._health.observe(row["step"], row)
         require_same_weights(self._ranks, learner.policy.model)
 
         def keep() -> None:
             self._saving.keep(run, self._progress.steps)
 
+        def train_step() -> dict[str, float]:
+            return self._train_step(env, run) | self._evaluate(held_out, run)
+
         # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
         ranks, sampling = self._ranks, self._source.running(env, steps)
         with ranks.interrupts_together(), ranks.failures_named(), kept_on_interrupt(keep), sampling:
+            self._evaluate(held_out, run)
             take_steps(
                 self._progress,
-                lambda: self._train_step(env, run),
+                train_step,
                 keep,
                 steps=steps,
                 tokens=tokens,
                 checkpoint_every=checkpoint_every,
                 callbacks=callbacks,
+                stopped=lambda: held_out is not None and held_out.stop_reason() is not None,
             )
         self._watch.check(run)  # steps without anything to train on are not saved as done
         keep()
+        if held_out is not None and ranks.from_main(run is not None):
+            with ranks.interrupts_together(), ranks.failures_named():
+                self._confirm_best(held_out, run)
+
+    def _evaluate(self, held_out: HeldOutEvaluations | None, run: Run | None) -> dict[str, float]:
+        """Evaluate the current weights if that is due, and keep a checkpoint of those with the best score."""
+        step = self._progress.steps
+        if held_out is None or not held_out.is_due(step):
+            return {}
+        metrics = held_out.evaluate(step)
+        if run is not None:
+            run.log_evaluation(step, metrics)
+        if held_out.best_step == step:
+            self._saving.keep(run, step)
+        return metrics
+
+    def _confirm_best(self, held_out: HeldOutEvaluations, run: Run | None) -> None:
+        """Evaluate the best checkpoint on problems that did not choose it, and return to the weights of the last step."""
+        step, best = self._progress.steps, held_out.best_step
+        if best is None:
+            return
+        folders = self._ranks.from_main(None if run is None else [run.checkpoint_folder(one) for one in (best, step)])
+        assert folders is not None
+        try:
+            if best != step:
+                self._saving.load(folders[0])
+            metrics = held_out.confirm(step, best)
+        finally:
+            if best != step:
+                self._saving.load(folders[1])
+        if run is not None and metrics:
+            run.log_evaluation(step, metrics)
 
     def _train_step(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> dict[str, float]:
         started = time.perf_counter()
@@ -112,6 +156,7 @@ class Trainer:
         # An interrupt waits until the step is complete: weights, counts and metrics.
         with interrupts_deferred():
             metrics = summarize(sampled.trajectories) | dict(sampled.metrics) | dict(arrived.metrics)
+            metrics |= self._problem_metrics(sampled)
             self._updating.on_advantages = self._rollout_writer(env, run)
             try:
                 metrics |= self._update(sampled.trajectories)
@@ -130,6 +175,16 @@ class Trainer:
         for warning in warnings if self._ranks.is_main else ():
             _LOGGER.warning(warning)
         return metrics
+
+    def _problem_metrics(self, sampled: Sampled) -> dict[str, float]:
+        """The shares of the problems by what was observed of them before, and the metrics of the parts of a mixture."""
+        parts = self._progress.parts
+        if parts is None:
+            return {}
+        metrics = self._progress.problems.shares([group.problem for group in sampled.outcomes])
+        if parts.by == "levels":
+            metrics["problems/level"] = float(self._progress.problems.level)
+        return metrics | summarize_parts(sampled.trajectories, parts)
 
     def _next_batch(self, run: Run | None) -> Arrived:
         """The episodes of this step; on failure, save the steps done so far."""
@@ -153,6 +208,6 @@ class Trainer:
         world = env.unwrapped
         dataset = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
         render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
-        question = render.asked if isinstance(render, rlvr_envs.PromptRenderer) else None
+        question = getattr(render, "asked", None)  # of a prompt renderer, or of a mixture of them
         step, tokenizer = self._progress.steps + 1, self._saving.tokenizer
         return lambda trajectories, advantages: log.write(step, trajectories, advantages, tokenizer, dataset, question)

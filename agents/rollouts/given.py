@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -48,8 +47,7 @@ def given_turns(streams: rlvr_envs.TokenStreams, index: int, turns: Sequence[str
     Raises:
         InvalidArgumentError: If the environment ends the episode before the last turn, or goes on after it.
     """
-    rules = dataclasses.replace(streams.rules, verification="sync", verifier=None)
-    alone = rlvr_envs.TokenStreams(streams.dataset, rules, 1)
+    rules, alone = streams.rules, streams.again(1, judged=False)
     alone.reset([0], [None], [index])
     prompt_length = int(alone.length[0])
     past: list[NDArray[np.int32]] = []  # the tokens of contexts before the one in view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,21 @@ def problems_of_step(num_problems: int, step: int, per_step: int, seed: int) -> 
         per_step: Number of problems in each step.
         seed: Seed of the orders.
     """
-    numbers = range(step * per_step, (step + 1) * per_step)
-    return [int(_order(num_problems, number // num_problems, seed)[number % num_problems]) for number in numbers]
+    positions = pass_positions(num_problems, range(step * per_step, (step + 1) * per_step), seed)
+    return [int(index) for index in positions]
+
+
+def pass_positions(num_problems: int, numbers: range, seed: int) -> NDArray[np.int64]:
+    """The indices i64[n] at some positions, counted from 0, in the sequence of all passes over a data set."""
+    chosen = [_order(num_problems, number // num_problems, seed)[number % num_problems] for number in numbers]
+    return np.array(chosen, dtype=np.int64)
 
 
 def _order(num_problems: int, epoch: int, seed: int) -> NDArray[np.int64]:
     key = (num_problems, epoch, seed)
     if key not in _orders:
-        _orders.clear()  # one epoch at a time
+        if len(_orders) >= _EPOCHS:
+            _orders.clear()
         # Seed and epoch are mixed into one word: a list of both would be ambiguous for seeds of more than 32 bits.
         entropy = int(episode_seeds(seed, ORDERS + epoch, 1)[0])
         generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
@@ -38,18 +46,34 @@ def _order(num_problems: int, epoch: int, seed: int) -> NDArray[np.int64]:
 
 
 _orders: dict[tuple[int, int, int], NDArray[np.int64]] = {}
+_EPOCHS = 8
+"""Number of orders that are remembered: one for each part of a mixture."""
 
 
 def episodes_of_step(
-    env: VectorEnv[Any, Any, Any], step: int, problems_per_step: int, group_size: int, seed: int
+    env: VectorEnv[Any, Any, Any],
+    step: int,
+    problems_per_step: int,
+    group_size: int,
+    seed: int,
+    problems: Sequence[int] | None = None,
 ) -> list[Episode]:
     """The episodes of one step: `group_size` for each problem, each with its own sampling seed.
 
     A `TokenVectorEnv` is reset with problem indices. Any other environment is reset with one seed per group, so that members
     of a group start alike, and a repeated or resumed run plays the same episodes.
+
+    Args:
+        env: The environment.
+        step: Number of the step.
+        problems_per_step: Number of problems.
+        group_size: Number of episodes of each.
+        seed: Seed of orders and of sampling.
+        problems: The problems; None for the next ones of the pass.
     """
     size = num_problems(env)
-    problems = [-1] * problems_per_step if size is None else problems_of_step(size, step, problems_per_step, seed)
+    if problems is None:
+        problems = [-1] * problems_per_step if size is None else problems_of_step(size, step, problems_per_step, seed)
     seeds = episode_seeds(seed, step, len(problems) * group_size)
     starts = env_seeds(env, seed, step, len(problems))
     return [

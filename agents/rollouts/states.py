@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -58,9 +57,7 @@ def own_streams(
         num_streams: Their number.
         judged: False to call no verifier when an episode ends.
     """
-    streams = require_states(env).streams
-    rules = dataclasses.replace(streams.rules, verification="sync", verifier=streams.rules.verifier if judged else None)
-    return contextlib.closing(rlvr_envs.TokenStreams(streams.dataset, rules, num_streams))
+    return contextlib.closing(require_states(env).streams.again(num_streams, judged=judged))
 
 
 def _states(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -191,20 +191,42 @@ def count_votes(
 
 
 def _votes(members: Sequence[Sample], problem: Problem, verifier: AnswerVerifier) -> list[int | None]:
-    firsts: list[str] = []
+    right = list(map(_is_right, members))
+    answers = [
+        None if correct or row.outcome == Outcome.NO_ANSWER else row.answer
+        for row, correct in zip(members, right, strict=True)
+    ]
+    classes = answer_classes(answers, problem, verifier)
+    return [
+        _CORRECT if correct else None if number is None else _CORRECT + 1 + number
+        for correct, number in zip(right, classes, strict=True)
+    ]
+
+
+def answer_classes(answers: Sequence[str | None], problem: Problem, verifier: AnswerVerifier) -> list[int | None]:
+    """The number of each answer's class, from 0 in order of appearance; None for None.
+
+    An answer belongs to the first class whose first answer the verifier calls the same. Answers that have an `answer_key`, as
+    plain numbers have for the math verifier, are compared by it.
+
+    Args:
+        answers: The answers to a problem.
+        problem: The problem.
+        verifier: The one that compares answers.
+    """
+    key_of: Callable[[str], Hashable | None] = getattr(verifier, "answer_key", lambda answer: None)
+    firsts: list[tuple[str, Hashable | None]] = []
     known: dict[str, int] = {}
-
-    def vote(sample: Sample) -> int | None:
-        if _is_right(sample):
-            return _CORRECT
-        answer = sample.answer
-        if answer is None or sample.outcome == Outcome.NO_ANSWER:
-            return None
-        if answer not in known:
-            same = (number for number, first in enumerate(firsts, 1) if verifier.same_answer(answer, first, problem))
-            known[answer] = next(same, len(firsts) + 1)
-            if known[answer] > len(firsts):
-                firsts.append(answer)
-        return known[answer]
-
-    return [vote(sample) for sample in members]
+    for answer in answers:
+        if answer is None or answer in known:
+            continue
+        key = key_of(answer)
+        same = (
+            number
+            for number, (first, other) in enumerate(firsts)
+            if (key == other if key is not None and other is not None else verifier.same_answer(answer, first, problem))
+        )
+        known[answer] = next(same, len(firsts))
+        if known[answer] == len(firsts):
+            firsts.append((answer, key))
+    return [None if answer is None else known[answer] for answer in answers]

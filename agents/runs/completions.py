@@ -22,7 +22,7 @@ from typing import Any
 
 from agents.runs.evaluation_record import recorded_completion
 from agents.runs.files.json_files import read_json, read_lines
-from verifiers import DataError
+from verifiers import DataError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,19 @@ _PARQUET = b"PAR1"
 """What a Parquet file begins with."""
 
 
-def read_completions(path: Path) -> list[ExternalCompletion]:
+PLAIN_COLUMNS = ("completion", "problem_id")
+"""What a line of plain JSON Lines holds, in columns of these names where no others are given."""
+
+
+def read_completions(path: Path, columns: Mapping[str, str] | None = None) -> list[ExternalCompletion]:
     """Read a file of completions; its format is found out by what its first line holds.
 
+    Args:
+        path: The file.
+        columns: The columns of plain JSON Lines that hold what `PLAIN_COLUMNS` names, such as `{"completion": "response"}`.
+
     Raises:
+        UnknownNameError: If `columns` names something else.
         DataError: If it is of no known format, holds none, or one of its lines is without a completion or a problem.
         OSError: If it can't be read.
     """
@@ -64,7 +73,7 @@ def read_completions(path: Path) -> list[ExternalCompletion]:
             )
         completions = list(_inspect_samples(path, samples))
     else:
-        completions = _from_lines(path, read_lines(path, _mapping, growing=False))
+        completions = _from_lines(path, _renamed(path, read_lines(path, _mapping, growing=False), columns or {}))
     if not completions:
         raise DataError(f"{path} holds no completions")
     return completions
@@ -74,6 +83,17 @@ def _mapping(line: object) -> dict[str, Any]:
     if not isinstance(line, dict):
         raise ValueError(f"it is {type(line).__name__}, not an object")
     return line
+
+
+def _renamed(path: Path, lines: Sequence[dict[str, Any]], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The lines with the columns that are named under the names of plain JSON Lines."""
+    for name in columns:
+        if name not in PLAIN_COLUMNS:
+            raise unknown_name("column of completions", name, PLAIN_COLUMNS)
+    for number, line in enumerate(lines, start=1):
+        if missing := [column for column in columns.values() if column not in line]:
+            raise DataError(f"{path}, line {number} has no column {missing[0]!r}; it has {sorted(line)}")
+    return [line | {name: line[column] for name, column in columns.items()} for line in lines]
 
 
 def _from_lines(path: Path, lines: Sequence[dict[str, Any]]) -> list[ExternalCompletion]:

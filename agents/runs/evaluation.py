@@ -22,6 +22,9 @@ from verifiers.statistics import Interval, rerun_error, score_interval
 MOST_ERRORED = 0.01
 """Share of errored samples above which an evaluation has a warning."""
 
+MAX_ERROR_SHARE = 0.1
+"""Share of errored samples above which an evaluation has failed: its score is that of too few of the problems."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -94,6 +97,10 @@ class Evaluation:
     def errored(self) -> int:
         """Number of samples that say nothing about the policy: their verifier broke, or their request failed."""
         return self.verifier_errors + self.failed_requests
+
+    def has_failed(self, max_error_share: float = MAX_ERROR_SHARE) -> bool:
+        """Whether more than this share of the samples has no score, or none has one."""
+        return self.errored > max_error_share * len(self.rows) or self.errored == len(self.rows)
 
     @property
     def oracle(self) -> bool:
@@ -172,7 +179,7 @@ def summarize_evaluation(
     search: Mapping[str, Any] | None = None,
 ) -> Evaluation:
     """Summarise `samples` samples for each of `problems` problems; maj@k takes their votes: see `count_votes`."""
-    means, clusters = _problem_means(rows), sample_clusters(rows)
+    means, clusters = problem_means(rows), sample_clusters(rows)
     interval = _interval(means, clusters)
     outcomes = Counter(row.outcome for row in rows if row.outcome is not None)
     causes = Counter(row.error for row in rows if row.error is not None)
@@ -184,7 +191,7 @@ def summarize_evaluation(
         interval=(interval.low, interval.high),
         approximate=interval.approximate,
         rerun_error=_rerun_error(rows),
-        bounds=(_mean(_problem_means(rows, errored=0.0)), _mean(_problem_means(rows, errored=1.0))),
+        bounds=(_mean(problem_means(rows, errored=0.0)), _mean(problem_means(rows, errored=1.0))),
         outcomes=dict(sorted(outcomes.items())),
         truncated=sum(row.truncated and not row.errored for row in rows),
         verifier_errors=outcomes[str(Outcome.VERIFIER_ERROR)],
@@ -221,7 +228,7 @@ def _rerun_error(rows: Sequence[Sample]) -> float | None:
     return rerun_error(list(by_problem.values()))
 
 
-def _problem_means(rows: Sequence[Sample], errored: float | None = None) -> dict[int, float]:
+def problem_means(rows: Sequence[Sample], errored: float | None = None) -> dict[int, float]:
     """The mean score of each problem's samples; those whose verifier broke count as `errored`, or not at all."""
     by_problem: dict[int, list[float]] = {}
     for row in rows:

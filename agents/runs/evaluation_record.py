@@ -23,7 +23,7 @@ The line of a sample has these fields:
 | `truncated` | whether the token budget ran out, or the verifier broke |
 | `applied` | the part that decided, of a `hybrid` or `first` verifier; null for others |
 | `error` | why the verifier broke, or the request for the completion failed; null if neither did |
-| `cluster` | equal for problems with equal prompts; null where the prompt does not show all of the problem, or is not known |
+| `cluster` | equal for problems that belong together, by default those with equal prompts; null where that is not known |
 | `prompt_tokens` | number of tokens that its turns were sampled after, added up, as a server counts; null for others |
 | `cost` | what a server charges for the tokens, at the price that was given; null without one |
 | `search_tokens` | number of tokens that the search for it took, with those thrown away; null without a search |
@@ -39,7 +39,7 @@ import datetime
 import json
 import typing
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -184,9 +184,11 @@ class Sample:
             raise DataError(f"not a sample with {wrong[0]} of type {_FIELD_TYPES[wrong[0]]}")
         return cls(**{name: named[name] for name in _FIELD_TYPES})
 
-    def of_problem(self, problem: Problem | None) -> Sample:
+    def of_problem(
+        self, problem: Problem | None, cluster: Callable[[Problem | None], str | None] = problem_cluster
+    ) -> Sample:
         """The same sample, with the cluster of its problem."""
-        return replace(self, cluster=problem_cluster(problem))
+        return replace(self, cluster=cluster(problem))
 
     @property
     def key(self) -> tuple[int, int]:
@@ -254,7 +256,7 @@ def sample_line(
         "error": sample.error,
         "unsupported": sample.unsupported,
         "applied": sample.applied,
-        "cluster": sample.cluster if problem is None else problem_cluster(problem),
+        "cluster": sample.cluster or problem_cluster(problem),
         "search_tokens": sample.search_tokens,
         "prompt_tokens": sample.prompt_tokens,
         "cost": sample.cost,

@@ -1,7 +1,8 @@
 """Curves of training runs, several side by side, as SVG and PNG.
 
 Runs that differ in nothing but their seed and folder are one curve: the mean over seeds, with the 95 % interval of that mean
-(Student's t) as a band. A single run is drawn as it was measured, faintly, under its running mean.
+(Student's t) as a band. A single run is drawn as it was measured, faintly, under its running mean. Scores on held-out problems
+are drawn as they were measured, those of a single run with their intervals.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class TrainingCurve:
     """f64[t], NaN where a step has no value."""
     against: Array | None = None
     """f64[t], the metric that the values are drawn over; None for the step."""
+    interval: tuple[Array, Array] | None = None
+    """f64[t], the lower and upper ends of the 95 % intervals that held-out scores have; None for other metrics."""
 
     @classmethod
     def read(cls, folder: str | Path, metric: str = "reward", against: str = STEP) -> TrainingCurve:
@@ -63,13 +66,28 @@ class TrainingCurve:
                 f"{folder} {'holds no training run' if folder.exists() else 'does not exist'}: expected a folder with "
                 "config.json and metrics.jsonl, as rlvr train writes"
             )
-        rows = list(_rows(folder / "metrics.jsonl"))
-        if not rows:
+        by_step: dict[int, dict[str, Any]] = {}
+        for row in _rows(folder / "metrics.jsonl"):  # an evaluation has a line of its own
+            by_step[row["step"]] = by_step.get(row["step"], {}) | row
+        if not by_step:
             raise DataError(f"{folder} has no finished step to plot")
-        names = {name for row in rows for name, value in row.items() if name != STEP and _is_number(value)}
+        rows = [row for row in by_step.values() if metric in row] or list(by_step.values())
+        names = metric_names(rows)
         for name in (metric, *([] if against == STEP else [against])):
             if name not in names:
-                raise unknown_name("metric", name, sorted(names))
+                raise unknown_name("metric", name, names)
+        return cls.of_rows(folder, config, rows, metric, against)
+
+    @classmethod
+    def of_rows(
+        cls,
+        folder: Path,
+        config: Mapping[str, Any],
+        rows: Sequence[Mapping[str, Any]],
+        metric: str,
+        against: str = STEP,
+    ) -> TrainingCurve:
+        """Make the curve of a metric from a run's settings and its steps; see `read`."""
         return cls(
             folder=folder,
             setting=to_json(_without(config, _OF_ONE_RUN)),
@@ -79,7 +97,15 @@ class TrainingCurve:
             steps=np.array([row["step"] for row in rows]),
             values=_column(rows, metric),
             against=None if against == STEP else _column(rows, against),
+            interval=(_column(rows, f"{metric}/low"), _column(rows, f"{metric}/high"))
+            if f"{metric}/low" in metric_names(rows)
+            else None,
         )
+
+
+def metric_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of what is a number in some of a run's steps, sorted."""
+    return sorted({name for row in rows for name, value in row.items() if name != STEP and _is_number(value)})
 
 
 def _column(rows: Sequence[Mapping[str, Any]], metric: str) -> Array:
@@ -154,6 +180,7 @@ def bands(curves: Sequence[TrainingCurve], smooth: int = 10) -> list[Band]:
 
 def _band(label: str, group: Sequence[TrainingCurve], smooth: int) -> Band:
     steps = np.unique(np.concatenate([curve.steps for curve in group]))
+    smooth = 1 if group[0].interval is not None else smooth
     table = _table(group, [curve.values for curve in group], steps, smooth)
     known = np.isfinite(table)
     mean, low, high = (np.full(len(steps), np.nan) for _ in range(3))
@@ -165,6 +192,8 @@ def _band(label: str, group: Sequence[TrainingCurve], smooth: int) -> Band:
             interval = statistics.mean_interval(values)
             if math.isfinite(interval.low):  # of equal values no interval is known
                 low[column], high[column] = interval.low, interval.high
+    if len(group) == 1 and group[0].interval is not None:
+        low, high = group[0].interval
     over = [curve.against for curve in group if curve.against is not None]
     if over:
         positions = np.nanmean(_table(group, over, steps, smooth), axis=0)

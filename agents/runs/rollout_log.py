@@ -18,6 +18,7 @@ A closed log is also `rollouts.parquet`, where pyarrow is installed.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,7 @@ class RolloutLog:
 
     Args:
         folder: Folder of the run.
-        per_step: Number of completions of each step to write, evenly spaced over its episodes; at least 1.
+        per_step: Number of completions of each step to write, by whole groups as far as it goes; at least 1.
 
     Raises:
         InvalidArgumentError: If `per_step` is less than 1.
@@ -93,15 +94,24 @@ class RolloutLog:
         Raises:
             OSError: If the file can't be written.
         """
-        here = [
-            index for index, trajectory in enumerate(trajectories) if not isinstance(trajectory, TrajectoryElsewhere)
-        ]
-        count = min(self.per_step, len(here))
-        chosen = np.linspace(0, len(here) - 1, count).astype(np.int64) if count > 1 else np.zeros(1, dtype=np.int64)
-        for index in dict.fromkeys(here[number] for number in chosen.tolist()):
+        for index in self._chosen(trajectories):
             trajectory = trajectories[index]
             row = advantages[index, : len(trajectory.tokens)].double().cpu().numpy()
             self._lines.write(_line(step, index, trajectory, row, tokenizer, dataset, question))
+
+    def _chosen(self, trajectories: Sequence[Trajectory]) -> list[int]:
+        """Which episodes are written: whole groups, as their advantages compare them, evenly spaced over the step."""
+        groups: dict[int, list[int]] = {}
+        for index, trajectory in enumerate(trajectories):
+            if not isinstance(trajectory, TrajectoryElsewhere):
+                groups.setdefault(trajectory.group, []).append(index)
+        every = list(groups.values())
+        if not every:
+            return []
+        count = min(math.ceil(self.per_step / max(map(len, every))), len(every))
+        first = np.linspace(0, len(every) - 1, count).astype(np.int64).tolist()
+        others = [number for number in range(len(every)) if number not in first]  # where groups differ in size
+        return sorted([index for number in first + others for index in every[number]][: self.per_step])
 
     def close(self) -> None:
         """Close the file, and write the same as a table."""

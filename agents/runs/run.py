@@ -6,7 +6,9 @@ runs/<name>/
   metrics.jsonl    one line for each step
   reward.svg, reward.png   its curve, at the end of the command, where matplotlib is installed
   tensorboard/, wandb/   the same metrics, with these loggers; see `agents.runs.loggers`
+  evaluations.jsonl   scores on held-out problems; see `agents.runs.held_out`
   rollouts.jsonl   some completions of each step; see `agents.runs.rollout_log`
+  problems.json    problems without a right completion in their last groups, at the end of the command
   verifier_errors.jsonl   why verifiers broke: step, count, cause, and one example with problem and completion; append-only
   checkpoints/     step-000100/ ... , the most recent ones and the best
     model/         what `from_pretrained` reads: the model, in the type of the one it started from, or its LoRA adapter alone
@@ -33,6 +35,7 @@ from agents.runs.files.integrity import check_checksums
 from agents.runs.files.json_files import plain, to_json, write_json
 from agents.runs.files.outputs import locked
 from agents.runs.files.versions import package_versions
+from agents.runs.held_out import HELD_OUT, HeldOutHistory
 from agents.runs.loggers import LoggedRun, MetricLogger, check_loggers, open_loggers
 from agents.runs.rollout_log import RolloutLog
 from verifiers import CheckpointError, InvalidArgumentError, MissingDataError, redacted
@@ -43,6 +46,8 @@ CONFIG = "config.json"
 """Name of the file with a run's settings."""
 METRICS = "metrics.jsonl"
 """Name of the file with a run's metrics."""
+VERIFIER_ERRORS = "verifier_errors.jsonl"
+"""Name of the file with the causes of a run's verifier errors."""
 _STEP = re.compile(r"step-(\d{6,})")
 
 
@@ -77,6 +82,8 @@ class Run:
     """The checkpoint to continue from; None at the beginning."""
     rollouts: RolloutLog | None
     """Where completions are written; None if none are."""
+    held_out: HeldOutHistory
+    """The evaluations on held-out problems."""
 
     def __init__(
         self,
@@ -116,6 +123,9 @@ class Run:
                 self._write_config({**config, "run_id": run_id})
             step = 0 if self.checkpoint is None else _step_of(self.checkpoint)
             self._rewards = self._keep_until(step)
+            self.held_out = HeldOutHistory(self.folder / HELD_OUT)
+            opened.callback(self.held_out.close)
+            self.held_out.keep_until(step if resume else -1)
             self._file = opened.enter_context(self._metrics.open("a", encoding="utf-8"))
             self._loggers = open_loggers(loggers, LoggedRun(self.folder, before or config, step + 1, run_id))
             for logger in self._loggers:
@@ -132,16 +142,23 @@ class Run:
         row |= {name: value if math.isfinite(value) else None for name, value in metrics.items()}
         if warned:
             row["warnings"] = list(warned)
+        self._write(step, row, metrics)
+        self._rewards[step] = row.get("reward")
+
+    def log_evaluation(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Append the metrics of an evaluation after a step, in a line of their own."""
+        self._write(step, {"step": step, **metrics}, metrics)
+
+    def _write(self, step: int, row: Mapping[str, Any], metrics: Mapping[str, float]) -> None:
         self._file.write(to_json(row) + "\n")
         self._file.flush()
-        self._rewards[step] = row.get("reward")
         for logger in self._loggers:
             logger.log(step, metrics)
 
     @property
     def verifier_errors(self) -> Path:
         """The file with the causes of verifier errors; it exists only if there were any."""
-        return self.folder / "verifier_errors.jsonl"
+        return self.folder / VERIFIER_ERRORS
 
     def log_verifier_error(self, line: Mapping[str, Any]) -> None:
         """Append plain data on why a verifier broke."""
@@ -180,13 +197,17 @@ class Run:
                 shutil.rmtree(removed)
 
     def best_checkpoint(self) -> Path | None:
-        """The checkpoint with the highest mean training reward over the last `BEST_OVER` steps up to it.
+        """The checkpoint with the highest score on held-out problems, the first of equal ones.
 
-        Of equal ones it is the last. None if there is no checkpoint.
+        Without evaluations it is the one with the highest mean training reward over the last `BEST_OVER` steps up to it, the
+        last of equal ones. None if there is no checkpoint.
         """
+        scores = self.held_out.means
 
         def measure(checkpoint: Path) -> tuple[float, int]:
             step = _step_of(checkpoint)
+            if scores:
+                return scores.get(step, -math.inf), -step
             rewards = [self._rewards.get(number) for number in range(step - BEST_OVER + 1, step + 1)]
             known = [reward for reward in rewards if reward is not None]
             return sum(known) / len(known) if known else -math.inf, step
@@ -254,7 +275,7 @@ class Run:
         partial = self.folder / ".metrics.jsonl.partial"
         partial.write_text("".join(lines[number - 1] + "\n" for number in kept), encoding="utf-8")
         os.replace(partial, self._metrics)
-        return {row["step"]: row.get("reward") for row in kept.values()}
+        return {row["step"]: row["reward"] for row in kept.values() if "reward" in row}
 
 
 def check_free(folder: Path) -> None:

@@ -45,6 +45,7 @@ def take_steps(
     tokens: int | None,
     checkpoint_every: int | None,
     callbacks: Sequence[Callback],
+    stopped: Callable[[], bool] = lambda: False,
 ) -> None:
     """Make training steps until the agent has done as many as it should.
 
@@ -56,8 +57,9 @@ def take_steps(
         tokens: As for `Agent.learn`.
         checkpoint_every: As for `Agent.learn`.
         callbacks: As for `Agent.learn`.
+        stopped: Whether training ends before.
     """
-    while agent.steps < steps and (tokens is None or agent.tokens < tokens):
+    while agent.steps < steps and (tokens is None or agent.tokens < tokens) and not stopped():
         metrics = train_step()
         for callback in callbacks:
             callback(agent.steps, metrics)

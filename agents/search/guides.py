@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from agents.rollouts.states import require_states
-from agents.runs.at_k import answer_verifier
+from agents.runs.at_k import answer_classes, answer_verifier
 from agents.runs.verdicts import error_cause
 from agents.types import Trajectory
 from verifiers import (
@@ -82,18 +82,8 @@ def without_answer(problem: Problem) -> Problem:
 
 def _votes(episodes: Sequence[Trajectory], verifier: AnswerVerifier, problem: Problem) -> list[float]:
     """How many episodes have the answer of each; 0 without an answer. Whether answers are right plays no part."""
-    blind = without_answer(problem)
-    firsts: list[str] = []
-    votes: list[int | None] = []
-    for episode in episodes:
-        answer = None if episode.verdict is None else episode.verdict.answer
-        if answer is None:
-            votes.append(None)
-            continue
-        same = (number for number, first in enumerate(firsts) if verifier.same_answer(answer, first, blind))
-        votes.append(next(same, len(firsts)))
-        if votes[-1] == len(firsts):
-            firsts.append(answer)
+    answers = [None if episode.verdict is None else episode.verdict.answer for episode in episodes]
+    votes = answer_classes(answers, without_answer(problem), verifier)
     return [0.0 if vote is None else float(votes.count(vote)) for vote in votes]
 
 

@@ -8,25 +8,8 @@ from collections.abc import Callable
 import uvicorn
 from fastapi import FastAPI
 
-from verifiers import InvalidArgumentError
-
 STOPPING_S = 30
 """Seconds that requests may take to finish once the service is to stop."""
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Open the socket of a service; port 0 takes a free one.
-
-    Raises:
-        InvalidArgumentError: If the address can't be had.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"can't listen on {host}, port {port}: {error.strerror or error}; choose another with --port"
-        ) from error
 
 
 def serve(app: FastAPI, listener: socket.socket, ready: Callable[[str], None]) -> None:

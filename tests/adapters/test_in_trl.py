@@ -20,12 +20,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is d
 TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
 
 
-def tokenizer() -> transformers.PreTrainedTokenizerFast:
+def tokenizer(template: str | None = TEMPLATE) -> transformers.PreTrainedTokenizerFast:
     letters = {letter: number for number, letter in enumerate(["<pad>", "<eos>", *"0123456789+="])}
     made = transformers.PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.BPE(vocab=letters, merges=[])), pad_token="<pad>", eos_token="<eos>"
     )
-    made.chat_template = TEMPLATE
+    made.chat_template = template
     return made
 
 
@@ -100,10 +100,11 @@ def test_what_can_not_be_judged_has_no_advantage_and_is_in_no_mean(tmp_path: Pat
 
 
 @pytest.mark.filterwarnings("ignore:`gradient_checkpointing:FutureWarning")  # TRL's own default
-def test_the_exported_script_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("template", [None, TEMPLATE])  # of a base model, and of one for chats
+def test_the_exported_script_trains(template: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = adapter.export("Addition", tmp_path / "sums", limit=8, digits=1)
     model().save_pretrained(tmp_path / "model")
-    tokenizer().save_pretrained(tmp_path / "model")
+    tokenizer(template).save_pretrained(tmp_path / "model")
     options = {
         "model_name_or_path": tmp_path / "model",
         "output_dir": tmp_path / "out",

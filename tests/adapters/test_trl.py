@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agents.adapters import trl
+from agents.adapters.problems import load_task
 from rlvr_envs import TaskEnv, TaskSpec, environment_class
 from tests.adapters.broken import exactly
 from verifiers import Message, Problem, UnknownArgumentError, from_function
@@ -75,6 +77,28 @@ def test_none_of_one_is_none_of_all() -> None:
     assert len(calls) == 1
     assert second(**columns | {"completions": ["44", "2", "1"]}) == [2.0, 1.0, 1.0]  # another batch
     assert first(**columns | {"completions": ["44", "2", "1"]}) == [0.0, 1.0, 1.0]
+
+
+def test_a_length_is_that_of_what_was_said_and_who_needs_messages_gets_them() -> None:
+    def length(completions: list[str], **columns: Any) -> list[float | None]:
+        return [-len(text) / 100 for text in completions]
+
+    def roles(completions: list[Any], **columns: Any) -> list[float | None]:
+        return [float(turns[-1]["role"] == "assistant") for turns in completions]
+
+    chats = [[{"role": "assistant", "content": text}] for text in ("4", "four")]
+    by_length, by_role = trl.all_or_none(length, roles)
+    assert by_length(completions=chats, prompts=["", ""]) == [-0.01, -0.04]
+    assert by_role(completions=chats, prompts=["", ""]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("template", [None, "{{ messages }}"])
+def test_a_model_without_a_chat_template_is_asked_in_text(template: str | None) -> None:
+    pytest.importorskip("datasets")
+    rows, reward = trl.environment("Addition", "test", size=3, tokenizer=SimpleNamespace(chat_template=template))
+    task = load_task("Addition", "test", chat=template is not None, size=3)
+    assert list(rows["prompt"]) == [task.messages(index) if template else task.text(index) for index in range(3)]
+    assert reward(prompts=[""], completions=[str(task.problems[2].reference)], problem=[2]) == [1.0]
 
 
 def test_an_environment_brings_its_references() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 import verifiers
 from agents import CausalLMPolicy, EvaluationRecord, evaluate, tiny_model
-from agents.runs.at_k import AtK, answer_verifier, count_votes, estimate_maj_at
+from agents.runs.at_k import AtK, answer_classes, answer_verifier, count_votes, estimate_maj_at
 from agents.runs.evaluation_record import Sample
 from rlvr_envs import ByteTokenizer
 from tests.envs.helpers import vector_env
@@ -129,3 +130,30 @@ def test_answers_are_the_same_as_they_are_to_the_verifier(
         assert verifier.same_answer(first, second, problem)
     for first, second in (different, different[::-1]):
         assert not verifier.same_answer(first, second, problem)
+
+
+ANSWERS = (
+    r"-2 -1 -0 0 1 2 3 10 0.0 0.5 1.50 \frac12 \frac{1}{2} \dfrac{6}{4} 1/2 3/2 1/0 1/3 0.3333333333 50\% "
+    "12_8 1,000 1000 (1,2) B x x+x 2x"
+)
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"rounding_digits": 2},
+    {"rounding_digits": None},
+    {"rel_tol": 0.5},
+    {"preset": "olympiadbench"},
+    {"extraction": "gsm8k_strict"},
+]
+
+
+@given(answers=st.lists(st.sampled_from(ANSWERS.split()), max_size=12), options=st.sampled_from(OPTIONS))
+def test_classes_are_those_that_comparing_each_with_each_finds(answers: list[str], options: dict[str, Any]) -> None:
+    verifier, problem = verifiers.make("math", **options), Problem("p", "How many?", None)
+    firsts: list[str] = []
+    expected = []
+    for answer in answers:
+        same = [number for number, first in enumerate(firsts) if verifier.same_answer(answer, first, problem)]  # type: ignore[attr-defined]
+        same = [firsts.index(answer)] if answer in firsts else same
+        firsts += [] if same else [answer]
+        expected.append(same[0] if same else len(firsts) - 1)
+    assert answer_classes(answers, problem, answer_verifier(verifier)) == expected

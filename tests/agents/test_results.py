@@ -281,6 +281,16 @@ def test_graded_completions_are_a_record_like_any_other(
     assert [row["outcome"] for row in run.rows] == ["correct", "incorrect"] * 4
     assert run.rows[0]["reference"] == PROBLEMS[0].reference
     assert json.loads(Path("graded", MANIFEST).read_text())["summary"]["score"] == 0.5
+    written(tmp_path / "other.jsonl", [{"uid": line["problem"], "response": line["completion"]} for line in answers])
+    command = ["grade", "other.jsonl", "--env", "Sort", "--env-args", "size=40", "--out", "other", "--columns"]
+    codes = []
+    for columns in (["response=completion"], ["completion=said"], ["completion=response", "problem_id=uid"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, *columns])
+        codes.append(ended.value.code)
+    assert codes == [2, 1, 0]
+    assert "line 1 has no column 'said'; it has ['response', 'uid']" in " ".join(capsys.readouterr().err.split())
+    assert RecordedRun.read("other").rows == run.rows
 
 
 # The same completions by another verifier
@@ -453,21 +463,22 @@ def test_the_command_prints_the_comparison(tmp_path: Path, capsys: pytest.Captur
     assert "b is better than a" in printed
 
 
+@pytest.mark.parametrize("options", [[], ["--pass-at", "1"]])
 def test_the_table_fits_80_columns_and_cuts_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     names = ["grpo-Addition-v0-Addition-v0-1", "rloo-Addition-v0-Addition-v0-1"]
     run_of(tmp_path / names[0], [[0.0], [1.0]] * 20)
     run_of(tmp_path / names[1], [[1.0]] * 39 + [[0.0]])
     with pytest.raises(SystemExit):
-        main(["compare", *(str(tmp_path / name) for name in names)])
-    table = capsys.readouterr().out.partition("means over")[0]
+        main(["compare", *(str(tmp_path / name) for name in names), *options])
+    table = capsys.readouterr().out.partition(": means over" if options else "means over")[0]
     assert max(map(len, table.splitlines())) <= 80
     assert "…" not in table
     for name in names:
-        pieces = [line[:20].split() for line in table.splitlines()]
-        assert name in "".join(piece[0] for piece in pieces if piece)
+        pieces = [line.split()[0] for line in table.splitlines() if line.strip()]
+        assert any(name in "".join(pieces[start : start + 2]) for start in range(len(pieces)))
 
 
 def test_runs_are_compared_by_pass_at_k_and_all_p_values_are_adjusted_together(tmp_path: Path) -> None:

@@ -28,10 +28,11 @@ def small_model() -> Any:
     )
 
 
-def train(folder: Path, steps: int, per_step: int, **run_settings: Any) -> list[list[Any]]:
+def train(folder: Path, steps: int, per_step: int, group_size: int = 1, **run_settings: Any) -> list[list[Any]]:
     """Train by REINFORCE without a baseline, whose advantage is the score, and give the episodes of each step."""
     env = vector_env(4)
-    agent = Reinforce(CausalLMPolicy(small_model()), ReinforceConfig(problems_per_step=6, baseline="none", gamma=1.0))
+    config = ReinforceConfig(problems_per_step=6, group_size=group_size, baseline="none", gamma=1.0)
+    agent = Reinforce(CausalLMPolicy(small_model()), config)
     played: list[list[Any]] = []
     sample = agent.sample_batch
 
@@ -98,6 +99,19 @@ def test_fewer_are_spread_over_the_step(tmp_path: Path) -> None:
     assert [row["episode"] for row in rows_of(tmp_path / "one")] == [0]
     train(tmp_path / "none", steps=1, per_step=0)
     assert not (tmp_path / "none" / ROLLOUTS).exists()
+
+
+def test_groups_are_written_whole_as_far_as_the_number_goes(tmp_path: Path) -> None:
+    """Of six groups of three: so many as the number needs, evenly spaced, and what is left of the last one."""
+    for per_step, groups in {
+        2: [0, 0],
+        3: [0] * 3,
+        5: [0, 0, 0, 5, 5],
+        8: [0, 0, 0, 2, 2, 2, 5, 5],
+        40: sorted([*range(6)] * 3),
+    }.items():
+        train(tmp_path / str(per_step), steps=1, per_step=per_step, group_size=3)
+        assert [row["group"] for row in rows_of(tmp_path / str(per_step))] == groups, per_step
 
 
 def test_later_steps_and_half_a_line_go_when_a_run_is_resumed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from agents.commands.main import main
 from agents.console.counting import counted
 from agents.console.printable import printable
 from agents.console.progress import progress
+from agents.console.step_text import StepText
 from agents.console.terminal import TerminalConsole
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x00\u202egnp.exe\u2066\ud800[link=file:///etc]x[/link]"
@@ -45,6 +46,17 @@ def test_names_of_pictures_stay_as_they_are(capsys: pytest.CaptureFixture[str]) 
 def test_an_unknown_name_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     assert "owned" in run(capsys, "envs", HOSTILE)
     assert "owned" in run(capsys, HOSTILE)
+
+
+def test_the_line_of_a_step_keeps_the_last_evaluation() -> None:
+    text = StepText()
+    assert text.after({"reward": 0.25}) == "reward 0.250"
+    scores = {"eval/Sort": 0.5, "eval/Sort/low": 0.4, "eval/Sort/verifier_errors": 3.0}
+    known = {"reward": 0.5, "frac_reward_zero_std": 0.375, "tokens_per_s": 1203.4}
+    assert text.after(known | scores) == "reward 0.500, eval 0.500, signal 62%, 1203 tokens/s"
+    assert text.after({"reward": 1.0}) == "reward 1.000, eval 0.500"
+    several = {"eval/Sort": 0.5, "eval/Add": 0.0, "eval/Add/low": 0.0, "eval/mean": 0.25}
+    assert text.after({"reward": 1.0} | several) == "reward 1.000, eval 0.250"
 
 
 @pytest.mark.parametrize("command", ["check-dataset", "audit-verifier"])

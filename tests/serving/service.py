@@ -12,8 +12,8 @@ from typing import Any
 
 import uvicorn
 
+from agents.loopback import listen
 from agents.serving.app import create_app
-from agents.serving.server import listen
 from verifiers import Outcome, Problem, Verdict, from_function
 
 

@@ -6,14 +6,14 @@ import http.client
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 
 import pytest
 
 from agents.commands.main import main
-from agents.loopback import is_loopback
-from agents.serving.server import listen
+from agents.loopback import is_loopback, listen
 
 MAIN = "import sys; from rlvr_envs.console import main; main()"
 
@@ -74,3 +74,11 @@ def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> No
 def test_loopback_is_what_no_other_machine_reaches() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.8.8.8", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.org", "localhost.example.org", "")))
+
+
+def test_no_answer_waits_for_an_acknowledgement() -> None:
+    """Nagle's algorithm would hold back the body of an answer until the client acknowledged its head, 40 ms later."""
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -13,6 +13,8 @@ from verifiers.errors import InvalidArgumentError
 DEFAULT_ERROR = 1e-8
 """The absolute tolerance for a problem without its own, where problems specify it."""
 
+DEFAULT_ROUNDING_DIGITS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class ComparisonOptions:
@@ -51,7 +53,7 @@ class ComparisonOptions:
     abs_tol: float | Literal["problem"] | None = None
     """Absolute tolerance for constants; `problem` takes it from `metadata["error"]`, as in OlympiadBench (the smallest
     of several), and is 1e-8 for a problem without one."""
-    rounding_digits: int | None = 10
+    rounding_digits: int | None = DEFAULT_ROUNDING_DIGITS
     """Significant digits from which a correct rounding of a non-terminating gold is accepted; None accepts none."""
     decimal_comma: bool = False
     """Whether a comma between digits is the decimal sign in answers."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from fractions import Fraction
 from typing import Any
 
 from verifiers._settings import check_arguments
@@ -17,10 +19,12 @@ from verifiers.math.batch import MIN_BATCH, check_workers, may_start_processes, 
 from verifiers.math.comparison import Comparison, compare_answers, equality
 from verifiers.math.extract import Extraction, extraction_named
 from verifiers.math.gold import gold_text
-from verifiers.math.options import ComparisonOptions
+from verifiers.math.options import DEFAULT_ROUNDING_DIGITS, ComparisonOptions
 from verifiers.math.presets import preset_named
 from verifiers.math.reading.normalize import normal_text
+from verifiers.math.reading.read import tree_or_none
 from verifiers.math.values.algebra import AlgebraWorker
+from verifiers.math.values.exact import rational_or_none
 from verifiers.math.values.tiers import Tier
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -144,6 +148,17 @@ class MathVerifier:
         """Whether two answers are equal, in whichever form they are written; False where that is not decided."""
         return with_room(self._same_answer, first, second, problem)
 
+    def answer_key(self, answer: str) -> Fraction | None:
+        r"""The value of an answer in a few plain digits, such as `-7`, `0.5` or `\frac{1}{2}`; None for any other.
+
+        Two answers that have one are the same exactly where these are equal, which is sooner found than by `same_answer`.
+        """
+        exact = self.options.are_exact and not self.extraction.literal
+        # Longer numbers may be roundings of each other.
+        short = sum(map(str.isdigit, answer)) < (self.options.rounding_digits or DEFAULT_ROUNDING_DIGITS)
+        tree = tree_or_none(answer) if exact and short and _PLAIN_DIGITS.fullmatch(answer) else None
+        return None if tree is None else rational_or_none(tree)
+
     def _same_answer(self, first: str, second: str, problem: Problem) -> bool:
         for answer, gold in ((first, second), (second, first)):
             if self.extraction.literal:
@@ -183,6 +198,9 @@ class MathVerifier:
         for pattern in self.extraction.ignored:
             ours, theirs = pattern.sub("", ours), pattern.sub("", theirs)
         return equality(ours.lower() == theirs.lower(), "strings", Tier.TEXT)
+
+
+_PLAIN_DIGITS = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+|/[0-9]+)?|\\[dt]?frac\{[0-9]+\}\{[0-9]+\})")
 
 
 def _shown(text: str | None) -> str | None:

@@ -1,0 +1,42 @@
+"""`rlvr watch`."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from agents.interrupts import sigterm_interrupts
+from agents.loopback import listen
+from agents.watching.runs import WatchedRun
+from agents.watching.server import WatchServer
+from verifiers import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Show training runs and evaluations in a browser while they go on, on a page that only this machine can open."""
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folders that rlvr train, rlvr eval or rlvr grade has written or is writing."""
+    port: int = 0
+    """Port of this machine to listen on, from 0 to 65535; 0 takes a free one."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise InvalidArgumentError(f"--port must be from 0 to 65535, got {self.port}")
+        if not self.folders:
+            raise InvalidArgumentError("expected the folder of at least one run")
+
+    def run(self, console: Console) -> int:
+        """Serve the page until interrupted."""
+        runs = [WatchedRun(folder) for folder in self.folders]
+        with sigterm_interrupts(), listen("127.0.0.1", self.port) as listener:
+            server = WatchServer(listener, runs, secrets.token_urlsafe(24))
+            console.print(f"watching at {server.address} until Ctrl-C", markup=False, highlight=False, soft_wrap=True)
+            server.serve_forever()
+        return 0

@@ -1,0 +1,119 @@
+"""Several environments as one: each problem keeps its own prompt, verifier, limits and turns.
+
+```
+mixed = rlvr_envs.mix({"GSM8K": gsm8k, "MBPP": mbpp, "GuessNumber": guess}, weights=(3, 1, 1))
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, TypeVar, cast
+
+from rlvr_envs.envs import TaskEnv
+from rlvr_envs.mixed_streams import MixBy, MixedDataset, MixedStreams
+from rlvr_envs.token_env import TokenEnv
+from rlvr_envs.vector_env import TokenVectorEnv
+from verifiers import InvalidArgumentError, unknown_name
+
+_Env = TypeVar("_Env", TokenEnv, TokenVectorEnv)
+
+
+def mix(parts: Mapping[str, _Env], weights: Sequence[float] | None = None, *, by: MixBy = "problems") -> _Env:
+    """Make one environment of several, which belong to it from now on.
+
+    Args:
+        parts: The environments by the names that they have in ids, metrics and reports: all `TokenEnv`, or all
+            `TokenVectorEnv` with the same `num_envs`.
+        weights: The weight of each; equal weights by default.
+        by: What the weights weigh: see `MixBy`. Problems that `reset` draws itself follow the weights in any case.
+
+    Raises:
+        InvalidArgumentError: If the environments can't be mixed, since their tokenizers, action spaces or numbers of rows
+            differ, or the weights are not one positive number for each.
+    """
+    envs = list(parts.values())
+    kind: type[Any] = TokenVectorEnv if isinstance(cast("Any", envs[0]), TokenVectorEnv) else TokenEnv
+    for name, env in parts.items():
+        if not isinstance(env, kind):
+            raise InvalidArgumentError(
+                f"a mixture consists of TokenEnv alone or of TokenVectorEnv alone, without wrappers; {name} is a "
+                f"{type(env).__name__} beside a {kind.__name__}"
+            )
+    streams = MixedStreams({name: env.streams for name, env in parts.items()}, weights, by)
+    manifest = _manifest(streams.dataset, {name: getattr(env, "manifest", {}) for name, env in parts.items()})
+    first: Any = envs[0]
+    made: Any
+    if kind is TokenVectorEnv:
+        made = TokenVectorEnv(streams, copy=first.copy, manifest=manifest)
+    else:
+        made = TokenEnv(streams, render_mode=first.render_mode)
+        made.manifest = manifest
+    return cast("_Env", made)
+
+
+def _manifest(data: MixedDataset, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {"mixture": {"parts": dict(parts), "weights": list(data.weights), "by": data.by}}
+
+
+class _NoTask:
+    """Stands where a class has its task."""
+
+    def __get__(self, instance: object, owner: type[MixtureEnv]) -> NoReturn:
+        raise InvalidArgumentError(
+            f"{', '.join(owner.parts)} are several environments, and one is needed here: name one of them"
+        )
+
+
+class MixtureEnv(TaskEnv):
+    """Several environments as one; see `mix`. Made of a name with commas, such as `GSM8K,MBPP`.
+
+    An argument holds for all parts, and one whose name begins with that of a part for this part, as
+    `**{"MBPP.max_new_tokens": 512}`. `mix` are the weights, and `mix_by` is what they weigh.
+    """
+
+    parts: ClassVar[Mapping[str, type[TaskEnv]]]
+    own: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Arguments that make a part what it is, such as a level of a task."""
+    task = _NoTask()  # so that what needs one says so
+
+    def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:
+        made = self._mixed(options, lambda cls, own: cls(render_mode=render_mode, **own))
+        TokenEnv.__init__(self, made.streams, render_mode=render_mode)
+        self.manifest = made.manifest
+
+    @classmethod
+    def make_vec(cls, num_envs: int = 1, *, copy: bool = True, **options: Any) -> TokenVectorEnv:
+        """Build `num_envs` streams as one native vector environment."""
+        made: TokenVectorEnv = cls._mixed(options, lambda part, own: part.make_vec(num_envs, copy=copy, **own))
+        return made
+
+    @classmethod
+    def _mixed(cls, options: Mapping[str, Any], make: Callable[[type[TaskEnv], dict[str, Any]], Any]) -> Any:
+        parts = {
+            name: make(part, {**part_arguments(options, name), **cls.own.get(name, {})})
+            for name, part in cls.parts.items()
+        }
+        names = {name.partition(".")[0] for name in options if "." in name}
+        for name in names - parts.keys():
+            raise unknown_name("part", name, parts)
+        return mix(parts, options.get("mix"), by="levels" if cls.own else options.get("mix_by", "problems"))
+
+
+def with_levels(cls: type[TaskEnv], argument: str, values: Sequence[Any]) -> type[MixtureEnv]:
+    """The class of a task at several levels of difficulty, from the easiest to the hardest.
+
+    Args:
+        cls: The class of the task.
+        argument: The argument that makes it harder, such as `digits`.
+        values: Its values, in order of difficulty.
+    """
+    own = {f"{argument}-{value}": {argument: value} for value in values}
+    return type("MixtureEnv", (MixtureEnv,), {"parts": dict.fromkeys(own, cls), "own": own, "__doc__": cls.__doc__})
+
+
+def part_arguments(options: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """The arguments of one part among those of a mixture: those of all parts, and its own, such as `MBPP.max_new_tokens`."""
+    shared = {name: value for name, value in options.items() if "." not in name and name not in ("mix", "mix_by")}
+    own = {name.partition(".")[2]: value for name, value in options.items() if name.startswith(f"{part}.")}
+    return shared | own

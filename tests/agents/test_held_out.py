@@ -1,0 +1,237 @@
+"""Evaluations while an agent trains: they change nothing, resume exactly, and choose the checkpoint that is confirmed."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents import Agent, HeldOut, Run, StopWhen, evaluate
+from agents.distributed.ranks import Ranks
+from agents.runs.evaluation import summarize_evaluation
+from agents.runs.evaluation_record import Sample
+from agents.runs.held_out import HELD_OUT, HeldOutHistory
+from agents.runs.plots import TrainingCurve, bands
+from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, sort_env, timeless
+from tests.agents.test_lag import env_with
+from tests.distributed.threads import on_ranks
+from verifiers import InvalidArgumentError, Problem, Verdict, statistics
+from verifiers.types import Outcome
+
+STEPS = 6
+_BUILDING = threading.Lock()
+"""Weights are drawn with torch's global generator."""
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "lag": {"lag": 2},
+    "carried": {"carried_groups": 2, "segment_tokens": 1},
+    "carried with a lag": {"carried_groups": 2, "segment_tokens": 1, "lag": 1},
+}
+
+
+def plan(**settings: Any) -> HeldOut:
+    """Sampled, so that the score depends on the weights."""
+    merged = {"every": 2, "problems": 4, "samples": 2, "temperature": 1.0, **settings}
+    return HeldOut({"sort": sort_env("grpo")}, **merged)
+
+
+def learn(
+    held_out: HeldOut | None, run: Run | None = None, steps: int = STEPS, **settings: Any
+) -> tuple[Agent, list[dict[str, float]]]:
+    """An agent after some steps, and the metrics of training."""
+    env = sort_env("grpo")
+    agent = make_agent("grpo", playing_policy(env), **{"problems_per_step": 2, **settings})
+    rows: list[dict[str, float]] = []
+
+    def keep(step: int, metrics: Any) -> None:
+        rows.append({name: value for name, value in timeless(metrics).items() if name[:5] not in ("eval/", "sampl")})
+
+    if run is not None and run.checkpoint is not None:
+        agent.load(run.checkpoint)
+    agent.learn(env, steps=steps, run=run, checkpoint_every=3, callbacks=[keep], held_out=held_out)
+    return agent, rows
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_evaluations_change_nothing_in_training(settings: dict[str, Any], tmp_path: Path) -> None:
+    alone, rows = learn(None, **settings)
+    with Run(tmp_path / "run", {}, loggers=()) as run:  # so that the best checkpoint is loaded, and the last one again
+        evaluated, others = learn(plan(every=4), run, **settings)
+        assert run.held_out.of_step(STEPS, confirms=run.held_out.best_step)
+    assert torch.equal(all_weights(evaluated), all_weights(alone))
+    assert [str(row) for row in others] == [str(row) for row in rows]
+    learned_on = [agent.learn(sort_env("grpo"), steps=STEPS + 2) or all_weights(agent) for agent in (alone, evaluated)]
+    assert torch.equal(*learned_on)
+
+
+@pytest.mark.parametrize("settings", [{}, {"lag": 1}], ids=["plain", "lag"])
+def test_several_ranks_measure_what_one_does_and_learn_what_they_would_without(settings: dict[str, Any]) -> None:
+    def learned(held_out: Callable[[], HeldOut | None]) -> Callable[[Ranks], Any]:
+        def on_rank(ranks: Ranks) -> Any:
+            env = sort_env("grpo")
+            with _BUILDING:
+                policy = playing_policy(env)
+            policy.model.double()  # so that no sample hangs on rounding
+            agent = make_agent("grpo", policy, problems_per_step=3, **settings)
+            scores: list[dict[str, float]] = []
+            agent.learn(env, steps=4, callbacks=[lambda _, row: scores.append(dict(row))], held_out=held_out())
+            return [{name: row[name] for name in row if name[:5] == "eval/"} for row in scores], all_weights(agent)
+
+        return on_rank
+
+    (one,) = on_ranks(1, learned(plan))
+    results: Any = on_ranks(3, learned(plan))
+    without: Any = on_ranks(3, learned(lambda: None))
+    for (scores, weights), (_, unevaluated) in zip(results, without, strict=True):
+        assert scores == one[0]  # type: ignore[index] # no error
+        assert torch.equal(weights, unevaluated)
+    assert len(results[0][0][1]) > 3
+
+
+def lines(folder: Path) -> list[str]:
+    return (folder / HELD_OUT).read_text().splitlines()
+
+
+@pytest.mark.parametrize("judged", [1, 9, 17, 30])
+def test_a_run_interrupted_in_an_evaluation_and_resumed_has_the_same_evaluations(judged: int, tmp_path: Path) -> None:
+    """The first evaluation has 8 completions; the interrupt comes with one of the first, the second, ... evaluation."""
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    with Run(whole, {}, loggers=()) as run:
+        expected, _ = learn(plan(), run)
+    count = 0
+
+    def interrupting(completion: str, problem: Problem) -> float:
+        nonlocal count
+        count += 1
+        if count == judged:
+            raise KeyboardInterrupt
+        return digits(completion, problem)
+
+    broken = HeldOut({"sort": env_with(interrupting)}, every=2, problems=4, samples=2, temperature=1.0)
+    with Run(cut, {}, loggers=()) as run, pytest.raises(KeyboardInterrupt):
+        learn(broken, run)
+    with Run(cut, {}, loggers=(), resume=True) as run:
+        resumed, _ = learn(plan(), run)
+    assert lines(cut) == lines(whole)
+    assert torch.equal(all_weights(resumed), all_weights(expected))
+
+
+def test_the_best_checkpoint_is_kept_and_confirmed_on_other_problems_with_its_own_weights(tmp_path: Path) -> None:
+    with Run(tmp_path / "run", {}, loggers=(), keep=1) as run:
+        agent, _ = learn(plan(), run)
+        means, best = run.held_out.means, run.held_out.best_step
+        assert list(means) == [0, 2, 4, 6]
+        assert best == next(step for step, mean in means.items() if mean == max(means.values()))
+        assert run.best_checkpoint() == run.checkpoint_folder(best)
+        (confirmed,) = run.held_out.of_step(STEPS, confirms=best)
+    agent.load(tmp_path / "run" / "checkpoints" / f"step-{best:06d}")
+    both = evaluate(sort_env("grpo"), agent.policy, problems=8, samples=2, seed=agent.config.seed)
+    by_problem = [np.mean([row.score or 0.0 for row in both.rows if row.problem == index]) for index in range(8)]
+    chosen = run.held_out.of_step(best)[0]
+    assert chosen.scores == pytest.approx(by_problem[:4])
+    assert confirmed.scores == pytest.approx(by_problem[4:])
+    assert (confirmed.first, confirmed.problems) == (4, 4)
+    curve = TrainingCurve.read(tmp_path / "run", "eval/sort")
+    (band,) = bands([curve])
+    assert band.steps.tolist() == [0, 2, 4, 6]
+    assert band.mean.tolist() == list(means.values())
+    assert (band.low < band.mean).all()
+    assert TrainingCurve.read(tmp_path / "run").steps.tolist() == list(range(1, STEPS + 1))
+
+
+def evaluation(scores: list[float | None]) -> Any:
+    """An evaluation of problems with one completion each; None where the verifier broke."""
+    rows = [
+        Sample.judged(
+            Verdict(math.nan, Outcome.VERIFIER_ERROR) if score is None else Verdict(score, Outcome.SCORED),
+            problem=index,
+            problem_id=index,
+            sample=0,
+            score=score or 0.0,
+        )
+        for index, score in enumerate(scores)
+    ]
+    return summarize_evaluation(rows, len(rows), 1)
+
+
+def test_changes_are_paired_by_problem_and_what_has_no_score_never_is_the_best(tmp_path: Path) -> None:
+    first, second = [0.0, 0.0, 1.0, None, 1.0, 0.0], [1.0, 0.0, 1.0, 1.0, None, 1.0]
+    history = HeldOutHistory(tmp_path / HELD_OUT)
+    history.add(0, {"a": evaluation(first)}, first={"a": 0})
+    metrics = history.add(5, {"a": evaluation(second)}, first={"a": 0})
+    reference = statistics.compare([0, 0, 1, 0], [1, 0, 1, 1])
+    assert metrics["eval/a/change"] == reference.difference == 0.5
+    assert metrics["eval/a/change_low"] == reference.interval.low
+    assert metrics["eval/a/verifier_errors"] == 1
+    assert metrics["eval/a"] == 0.8
+    nothing = history.add(10, {"a": evaluation([None] * 6)}, first={"a": 0})
+    assert "eval/a" not in nothing
+    assert history.means == {0: 0.4, 5: 0.8}
+    history.close()
+    again = HeldOutHistory(tmp_path / HELD_OUT)
+    assert (again.means, again.of_step(10)) == (history.means, history.of_step(10))
+    again.keep_until(4)
+    assert again.means == {0: 0.4}
+    again.close()
+
+
+def test_training_ends_at_a_score_or_when_it_is_stale() -> None:
+    history = HeldOutHistory()
+    reasons = []
+    for step, score in enumerate([0.25, 0.5, 0.5, 0.25, 1.0]):
+        rows = [1.0] * int(4 * score) + [0.0] * int(4 - 4 * score)
+        history.add(step, {"a": evaluation(rows)}, first={"a": 0})
+        reasons.append([history.stop_reason(StopWhen(**one)) is not None for one in ({"score": 0.5}, {"stale": 2})])
+    assert reasons == [[False, False], [True, False], [True, False], [False, True], [True, False]]
+    agent, _ = learn(plan(stop_when=StopWhen(score=0.0)))
+    assert agent.steps == 0
+    agent, _ = learn(plan(stop_when=StopWhen(score=1e9)))
+    assert agent.steps == STEPS
+
+
+def test_a_plan_that_can_measure_nothing_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="has no environment"):
+        HeldOut({})
+    with pytest.raises(InvalidArgumentError, match="all 2 samples of a problem are the same at temperature 0"):
+        plan(temperature=0.0)
+    with pytest.raises(InvalidArgumentError, match="has no condition"):
+        StopWhen()
+
+
+def test_few_problems_are_halved_and_none_are_left_of_one() -> None:
+    env = sort_env("grpo")
+    size = env.unwrapped.num_problems
+    half = plan(problems=size)
+    assert half.problems_of(env) == size // 2
+    assert half.confirming(env) == range(size // 2, size // 2 * 2)
+
+
+def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agents.commands.main import main
+
+    options = ["train", "grpo", "--env", "Sort", "--env-args", "max_new_tokens=20", "--problems-per-step", "2"]
+    options += ["--group-size", "2", "--steps", "4", "--loggers", "--run-folder", str(tmp_path / "run")]
+    options += ["--eval-every", "2", "--eval-env", "Sort,Addition", "--eval-problems", "3", "--stop-when", "stale=1"]
+    with pytest.raises(SystemExit) as ended:
+        main(options)
+    assert not ended.value.code
+    said = capsys.readouterr().out
+    assert "training ended early: the held-out score has not exceeded" in said
+    assert "on problems that did not choose it: Sort" in said
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert {"eval/Sort", "eval/Addition", "eval/mean"} <= rows[0].keys()
+    for wrong, message in (
+        (["--stop-when", "stail=1", "--eval-every", "2"], "Did you mean 'stale'?"),
+        (["--eval-split", "train"], "set --eval-every"),
+        (["--eval-every", "2", "--eval-env", "Sort,Sort"], "one environment twice"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["train", "grpo", "--env", "Sort", "--run-folder", str(tmp_path / "other"), *wrong])
+        assert message in " ".join(capsys.readouterr().err.split())
