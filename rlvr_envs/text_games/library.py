@@ -21,12 +21,10 @@ from verifiers import InvalidArgumentError, VerifierFailureError, missing_depend
 from verifiers.sandbox import ProgramRunner
 
 _TURN_S = 30.0
-"""Processor time, in seconds, that playing a game up to its last turn may take."""
-_GAME_S = 600.0
-"""The same of a game that goes on, over all its turns; one that takes more is played again."""
-_LIVE = 32
-"""Number of games that go on at the same time, each in a process of its own."""
-_CHECKED = 64
+"""Processor time, in seconds, that playing a game up to its last turn may take; also of a game that goes on, over all turns."""
+_LIVE = 64
+"""Number of games that go on at the same time, each in a process of its own with some 6 MiB of memory."""
+_CHECKED = 256
 """One in so many turns of a game that goes on is compared with the game played again."""
 _SHOWN = 600
 _MEMORY_MIB = 2048
@@ -178,7 +176,7 @@ def _play_on(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> d
     asked = _live_games(os.getpid()).ask(
         game,
         turns,
-        lambda: runner.keep(_program(), timeout_s=_GAME_S),
+        lambda: runner.keep(_program(), timeout_s=_TURN_S),
         lambda known: _request(game, turns, moves, known=known),
     )
     if asked is None or not asked[0].endswith("}\n"):

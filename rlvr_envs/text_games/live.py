@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable
 
 from verifiers.sandbox import LiveProgram, ProgramEndedError
 
-_ANSWER_S = 10.0
-"""Seconds after which a game that does not answer is played again, where limits on processor time say whose fault it is."""
+_ANSWER_S = 60.0
+"""Seconds after which a game that does not answer is played again; one that computes so long has passed its limit before."""
 
 
 class LiveGames:

@@ -40,6 +40,8 @@ class LiveProgram:
     def __init__(self, pool: Pool, limits: Limits, program: bytes) -> None:
         asked, self._questions = os.pipe()
         self._answers, answered = os.pipe()
+        # A question that is longer than the pipe waits for the program, which may read nothing.
+        os.set_blocking(self._questions, False)
         try:
             with memory_files(b"", program) as files, pool.worker() as worker:
                 kept = worker.keep(_PLAN, (asked, answered, *files), limits)
@@ -59,22 +61,27 @@ class LiveProgram:
         Raises:
             ProgramEndedError: If there is none in time; the program is of no more use then.
         """
-        answer, end = b"", time.monotonic() + timeout_s
+        left, answer, end = memoryview(question.encode() + b"\n"), b"", time.monotonic() + timeout_s
         try:
-            os.write(self._questions, question.encode() + b"\n")
             while not answer.endswith(b"\n"):
-                left = end - time.monotonic()
-                waiting = select.poll()
-                waiting.register(self._answers, select.POLLIN)
-                if left <= 0 or not waiting.poll(1000 * left) or len(answer) > _MOST_BYTES:
-                    raise ProgramEndedError(f"no answer in {timeout_s:g} s")
+                if left:
+                    self._wait(self._questions, select.POLLOUT, end)
+                    left = left[os.write(self._questions, left) :]
+                    continue
+                self._wait(self._answers, select.POLLIN, end)
                 part = os.read(self._answers, 1 << 16)
-                if not part:
-                    raise ProgramEndedError("the program has ended")
+                if not part or len(answer) > _MOST_BYTES:
+                    raise ProgramEndedError("the program has ended, or answers without end")
                 answer += part
         except OSError as error:
             raise ProgramEndedError(str(error)) from error
         return answer.decode(errors="replace")
+
+    def _wait(self, descriptor: int, event: int, end: float) -> None:
+        waiting = select.poll()
+        waiting.register(descriptor, event)
+        if not waiting.poll(1000 * max(0.0, end - time.monotonic())):
+            raise ProgramEndedError("the program does not answer in time")
 
     def close(self) -> None:
         """End the program."""
