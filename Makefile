@@ -172,7 +172,7 @@ agreement.then = $(pip) --no-deps evalplus if-verifiable llama-index-core
 # verl, OpenRLHF and SkyRL-gym pin other versions of what all share, so they are installed without what they need, of which only
 # what the tests load is added; Prime Intellect's `verifiers` has our import name, so it is alone, and asks a server.
 adapters/training.pins := base trl adapters
-adapters/training.install := $(TORCH) trl -e '.[train,server]' \
+adapters/training.install := $(TORCH) trl -e '.[train,server,tools]' \
 	pytest aiohttp codetiming func_timeout hydra-core ray requests tensordict
 adapters/training.then = $(pip) --no-deps verl openrlhf skyrl-gym
 adapters/evaluation.pins := view adapters
