@@ -8,7 +8,7 @@ from typing import Any
 import rlvr_envs
 import verifiers
 from agents.adapters.problems import answers_turns
-from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from verifiers import InvalidArgumentError, Message, Outcome, Problem, Verdict, dialogue_of
 
 _SHORTENED = ("summarize_after", "drop_results_after")
 
@@ -28,14 +28,23 @@ def has_turns(env: str, split: str | None = None, **arguments: Any) -> bool:
     return answers_turns(task, task.load(split=task.default_split if split is None else split, **data))
 
 
-def streams_of(env: str, split: str | None, tokenizer: Any, arguments: Mapping[str, Any]) -> rlvr_envs.TokenStreams:
+def streams_of(
+    env: str, split: str | None, tokenizer: Any, arguments: Mapping[str, Any], *, whole: bool = True
+) -> rlvr_envs.TokenStreams:
     """One stream of an environment, whose problems are asked as a chat unless the arguments say otherwise.
 
+    Args:
+        env: As for `rlvr_envs.environment_class`.
+        split: None for the environment's own default.
+        tokenizer: As for the environment; None for its default.
+        arguments: Of the environment.
+        whole: Whether whoever plays keeps the whole dialogue in view.
+
     Raises:
-        InvalidArgumentError: If dialogues are kept short, of which other trainers have the whole in view.
+        InvalidArgumentError: If dialogues are kept short, and the whole is in view.
     """
     for name in _SHORTENED:
-        if arguments.get(name) is not None:
+        if whole and arguments.get(name) is not None:
             raise InvalidArgumentError(f"other trainers keep the whole dialogue in view: leave {name} out")
     options = {"prompt": "auto_chat"} | dict(arguments)
     if split is not None:
@@ -48,6 +57,14 @@ def streams_of(env: str, split: str | None, tokenizer: Any, arguments: Mapping[s
 def opening(world: rlvr_envs.MessageEnv, problem: Problem) -> list[dict[str, str]]:
     """The messages that put a problem to a model."""
     return [{"role": message.role, "content": message.content} for message in world.opening(problem)]
+
+
+def answered(episode: rlvr_envs.MessageEpisode) -> list[Message]:
+    """What was said to the last turn of an episode."""
+    said: list[Message] = []
+    for message in dialogue_of(episode.completion):
+        said = [] if message.role == "assistant" else [*said, message]
+    return said
 
 
 def judge(episode: rlvr_envs.MessageEpisode) -> tuple[float | None, Verdict | None]:

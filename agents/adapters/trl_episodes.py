@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import rlvr_envs
-from agents.adapters.episodes import has_turns, judge, opening, streams_of
+from agents.adapters.episodes import answered, has_turns, judge, opening, streams_of
 from agents.adapters.problems import number_of_problems, text_of
-from verifiers import InvalidArgumentError, MadeCall, dialogue_of
+from verifiers import InvalidArgumentError, MadeCall
 
 if TYPE_CHECKING:
     import datasets  # type: ignore[import-untyped]  # ships no types
@@ -45,9 +45,7 @@ class Played:
         if episode.over:
             return _OVER
         episode.take(rlvr_envs.TextCompletion(text, calls=calls))
-        said: list[str] = []
-        for message in dialogue_of(episode.completion):
-            said = [] if message.role == "assistant" else [*said, message.content.strip()]
+        said = [message.content.strip() for message in answered(episode)]
         return "\n".join([*said, _OVER] if self._started.over else said)
 
     @property
