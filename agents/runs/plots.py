@@ -98,7 +98,7 @@ class TrainingCurve:
             values=_column(rows, metric),
             against=None if against == STEP else _column(rows, against),
             interval=(_column(rows, f"{metric}/low"), _column(rows, f"{metric}/high"))
-            if f"{metric}/low" in names
+            if any(f"{metric}/low" in row for row in rows)
             else None,
         )
 
