@@ -80,7 +80,7 @@ test-kernels: setup
 # (learning curves, benchmarks, runs that are killed) or runs none of its models (formulas, tables, options of commands).
 test-older: setup .cache/older/.installed
 	PYTHONPATH=.cache/older $(BIN)/pytest tests/agents --override-ini 'addopts=' -m 'not long' $(PARALLEL) \
-		$(foreach name,learning_curves worlds gradient_lab benchmarks benchmark_commands command_errors help \
+		$(foreach name,learning_curves worlds court gradient_lab benchmarks benchmark_commands command_errors help \
 			resume run evaluation_record bench results custom_policy endpoint plots show terminal secrets json_files data_stats \
 			advantages losses kl importance numpy_reference sampling bandits tabular tabular_control dqn, \
 			--ignore tests/agents/test_$(name).py)

@@ -106,7 +106,10 @@ def group_mean(
 def group_centered(
     scores: Float[torch.Tensor, " b"], groups: Int[torch.Tensor, " b"], valid: Bool[torch.Tensor, " b"]
 ) -> Float[torch.Tensor, " b"]:
-    """A_i = R_i - mean(R of the group): Dr. GRPO (Liu et al. 2025, arXiv:2503.20783)."""
+    """A_i = R_i - mean(R of the group): Dr. GRPO (Liu et al. 2025, arXiv:2503.20783).
+
+    The mean includes the completion itself, which scales the expected gradient by (n - 1) / n with n valid members.
+    """
     centered = scores.double() - group_mean(scores, groups, valid)
     return torch.where(valid & _group_varies(scores, groups, valid), centered, 0.0)
 

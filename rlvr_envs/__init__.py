@@ -34,7 +34,13 @@ if TYPE_CHECKING:
         find_environment as find_environment,
         state_environment as state_environment,
     )
-    from rlvr_envs.mixture import MixedDataset as MixedDataset, mix as mix, part_arguments as part_arguments
+    from rlvr_envs.message_env import (
+        MessageEnv as MessageEnv,
+        MessageEpisode as MessageEpisode,
+        TextCompletion as TextCompletion,
+    )
+    from rlvr_envs.mixed_streams import MixedDataset as MixedDataset
+    from rlvr_envs.mixture import mix as mix, part_arguments as part_arguments, with_levels as with_levels
     from rlvr_envs.prompts import (
         PRESETS as PRESETS,
         ChatPrompt as ChatPrompt,
@@ -50,7 +56,8 @@ if TYPE_CHECKING:
         register_environments as register_environments,  # noqa: TC004 - so that `__all__` has it
         short_name as short_name,
     )
-    from rlvr_envs.streams import Rules as Rules, StreamState as StreamState, TokenStreams as TokenStreams
+    from rlvr_envs.rules import Rules as Rules
+    from rlvr_envs.streams import StreamState as StreamState, TokenStreams as TokenStreams
     from rlvr_envs.text_actions import TextActions as TextActions
     from rlvr_envs.token_env import TokenEnv as TokenEnv
     from rlvr_envs.tokenizers import (

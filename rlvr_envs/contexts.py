@@ -29,6 +29,10 @@ def problem_messages(problem: Problem) -> tuple[Message, ...]:
     return (Message("user", problem.prompt),) if isinstance(problem.prompt, str) else problem.prompt
 
 
+def _as_it_is(problem: Problem) -> Problem:
+    return problem
+
+
 @dataclass(frozen=True, slots=True)
 class SummaryRequest(Message):
     """Asks the policy for a summary, which is its next turn."""
@@ -69,6 +73,8 @@ class Summarize:
     """Text between the problem and the summary."""
     opening: Opening = field(default=problem_messages, repr=False)
     """Puts a problem to the policy, whose text ends with the summary."""
+    asked: Callable[[Problem], Problem] = field(default=_as_it_is, repr=False)
+    """Gives a problem as it is asked, such as in words, which the summary follows."""
 
     def __post_init__(self) -> None:
         _check_limit(self.after_tokens)
@@ -79,7 +85,8 @@ class Summarize:
         """Answer the last turn, ask for a summary with that, or begin anew with the summary that it is."""
         if len(turns) > 1 and self._asks(turns[-2]):
             text = f"{self.heading}\n{turns[-1].text.strip()}"
-            return Reply(context=self.opening(dataclasses.replace(problem, prompt=_extended(problem, text))))
+            asked = self.asked(problem)
+            return Reply(context=self.opening(dataclasses.replace(asked, prompt=_extended(asked, text))))
         reply = self.interaction(tuple(self._other(turns)), problem)
         goes_on = reply is not None and not reply.ends and reply.context is None
         if reply is None or not goes_on or turns[-1].context_tokens <= self.after_tokens:

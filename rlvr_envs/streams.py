@@ -7,33 +7,30 @@ import contextlib
 import copy
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait as wait_for
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from rlvr_envs.dialogue import Dialogue, PlainDialogue, encode_parts, spell
-from rlvr_envs.replies import EncodedReply, answer, room_for_reply
-from rlvr_envs.stop_strings import StopStrings
-from rlvr_envs.tokenizers import Tokenizer, decode, stop_tokens, token_table, utf8
+from rlvr_envs.dialogue import PlainDialogue, encode_parts, spell
+from rlvr_envs.replies import EncodedReply
+from rlvr_envs.rules import Rules
+from rlvr_envs.tokenizers import decode, utf8
+from rlvr_envs.turns import answer_turn, follow, judged_text
 from rlvr_envs.types import (
     CheckedInteraction,
     Dataset,
     EndCondition,
     Ended,
-    FixedActions,
-    Interaction,
-    LegalActions,
     ProcessScorer,
     Transition,
     Turn,
 )
 from verifiers import (
-    Completion,
     DataError,
     IllegalTokenError,
     InvalidArgumentError,
@@ -43,11 +40,8 @@ from verifiers import (
     PromptTooLongError,
     Verdict,
     Verifier,
-    check_types,
     verify_batch,
 )
-
-Verification = Literal["sync", "deferred"]
 
 DRAW = -1
 """As a problem index: draw one from the stream's random generator."""
@@ -61,119 +55,6 @@ class _RendersParts(Protocol):
     def __call__(self, problem: Problem, /) -> str: ...
 
     def parts(self, problem: Problem) -> Sequence[str]: ...
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Everything that decides how an episode goes, apart from its problem.
-
-    Raises:
-        InvalidArgumentError: If a limit is not positive, or a stop is neither text nor a token of the vocabulary, or a
-            fixed mask of legal tokens is of another vocabulary, or a function can't be called as it will be.
-    """
-
-    tokenizer: Tokenizer
-    render_prompt: Callable[[Problem], str]
-    """Turns a problem into the text of its prompt; one with a method `parts`, as `PromptRenderer` has, gives it in parts."""
-    max_prompt_tokens: int
-    max_new_tokens: int
-    """The policy's own tokens, over all turns."""
-    verifier: Verifier | None = None
-    stop: Sequence[str | int] = ()
-    """Stop strings and further stop tokens; those of the tokenizer (`rlvr_envs.stop_tokens`) always stop."""
-    end_token: int | None = None
-    """The token that ends a turn which is given as text; None for the tokenizer's end token. In a chat it is the one with which
-    the chat template closes a turn (`rlvr_envs.turn_end`)."""
-    legal_actions: LegalActions | None = None
-    process_scorer: ProcessScorer | None = None
-    end_condition: EndCondition | None = None
-    """Ends the episode, not only the turn, as soon as it holds."""
-    interaction: Interaction | None = None
-    max_inserted_tokens: int = 0
-    """What the interaction may append over a whole episode. A longer reply is cut, with a mark; the episode is truncated where
-    not even that fits."""
-    max_turns: int | None = None
-    """The turns of the policy, after which an episode that would go on is truncated; None for any number."""
-    max_context_tokens: int | None = None
-    """The most tokens that the policy has in view, which is the length of its observation: a turn that fills it is truncated,
-    unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's next turn has
-    room for `turn_tokens`, or else for a quarter of the context, but at most for half of what is left of it. None for as many
-    as an episode may have."""
-    turn_tokens: int | None = None
-    """The policy's tokens in a turn, after which it is answered without a stop; None for any number."""
-    dialogue: Dialogue | None = None
-    """How replies become tokens and tool calls are read; by default as plain text."""
-    opening: Callable[[Problem], tuple[Message, ...]] | None = None
-    """Gives the messages with which the dialogue opens, where that encodes the prompt, such as one that lists tools."""
-    interaction_workers: int = 32
-    """Threads in which rows are answered at the same time."""
-    verification: Verification = "sync"
-    verification_workers: int = 16
-    """Threads that deferred verdicts are worked out in; the verifier has to allow that many calls at once. One that has
-    `verify_batch` gets all episodes of a transition in one call, any other gets each in a call of its own."""
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        limits = (
-            ("max_prompt_tokens", 1),
-            ("max_new_tokens", 1),
-            ("max_inserted_tokens", 0),
-            ("verification_workers", 1),
-            ("interaction_workers", 1),
-            *(
-                (name, 1)
-                for name in ("max_turns", "max_context_tokens", "turn_tokens")
-                if getattr(self, name) is not None
-            ),
-        )
-        for name, least in limits:
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise InvalidArgumentError(f"{name} must be at least {least}, got {value!r}")
-        for stop in self.stop:
-            if not isinstance(stop, str | int | np.integer):
-                raise InvalidArgumentError(f"a stop must be text or a token, got {type(stop).__name__} {stop!r}")
-            if isinstance(stop, str):
-                utf8(stop)
-        if self.verification not in ("sync", "deferred"):
-            raise InvalidArgumentError(f"verification must be 'sync' or 'deferred', got {self.verification!r}")
-        if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
-            raise InvalidArgumentError("an interaction and max_inserted_tokens > 0 come together: give both or neither")
-        if self.max_context_tokens is not None and self.max_context_tokens <= self.max_prompt_tokens:
-            raise InvalidArgumentError(
-                f"max_context_tokens must be more than max_prompt_tokens={self.max_prompt_tokens}, so that the policy can "
-                f"answer any prompt; got {self.max_context_tokens}"
-            )
-        legal, vocab_size = self.legal_actions, self.tokenizer.vocab_size
-        if isinstance(legal, FixedActions) and len(legal.mask) != vocab_size:
-            raise InvalidArgumentError(
-                f"the mask of legal tokens must have one entry for each of the {vocab_size} tokens, got {len(legal.mask)}"
-            )
-
-    @property
-    def buffer_tokens(self) -> int:
-        """The length of the token buffer of one stream."""
-        longest = self.max_prompt_tokens + self.max_new_tokens + self.max_inserted_tokens
-        return longest if self.max_context_tokens is None else min(longest, self.max_context_tokens)
-
-    def stop_tokens(self) -> NDArray[np.bool_]:
-        """The tokens that end a turn, as bool[vocab_size]."""
-        named = [token for stop in self.stop if (token := self._token_of(stop)) is not None]
-        return token_table(self.tokenizer, [self.turn_end, *stop_tokens(self.tokenizer), *named])
-
-    @property
-    def turn_end(self) -> int:
-        """The token that ends a turn which is given as text."""
-        return self.tokenizer.eos_token if self.end_token is None else self.end_token
-
-    def _token_of(self, stop: str | int) -> int | None:
-        """The token that a stop names: itself, or a special token that is written out, whose bytes never appear."""
-        return self.tokenizer.special_tokens.get(stop) if isinstance(stop, str) else stop
-
-    def stop_strings(self) -> StopStrings | None:
-        """The matcher for the strings that end a turn, None where there are none."""
-        strings = [stop for stop in self.stop if isinstance(stop, str) and self._token_of(stop) is None]
-        return StopStrings(strings, self.tokenizer.token_bytes, self.tokenizer.vocab_size) if strings else None
 
 
 @dataclass(frozen=True)
@@ -603,37 +484,35 @@ class TokenStreams:
         return Turn(tokens, self.completion(row), parsed.calls, parsed.errors, context_tokens=int(self.length[row]))
 
     def _answer(self, row: int, turns: tuple[Turn, ...]) -> EncodedReply:
-        assert self.rules.interaction is not None
-        window = self.buffer_tokens
-        room = most = self.rules.max_inserted_tokens - int(self._inserted[row])
-        if (budget := self._budget_left(turns)) > 0:  # the policy needs room for a token after what is said
-            free = window - int(self.length[row])
-            room = min(room, room_for_reply(free, window, budget, self.rules.turn_tokens))
-            most = min(most, free - 1)
-            window -= 1
-        problem = self._problem(row)
-        return answer(self.rules.interaction, self._dialogue, turns, problem, room=room, most=most, window=window)
+        return answer_turn(
+            self.rules,
+            self._dialogue,
+            turns,
+            self._problem(row),
+            left=self._budget_left(turns),
+            inserted=int(self._inserted[row]),
+            in_view=int(self.length[row]),
+            window=self.buffer_tokens,
+            context=self.buffer_tokens,
+        )
 
     def _settle_turn(self, row: int, turns: tuple[Turn, ...], given: EncodedReply, column: int, step: _Step) -> None:
         """Pay a turn's reward, and append the answer or end the episode."""
-        reply = given.reply
-        if reply is not None:
-            step.transition.rewards[row, column] += reply.reward
-        if given.error is not None:
-            step.failed[row] = given.error
-            step.ending[row] = False
-        elif reply is None or reply.ends:
-            step.ending[row] = True
-            step.closing[row] = reply.messages if reply is not None else ()
-        elif given.tokens is None or (left := self._budget_left(turns)) <= 0 or len(turns) == self.rules.max_turns:
-            step.ending[row] = False
+        left = self._budget_left(turns)
+        after = follow(self.rules, turns, given, left)
+        step.transition.rewards[row, column] += after.reward
+        if after.over:
+            step.ending[row] = after.terminated
+            step.closing[row] = after.closing
+            if after.error is not None:
+                step.failed[row] = after.error
         else:
-            self._insert(row, given.tokens, left, new_context=reply.context is not None)
-            cut = given.shown if given.shown != reply.messages else None
-            answered = dataclasses.replace(turns[-1], reply=reply.messages, shown=cut, context=reply.context)
-            self._turns[row] = (*turns[:-1], answered)
+            assert given.tokens is not None
+            new_context = after.turns[-1].context is not None
+            self._insert(row, given.tokens, left, new_context=new_context)
+            self._turns[row] = after.turns
             step.transition.inserted[row] = len(given.tokens)
-            step.transition.new_context[row] = reply.context is not None
+            step.transition.new_context[row] = new_context
         self.live[row] = row not in step.ending
         self._update_legal(row)
 
@@ -687,11 +566,7 @@ class TokenStreams:
 
     def _judged_text(self, row: int, closing: tuple[Message, ...] = ()) -> str:
         """The latest turn's text, which knows the turns before it, and what was said in the reply that ended the episode."""
-        text, turns = self.completion(row), self._turns[row]
-        if not turns and not closing:
-            return text
-        said = [message for turn in turns for message in (Message("assistant", turn.text), *turn.reply)]
-        return Completion(text, (*said, Message("assistant", text), *closing))
+        return judged_text(self._turns[row], Message("assistant", self.completion(row)), closing)
 
     def _finish(self, step: _Step) -> None:
         """Judge the episodes that ended, but for those whose interaction broke."""

@@ -60,6 +60,11 @@ class Turn:
     context_tokens: int = 0
     """Number of tokens that the policy had in view at the end of the turn, those of the turn included."""
 
+    @property
+    def message(self) -> Message:
+        """The turn as it stands in a dialogue."""
+        return Message("assistant", self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -13,7 +13,7 @@ from rlvr_envs.data.stored import StoredTests, stored_tests
 from verifiers import Problem
 from verifiers.ifeval import Instruction
 from verifiers.sql import SQLReference
-from verifiers.unit_tests import AssertTests, CheckTests
+from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests
 
 Row = dict[str, object]
 
@@ -134,6 +134,45 @@ CONTEST: Row = {
     "solutions": {"language": [2, 3, 3], "solution": ["int main", "print(2 * int(input()))", "x"]},
     "time_limit": {"seconds": 2, "nanos": 0},
     "cf_rating": 800,
+}
+CONTEST_TESTS = ("public_tests", "private_tests", "generated_tests")
+DOUBLE_CPP = "#include <iostream>\nint main() { int n; std::cin >> n; std::cout << 2 * n; }"
+DOUBLE_JAVA = (
+    "class Main { public static void main(String[] a) "
+    "{ System.out.println(2 * new java.util.Scanner(System.in).nextInt()); } }"
+)
+LEETCODE: Row = {
+    "task_id": "double",
+    "difficulty": "Easy",
+    "problem_description": "Double it.",
+    "starter_code": "class Solution:\n    def double(self, n):\n",
+    "prompt": "import math\n",
+    "completion": "class Solution:\n    def double(self, n):\n        return 2 * n",
+    "entry_point": "Solution().double",
+    "test": "def check(candidate):\n    assert candidate(n=2) == 4",
+}
+CLASSEVAL: Row = {
+    "task_id": "ClassEval_7",
+    "class_name": "Twice",
+    "skeleton": "class Twice:\n    def of(self, n):\n",
+    "solution_code": "class Twice:\n    def of(self, n): return 2 * n",
+    "test": "import unittest\nclass TwiceTest(unittest.TestCase):\n    def test_of(self): self.assertEqual(Twice().of(2), 4)",
+}
+KODCODE: Row = {
+    "question_id": "K_1",
+    "style": "instruct",
+    "question": "Double it.",
+    "solution": "def twice(n): return 2 * n",
+    "test": "from solution import twice\ndef test_twice(): assert twice(2) == 4",
+}
+BIGCODEBENCH: Row = {
+    "task_id": "BigCodeBench/0",
+    "instruct_prompt": "Double it.",
+    "code_prompt": "import math\ndef task_func(n):\n",
+    "canonical_solution": "    return 2 * n",
+    "test": "import unittest\nclass TestCases(unittest.TestCase):\n    def test_it(self): self.assertEqual(task_func(2), 4)",
+    "entry_point": "task_func",
+    "libs": "['math']",
 }
 IFEVAL: Row = {
     "key": 7,
@@ -388,6 +427,72 @@ EVERY = {
         ),
         ("agentica-org/DeepCoder-Preview-Dataset", "codeforces", "test"),
         ("solutions",),
+    ),
+    **{
+        f"codecontests_{language}": Case(
+            CONTEST | {"solutions": {"language": [3, number], "solution": ["print(1)", program]}},
+            Problem(
+                f"codecontests_{language}/test/0",
+                f"{STDIN} Write it in {title}.",
+                deferred(CONTEST, f"codecontests_{language}", *CONTEST_TESTS, "time_limit"),
+                {
+                    "cf_rating": 800,
+                    "time_limit": {"seconds": 2, "nanos": 0},
+                    "gold_completion": f"```{language}\n{program}\n```",
+                },
+            ),
+            ("deepmind/code_contests", None, "test"),
+            ("solutions", "time_limit", "cf_rating"),
+        )
+        for language, number, title, program in (("cpp", 2, "C++", DOUBLE_CPP), ("java", 4, "Java", DOUBLE_JAVA))
+    },
+    "leetcode": Case(
+        LEETCODE,
+        Problem(
+            "leetcode/double",
+            "Double it.\n\nComplete this code:\n\n```python\nclass Solution:\n    def double(self, n):\n```",
+            CheckTests("Solution().double", "def check(candidate):\n    assert candidate(n=2) == 4", "import math\n"),
+            {"difficulty": "Easy", "gold_completion": f"```python\n{LEETCODE['completion']}\n```"},
+        ),
+        ("newfacade/LeetCodeDataset", None, "test"),
+        ("difficulty",),
+    ),
+    "classeval": Case(
+        CLASSEVAL,
+        Problem(
+            "classeval/ClassEval_7",
+            "Complete the class Twice:\n\n```python\nclass Twice:\n    def of(self, n):\n```",
+            FunctionTests(f"from solution import *\n{CLASSEVAL['test']}", together=True),
+            {"class_name": "Twice", "gold_completion": f"```python\n{CLASSEVAL['solution_code']}\n```"},
+        ),
+        ("FudanSELab/ClassEval", None, "test"),
+        (),
+    ),
+    "kodcode": Case(
+        KODCODE,
+        Problem(
+            "kodcode/K_1",
+            "Double it.",
+            FunctionTests(str(KODCODE["test"]), together=True),
+            {"style": "instruct", "gold_completion": "```python\ndef twice(n): return 2 * n\n```"},
+        ),
+        ("KodCode/KodCode-Light-RL-10K", None, "train"),
+        ("style",),
+    ),
+    "bigcodebench": Case(
+        BIGCODEBENCH,
+        Problem(
+            "bigcodebench/BigCodeBench/0",
+            "Double it.",
+            FunctionTests(f"from solution import *\n{BIGCODEBENCH['test']}", entry_point="task_func", together=True),
+            {
+                "entry_point": "task_func",
+                "libs": "['math']",
+                "gold_completion": "```python\nimport math\ndef task_func(n):\n    return 2 * n\n```",
+            },
+        ),
+        ("bigcode/bigcodebench", None, "v0.1.2"),
+        ("libs",),
     ),
 }
 SEVERAL = {

@@ -26,6 +26,8 @@ FULL_FILES = (
     "agents/test_command_errors.py",
     "agents/test_contexts.py",
     "agents/test_control.py",
+    "agents/test_conversations.py",
+    "agents/test_court.py",
     "agents/test_custom_policy.py",
     "agents/test_devices.py",
     "agents/test_dqn.py",

@@ -54,6 +54,7 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.unit_tests",
                     "verifiers.math",
                     "verifiers.countdown",
+                    "verifiers.audit",
                     "verifiers.completion",
                     "verifiers.ifeval",
                     "verifiers.reasoning_gym",

@@ -103,7 +103,7 @@ def test_every_environment_keeps_to_versions_that_are_there() -> None:
     assert named == {path.stem for path in (ROOT / "constraints").iterdir()}
 
 
-@pytest.mark.parametrize("name", ["sandbox.md", "sandbox-details.md"])
+@pytest.mark.parametrize("name", ["sandbox.md", "sandbox-details.md", "sandbox-together.md"])
 def test_the_pages_of_the_sandbox_link_to_what_is_there(name: str) -> None:
     docs = ROOT / "docs"
     page = (docs / name).read_text(encoding="utf-8")

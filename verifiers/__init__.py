@@ -41,8 +41,10 @@ from verifiers.redaction import Secret, redacted, secret
 from verifiers.registry import check_spec, factory, make, preferring, register, registered_names, verify, verify_batch
 from verifiers.types import (
     AnswerVerifier,
+    AssistantMessage,
     BatchVerifier,
     Completion,
+    MadeCall,
     Message,
     Outcome,
     Problem,
@@ -62,6 +64,7 @@ __all__ = [
     "FINITE",
     "Above",
     "AnswerVerifier",
+    "AssistantMessage",
     "AtLeast",
     "AuditReport",
     "BatchVerifier",
@@ -75,6 +78,7 @@ __all__ = [
     "EngineError",
     "IllegalTokenError",
     "InvalidArgumentError",
+    "MadeCall",
     "Message",
     "MissingDataError",
     "MissingDependencyError",

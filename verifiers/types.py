@@ -34,6 +34,26 @@ class ToolMessage(Message):
     """The id that the call has, where the model's format gives calls one."""
 
 
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    """A call of a tool as the policy wrote it, whether or not it can be read."""
+
+    name: str
+    arguments: str
+    """What should be a JSON object."""
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage(Message):
+    """A turn of the policy with what a server gives beside its text. Verifiers judge the text."""
+
+    calls: tuple[MadeCall, ...] = ()
+    """The tool calls that are no part of the text."""
+    reasoning: str = ""
+    """The thoughts that are no part of the text."""
+
+
 class Completion(str):
     """The policy's last turn in an episode of several, which knows the turns before it.
 

@@ -87,6 +87,8 @@ class DPOConfig(AgentConfig):
             )
         if self.pairs is not None and self.lag:
             raise InvalidArgumentError(f"nothing is sampled where pairs are given: lag must be 0, got {self.lag}")
+        if self.pairs is not None:
+            require_defaults(self, ("problem_sampler",), "The problems are those of the pairs")
 
     @property
     def needs_reference(self) -> bool:

@@ -2,7 +2,8 @@
 
 Two divisions bias the gradient of GRPO: by the completion's length, which favours long wrong answers, and by the group's
 standard deviation, which weights problems by their difficulty. Dr. GRPO does neither: scores are only centred, and token
-losses are summed and divided by a constant length.
+losses are summed and divided by a constant length. The mean of the group includes the completion's own score, which scales the
+gradient by (group_size - 1) / group_size.
 
 Departures from the paper: its equation only sums over tokens; the constant `max_tokens`, the budget of a completion, follows
 its listing and only changes the gradient's scale. Groups whose scores are all equal get exactly 0. As in GRPO here, there is

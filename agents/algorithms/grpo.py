@@ -5,7 +5,9 @@ within the group; the loss is PPO's clipped surrogate, with no critic.
 
 Departures from the paper: the losses are averaged over all tokens of the step; the paper averages over each completion's
 tokens first, which favours short right and long wrong completions (arXiv:2503.20783), and is available as
-`aggregation="sequence-mean-token-mean"`. Groups whose scores are all equal get exactly 0. There is no KL term unless
+`aggregation="sequence-mean-token-mean"`. Both means, and the division by the group's standard deviation, bias the direction of
+the expected gradient; `scale="none"` with `aggregation="sequence-mean-token-sum"` has the direction of the exact one. Groups
+whose scores are all equal get exactly 0. There is no KL term unless
 `kl_coefficient` is set (the paper: 0.04). The paper's k3 estimate as a term of the loss gives the gradient of the opposite
 direction of the divergence, KL(reference || policy); `kl_estimator="k3-ratio"` gives that of KL(policy || reference).
 """

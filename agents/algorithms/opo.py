@@ -6,7 +6,8 @@ clipping, no KL term, no entropy bonus.
 
 Departures from the paper: KL term and entropy bonus are available, as for every agent, and off by default as in the paper;
 groups whose scores are all equal get exactly 0. As in the paper, the baseline includes the completion's own score, which
-biases the gradient by a share of about 1 / `group_size`. Completions that `truncation="mask"` excludes have no gradient, and
+biases the gradient: its size by a share of about 1 / `group_size`, and its direction where lengths differ. Completions that
+`truncation="mask"` excludes have no gradient, and
 so no weight in the mean.
 """
 

@@ -20,6 +20,9 @@ One training step, and the functions that implement it:
         gradient   of the mean of L over the minibatch's tokens          learn.learner.Learner.backward
         step       clip the gradient's norm, AdamW                       learn.learner.Learner.step
 
+Whitening, values of a critic with `gae_lambda` below 1, and the mean over the batch's tokens bias the expected gradient;
+without them (`whiten=False`, `gae_lambda=1`, `aggregation="sequence-mean-token-sum"`) it is exact on-policy.
+
 Departures from the paper: advantages are whitened over the whole batch (Engstrom et al. 2020, arXiv:2005.12729, list such
 implementation choices; most implementations whiten each minibatch). Value targets are not whitened. The default is one pass
 over a batch, in four minibatches, where the paper makes 3 to 15 passes: from the early checkpoints of

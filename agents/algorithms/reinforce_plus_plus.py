@@ -5,6 +5,9 @@ reward of each token, advantages are the returns from each token on, whitened ov
 the clipped surrogate. The variant with a baseline (`group_size` above 1 and `group_baseline=True`) first subtracts the mean
 score of the group from each score, for tasks with many completions per problem.
 
+Whitening by the mean and the standard deviation of the batch, and the mean over its tokens, bias the direction of the expected
+gradient.
+
 Departure from the paper: no KL term unless `kl_coefficient` is set.
 """
 

@@ -49,8 +49,10 @@ class AuditVerifier:
     """Number of seconds that one verdict may take."""
     json: Path | None = None
     """File for the full report, as JSON."""
+    card: Path | None = None
+    """File for a card of error rates, times, failures and smallest examples, as .md or .html."""
     overwrite: bool = False
-    """Replace the JSON file if it exists."""
+    """Replace the files of `json` and `card` if they exist."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
@@ -64,6 +66,11 @@ class AuditVerifier:
         """Print the report card; return 0 if no error was found, else 1."""
         if self.json is not None:
             check_new_file(self.json, overwrite=self.overwrite)
+        if self.card is not None:
+            from verifiers.audit import check_card, write_card  # it takes long to load
+
+            check_card(self.card)
+            check_new_file(self.card, overwrite=self.overwrite)
         if self.name is not None and self.verifier is not None:
             raise InvalidArgumentError(f"two verifiers: {self.name!r} and {self.verifier!r}; give one of them")
         spec = verifier_spec(self.name or self.verifier, self.args, self.reward_model)
@@ -86,6 +93,8 @@ class AuditVerifier:
         if self.json is not None:
             self.json.parent.mkdir(parents=True, exist_ok=True)
             write_json(self.json, report.to_dict())
+        if self.card is not None:
+            write_card(report, self.card)
         console.print(str(report), markup=False, highlight=False, soft_wrap=True)
         return 0 if report.clean else 1
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import rlvr_envs
-from agents.commands.common import PROMPT, check_reserved, make_one, with_options
+from agents.commands.common import PROMPT, at_hardest, check_reserved, make_one, with_options
 from agents.policies.transformers.model_files import (
     check_context,
     check_model,
@@ -65,7 +65,7 @@ def check_policy(
         elif tokenizer is None:
             check_tokenizer(folder)
             tokenizer = str(folder)
-    others = {key: value for key, value in arguments.items() if key != "tokenizer"}
+    others = {key: value for key, value in at_hardest(arguments).items() if key != "tokenizer"}
     checked = check_environment(environment, others, {**task_arguments, "tokenizer": tokenizer})
     if acts and checked is not None:
         check_context(checked.tokens, context)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,21 @@ from typing import Any
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.common import DEVICE, check_at_least, check_engine, on_device
+from agents.commands.common import DEVICE, check_at_least, check_engine, check_share, env_arguments, on_device
 from agents.commands.evaluate import EngineName, Evaluate, short_name
 from agents.commands.main import check_before_loading, parse_command
 from agents.commands.problems import load_problems
 from agents.commands.saved_agents import SavedAgent, make_plain
 from agents.policies.transformers.model_files import check_model, model_folder
+from agents.rollouts.drawing import Drawing, Entrant, draw_until_decided
+from agents.runs.decisions import PairDecision, Rules
+from agents.runs.drawing_order import dataset_order
+from agents.runs.evaluation import MAX_ERROR_SHARE
+from agents.runs.evaluation_record import MANIFEST, read_manifest
 from agents.runs.files.json_files import write_json
 from agents.runs.files.outputs import check_folder, check_new_folder, free_folder
 from agents.runs.leaderboard import Leaderboard, LeaderboardCell
+from agents.runs.leaderboard_page import leaderboard_page
 from agents.runs.reading import RecordedRun
 from agents.suites import Suite, SuiteEnvironment, SuiteTraining, read_suite
 from verifiers import InvalidArgumentError
@@ -38,9 +45,12 @@ class Bench:
     """Name of a suite, such as core or tiny, or the path of a file that ends in .toml."""
     model: tuple[str, ...] = ()
     """Models to evaluate, as for rlvr eval; a suite that trains agents needs none."""
+    price: tuple[float, float] | None = None
+    """Money for a million tokens of prompts and for a million of completions, such as 0.15 0.6, with the engine openai: samples
+    and results then say what they cost."""
     out: Path | None = None
-    """Folder for evaluations, training runs and the leaderboard, as Markdown and JSON; by default a new one,
-    runs/bench/SUITE-NUMBER."""
+    """Folder for evaluations, training runs and the leaderboard, as Markdown, HTML and JSON; by default a
+    new one, runs/bench/SUITE-NUMBER."""
     resume: bool = False
     """Continue the bench in the folder --out, or start it if there is none yet; finished evaluations are kept."""
     num_envs: int = 64
@@ -51,12 +61,30 @@ class Bench:
     """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine, each as name=value, as for rlvr eval."""
+    until_decided: bool = False
+    """Draw problems in a random order until it is decided of each two models on each environment which is better, and say so;
+    all models of an environment are loaded at once. Scores have to be from 0 to 1."""
+    margin: float = 0.0
+    """Difference below which two models are practically equal, with --until-decided; 0 for none."""
+    budget: int | None = None
+    """Maximum number of samples of all models on an environment, with --until-decided; by default the suite's problems are
+    all."""
+    max_error_share: float = MAX_ERROR_SHARE
+    """Share of samples without a score above which the command ends with exit code 1, and --until-decided decides nothing."""
+    order_seed: int | None = None
+    """Seed of the order in which problems are drawn; by default that of the data set, or 0 with --until-decided."""
+    clusters: str | None = None
+    """Column of the data sets that is equal for problems which belong together; by default those with equal prompts do."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
 
     def __post_init__(self) -> None:
-        check_at_least(1, num_envs=self.num_envs)
+        check_at_least(1, num_envs=self.num_envs, budget=self.budget)
+        check_at_least(0, order_seed=self.order_seed)
+        check_share(margin=self.margin, max_error_share=self.max_error_share)
+        if (self.margin or self.budget is not None) and not self.until_decided:
+            raise InvalidArgumentError("--margin and --budget belong to --until-decided: give it, too")
         if len(set(self.model)) < len(self.model):
             raise InvalidArgumentError("a model is named twice in --model: name different models")
         if self.resume and self.out is None:
@@ -72,6 +100,10 @@ class Bench:
             raise InvalidArgumentError(
                 f"the suite {self.suite!r} trains the agents itself, so they are not on a server: leave --engine out"
             )
+        if self.until_decided and (suite.train is not None or len(self.model) < 2):
+            raise InvalidArgumentError(
+                "--until-decided compares models, at least two: name them with --model, and a suite that trains no agents"
+            )
         out = self.out or free_folder(Path("runs/bench"), suite.name)
         check_folder(out) if self.resume else check_new_folder(out)
         entrants = _entrants(self.model, suite.train, out)
@@ -81,18 +113,51 @@ class Bench:
         trainings = [_training(agent, line) for agent, line in lines]
         for training in trainings:
             training.run(console)
+        decisions = {}
+        codes = [0]
+        if self.until_decided:
+            for environment in suite.environments:
+                together = {cell[0]: one for cell, _, one in evaluations if cell[1] == environment.column}
+                decisions[environment.column] = self._decide(console, together, out)
+        else:
+            codes += [evaluation.run(console, resumed_as=out) for _, _, evaluation in evaluations]
         runs: dict[tuple[str, str], list[RecordedRun]] = {}
-        for cell, folder, evaluation in evaluations:
-            evaluation.run(console, resumed_as=out)
+        for cell, folder, _ in evaluations:
             runs.setdefault(cell, []).append(RecordedRun.read(folder))
-        board = Leaderboard(suite.title, [LeaderboardCell(*cell, tuple(of_cell)) for cell, of_cell in runs.items()])
+        cells = [LeaderboardCell(*cell, tuple(of_cell)) for cell, of_cell in runs.items()]
+        board = Leaderboard(suite.title, cells, decisions)
+        codes += [decision.too_many_errors for of_environment in decisions.values() for decision in of_environment]
         models = {entrant.name: [model for _, model in entrant.models] for entrant in entrants}
         text = board.markdown()
         (out / f"{LEADERBOARD}.md").write_text(text, encoding="utf-8")
+        (out / f"{LEADERBOARD}.html").write_text(leaderboard_page(board), encoding="utf-8")
         write_json(out / f"{LEADERBOARD}.json", {"suite": suite.name, "models": models, **board.summary()})
         console.print(text, markup=False, highlight=False, soft_wrap=True)
-        console.print(f"written to {out / LEADERBOARD}.md and .json", markup=False, soft_wrap=True)
-        return 0
+        console.print(f"written to {out / LEADERBOARD}.md, .html and .json", markup=False, soft_wrap=True)
+        return max(codes)
+
+    def _decide(self, console: Console, evaluations: Mapping[str, Evaluate], out: Path) -> list[PairDecision]:
+        """Evaluate all models of an environment until each pair is decided, or the problems or the budget are spent."""
+        rules = Rules(self.margin, self.max_error_share, self.order_seed or 0)
+        with contextlib.ExitStack() as stack:
+            entrants = [
+                Entrant(
+                    name,
+                    folder,
+                    one.samples,
+                    stack.enter_context(one.opened(console, folder, out)),
+                    _recorded_problems(folder),
+                )
+                for name, one in evaluations.items()
+                if (folder := one.out) is not None
+            ]
+            first = next(iter(evaluations.values()))
+            dataset = load_problems(first.env, first.split, _data_arguments(first.env, env_arguments(first.env_args)))
+            _, clusters = dataset_order(dataset, rules.order_seed, self.clusters)
+            drawing = Drawing(clusters, first.problems or len(clusters), self.num_envs, self.budget)
+            return draw_until_decided(
+                entrants, drawing, rules, lambda said: console.print(said, markup=False, soft_wrap=True)
+            )
 
     def _check_models(self, lines: Sequence[tuple[str, Sequence[str]]]) -> None:
         """Check the trainings and the models that are not trained here, before torch loads."""
@@ -139,6 +204,10 @@ class Bench:
                             engine=self.engine,
                             base_url=self.base_url,
                             engine_args=self.engine_args,
+                            max_error_share=self.max_error_share,
+                            order_seed=self.order_seed or 0 if self.until_decided else self.order_seed,
+                            clusters=self.clusters,
+                            price=self.price,
                             out=folder,
                             resume=True,
                             env_args=tuple(f"{name}={value!r}" for name, value in arguments.items()),
@@ -175,9 +244,14 @@ def _num_problems(environment: SuiteEnvironment) -> int:
     found: Any = rlvr_envs.find_environment(environment.name)
     if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):
         return _num_plain_problems(environment)
-    task = rlvr_envs.environment_class(environment.name).task
-    options = {name: value for name, value in environment.arguments.items() if name in task.data_options}
+    options = _data_arguments(environment.name, environment.arguments)
     return len(load_problems(environment.name, environment.split, options))
+
+
+def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of an environment's arguments that are its data set's."""
+    options = rlvr_envs.environment_class(name).task.data_options
+    return {option: value for option, value in arguments.items() if option in options}
 
 
 def _num_plain_problems(environment: SuiteEnvironment) -> int:
@@ -193,6 +267,12 @@ def _num_plain_problems(environment: SuiteEnvironment) -> int:
             f"{environment.name} draws its problems: say how many to draw, by problems in its table [[environments]]"
         )
     return int(count)
+
+
+def _recorded_problems(folder: Path) -> int:
+    """The number of problems of the evaluation that a folder holds; 0 if it holds none."""
+    path = folder / MANIFEST
+    return int(read_manifest(path)["settings"].get("problems", 0)) if path.is_file() else 0
 
 
 def _run_folder(out: Path, agent: str, seed: int) -> Path:

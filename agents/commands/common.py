@@ -198,7 +198,7 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
     for name in arguments:
         if name in options:
             raise InvalidArgumentError(
-                f"the engine argument {name!r} has an option of its own: use --base-url, --model and --num-envs"
+                f"the engine argument {name!r} has an option of its own: use --base-url, --model, --num-envs and --price"
             )
         if name not in names:
             raise unknown_argument("an endpoint", name, [name for name in names if name not in options])
@@ -293,7 +293,20 @@ def check_reserved(arguments: Mapping[str, Any]) -> None:
 def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> rlvr_envs.TokenVectorEnv:
     """Build the native vector environment of a name, without copies of the observation buffers."""
     check_reserved(arguments)
-    return rlvr_envs.environment_class(name).make_vec(num_envs, copy=False, **{**PROMPT, **arguments})
+    options, cls = {**PROMPT, **arguments}, rlvr_envs.environment_class(name)
+    if LEVELS in options:
+        cls = rlvr_envs.with_levels(cls, *options.pop(LEVELS))
+    return cls.make_vec(num_envs, copy=False, **options)
+
+
+LEVELS = "adaptive"
+"""Key of the arguments of an environment: the argument that makes it harder, and its values."""
+
+
+def at_hardest(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an environment, and of one with several levels those of the hardest."""
+    others = {name: value for name, value in arguments.items() if name != LEVELS}
+    return others if LEVELS not in arguments else others | {arguments[LEVELS][0]: arguments[LEVELS][1][-1]}
 
 
 PROMPT = {"prompt": "auto"}

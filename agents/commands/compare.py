@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from agents.commands.common import check_at_least, env_arguments, shown_warnings
+import rlvr_envs
+from agents.commands.common import check_at_least, check_share, env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
 from agents.commands.sections import as_text, print_section
 from agents.console.counting import counted
@@ -31,8 +32,10 @@ from agents.runs.comparison import (
     score_measure,
     task_differences,
 )
+from agents.runs.decisions import Rules, decide_pairs
+from agents.runs.evaluation import MAX_ERROR_SHARE
 from agents.runs.evaluation_record import ORACLE_NOTE
-from agents.runs.judging import recorded_votes
+from agents.runs.judging import recorded_votes, with_clusters
 from agents.runs.reading import RecordedRun
 from verifiers import InvalidArgumentError
 from verifiers.statistics import FEW_PROBLEMS
@@ -50,13 +53,30 @@ class Compare:
     maj_at: tuple[int, ...] = ()
     """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are
     the same where the verifier that judged them says so."""
+    until_decided: bool = False
+    """Say of each two runs whether they are decided, by a test that holds however often it is looked at while problems are
+    drawn in a random order, as rlvr bench --until-decided does; scores are from 0 to 1."""
+    margin: float = 0.0
+    """Difference below which runs are practically equal, with --until-decided; 0 for none."""
+    max_error_share: float = MAX_ERROR_SHARE
+    """Share of problems without a score above which --until-decided decides nothing."""
+    order_seed: int | None = None
+    """Seed of the order in which problems were drawn, with --until-decided; by default that of the runs, or else 0."""
+    clusters: str | None = None
+    """Column of the data set, which is then loaded, that is equal for problems which belong together; by default those with
+    equal prompts do."""
+    power: tuple[float, ...] = ()
+    """Differences, such as 0.02, of which to say how many problems they need to be found in 4 of 5 comparisons."""
     show: int = 0
     """Number of problems of which to print each run's first completion below the table, the first ones that all runs have."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the data set, each as name=value, such as data_dir=FOLDER, which --maj-at loads."""
+    """Arguments of the data set, each as name=value, such as data_dir=FOLDER, which --maj-at and --clusters load."""
 
     def __post_init__(self) -> None:
-        check_at_least(0, show=self.show)
+        check_at_least(0, show=self.show, order_seed=self.order_seed)
+        check_share(margin=self.margin, max_error_share=self.max_error_share)
+        if self.margin and not self.until_decided:
+            raise InvalidArgumentError("--margin says when runs are practically equal: give --until-decided, too")
         check_at_least(1, **{name: min(getattr(self, name), default=None) for name in ("pass_at", "maj_at")})
 
     def run(self, console: Console) -> int:
@@ -65,7 +85,7 @@ class Compare:
             raise InvalidArgumentError(
                 f"a comparison takes at least two runs, folders that rlvr eval has written; got {len(self.runs)}"
             )
-        runs = [RecordedRun.read(folder) for folder in self.runs]
+        runs = [self._read(folder) for folder in self.runs]
         comparisons = compare_measures(runs, self._measures(runs))
         for difference in task_differences(runs):
             console.print(f"not the same task: {difference}", markup=False, soft_wrap=True)
@@ -83,8 +103,24 @@ class Compare:
             for row in comparison.rows[1:]:
                 sentence = _labelled(row.sentence(runs[0]), comparison, comparisons)
                 console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            for sentence in _power(comparison, self.power):
+                console.print(
+                    _labelled(sentence, comparison, comparisons), markup=False, highlight=False, soft_wrap=True
+                )
+        if self.until_decided:
+            order_seed = runs[0].settings.get("order_seed", 0) if self.order_seed is None else self.order_seed
+            for decision in decide_pairs(runs, Rules(self.margin, self.max_error_share, order_seed)):
+                console.print(str(decision), markup=False, highlight=False, soft_wrap=True)
         _show(console, runs, self.show)
         return 0
+
+    def _read(self, folder: Path) -> RecordedRun:
+        run = RecordedRun.read(folder)
+        return (
+            run
+            if self.clusters is None
+            else with_clusters(run, _dataset(run, env_arguments(self.env_args)), self.clusters)
+        )
 
     def _measures(self, runs: Sequence[RecordedRun]) -> list[Measure]:
         check_draws(min(map(_most_samples, runs)), pass_at=self.pass_at, maj_at=self.maj_at)
@@ -105,8 +141,25 @@ def _most_samples(run: RecordedRun) -> int:
 def _votes(run: RecordedRun, arguments: Mapping[str, Any]) -> list[list[int | None]]:
     """The votes of a run's samples, by the verifier that judged them."""
     verifier = answer_verifier(recorded_verifier(run.settings))
-    dataset = load_problems(str(run.settings.get("env")), run.settings.get("split"), arguments)
-    return recorded_votes(run, dataset, verifier)
+    return recorded_votes(run, _dataset(run, arguments), verifier)
+
+
+def _dataset(run: RecordedRun, arguments: Mapping[str, Any]) -> rlvr_envs.Dataset:
+    """The problems of a run."""
+    return load_problems(str(run.settings.get("env")), run.settings.get("split"), arguments)
+
+
+def _power(comparison: MeasureComparison, differences: Sequence[float]) -> Iterator[str]:
+    """How many problems each run needs for its difference from the first to be found."""
+    first, *others = comparison.rows
+    for number, row in enumerate(others, start=1):
+        for difference in differences:
+            needed = comparison.needed(number, difference)
+            between = f"a difference of {difference:g} between {row.run.name} and {first.run.name}"
+            if needed is None:
+                yield f"how many problems {between} needs is not known: their scores say nothing of its variance"
+            else:
+                yield f"{between} needs about {counted(needed, 'problem')} to be found in 4 of 5 comparisons"
 
 
 def _show(console: Console, runs: Sequence[RecordedRun], problems: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,6 +35,7 @@ from agents.commands.common import (
     verifier_spec,
     with_options,
 )
+from agents.commands.problems import permit_together
 from agents.commands.saved_agents import (
     SavedAgent,
     check_table_temperature,
@@ -100,6 +101,12 @@ class Evaluate:
     """Seed of sampling."""
     num_envs: int = 64
     """Number of episodes played at once, or of requests that wait for a server's answer."""
+    order_seed: int | None = None
+    """Seed of a random order in which problems are drawn, so that the first --problems are a random sample; by default they are
+    the first of the split."""
+    clusters: str | None = None
+    """Column of the data set that is equal for problems which belong together, such as variants of one, for all intervals; by
+    default those with equal prompts do."""
     engine: EngineName = "torch"
     """Engine used for sampling: torch, vLLM, or a server that speaks OpenAI's protocol, at --base-url."""
     base_url: str | None = None
@@ -107,6 +114,9 @@ class Evaluate:
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine, each as name=value: settings of VLLMConfig and arguments of vllm.LLM, or settings of
     EndpointConfig, such as api_key=env:OPENAI_API_KEY."""
+    price: tuple[float, float] | None = None
+    """Money for a million tokens of prompts and for a million of completions, such as 0.15 0.6, with the engine openai: samples
+    and results then say what they cost."""
     out: Path | None = None
     """Folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER.
     Several environments each get a folder in it."""
@@ -132,11 +142,13 @@ class Evaluate:
 
     def __post_init__(self) -> None:
         check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
-        check_at_least(0, seed=self.seed, temperature=self.temperature)
+        check_at_least(0, seed=self.seed, temperature=self.temperature, order_seed=self.order_seed)
         check_share(max_error_share=self.max_error_share)
         check_draws(self.samples, pass_at=self.pass_at, maj_at=self.maj_at)
         if (self.engine == "openai") != (self.base_url is not None):
             raise InvalidArgumentError("--base-url and --engine openai come together: give both or neither")
+        if self.price is not None and self.engine != "openai":
+            raise InvalidArgumentError("--price is what a server charges: give --engine openai, too, or leave it out")
         if self.search is None and (self.search_args or self.guide or self.guide_args):
             raise InvalidArgumentError("--search-args, --guide and --guide-args belong to a search: give --search, too")
         if self.search is not None and self.engine == "openai":
@@ -157,13 +169,29 @@ class Evaluate:
         """
         if "," in self.env:
             return self._run_several(console)
+        if self.resume and self.out is None:
+            raise InvalidArgumentError(_NO_FOLDER)
+        name = rlvr_envs.environment_id(self.env)
+        out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{folder_name(name)}")
+        with self.opened(console, out, resumed_as) as evaluate_first:
+            result = evaluate_first(self.problems)
+        self._report(console, name, out, result, resumed_as or out)
+        return 1 if result.has_failed(self.max_error_share) else 0
+
+    @contextlib.contextmanager
+    def opened(
+        self, console: Console, out: Path, resumed_as: Path | None = None
+    ) -> Iterator[Callable[[int | None], Evaluation]]:
+        """Load the model and the environment, and open the record in a folder.
+
+        Yields:
+            What evaluates on the first problems, as many as it is told or all: the more of them it is asked, the longer the
+            record. What errored is repeated by its first call alone.
+        """
         name = rlvr_envs.environment_id(self.env)
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
         judged_by = {} if spec is None else {"verifier": spec}
-        if self.resume and self.out is None:
-            raise InvalidArgumentError(_NO_FOLDER)
         search = search_for(self.search, self.search_args, self.guide, self.guide_args)
-        out = self.out or free_folder(Path("runs/eval"), f"{short_name(self.model)}-{folder_name(name)}")
         settings: dict[str, Any] = {"env": name, "split": self.split, "model": self.model}
         if self.engine != "torch":
             settings["engine"] = self.engine
@@ -179,11 +207,20 @@ class Evaluate:
             EvaluationRecord(out, settings=settings, resume=self.resume, overwrite=self.overwrite) as record,
             self._sampler(name, arguments, saved, record) as (env, policy),
         ):
+            if isinstance(env, rlvr_envs.TokenVectorEnv):
+                permit_together(env.streams.rules.verifier)
             say_prompt(console, env, as_messages=isinstance(policy, Endpoint) and policy.config.route == "chat")
             if self.engine != "openai" and saved is None:
                 say_stops(console, env)
+            first = True
+
+            def evaluate_first(problems: int | None) -> Evaluation:
+                nonlocal first
+                repeat_errored, first = first, False
+                return self._evaluate(env, policy, record, search, problems=problems, repeat_errored=repeat_errored)
+
             try:
-                result = self._evaluate(env, policy, record, search)
+                yield evaluate_first
             except InvalidArgumentError as error:
                 raise _with_trained_arguments(self.model, name, self.env_args, error) from error
             except BaseException:
@@ -195,8 +232,6 @@ class Evaluate:
                         soft_wrap=True,
                     )
                 raise
-        self._report(console, name, out, result, resumed_as or out)
-        return 1 if result.has_failed(self.max_error_share) else 0
 
     def _run_several(self, console: Console) -> int:
         """Evaluate on one environment after the other, each in a folder of its own within one; the highest exit code."""
@@ -243,9 +278,9 @@ class Evaluate:
         saved = SavedAgent.find(self.model) if self.engine == "torch" else None
         if saved is None:
             return None
-        refused = ("search", "verifier", "reward_model", "pass_at", "maj_at", "engine_args")
+        refused = ("search", "verifier", "reward_model", "pass_at", "maj_at", "engine_args", "clusters", "order_seed")
         for option in refused:
-            if getattr(self, option):
+            if getattr(self, option) not in (None, ()):
                 raise InvalidArgumentError(
                     f"--{option.replace('_', '-')} needs completions of a language model, and {self.model} holds "
                     f"{'a table' if saved.is_table else 'a multilayer perceptron'}: leave it out"
@@ -271,7 +306,12 @@ class Evaluate:
             return
         if self.base_url is not None:
             arguments = with_options({"split": self.split}, arguments)
-            given = {"base_url": self.base_url, "model": self.model, "concurrency": self.num_envs}
+            given = {
+                "base_url": self.base_url,
+                "model": self.model,
+                "concurrency": self.num_envs,
+                "price": self.price,
+            }
             config = endpoint_config(given, self.engine_args)
             if config.route == "chat":  # the server has a chat template, which also ends answers
                 arguments = {"prompt": "auto_chat", "stop": (), **arguments}
@@ -306,11 +346,14 @@ class Evaluate:
         policy: Policy | Endpoint | TabularAgent,
         record: EvaluationRecord,
         search: Search | None,
+        *,
+        problems: int | None,
+        repeat_errored: bool,
     ) -> Evaluation:
         known = num_problems(env)
-        if known is None and self.problems is None:
+        if known is None and problems is None:
             raise InvalidArgumentError(f"{self.env} draws its problems: say how many to draw, as in --problems 100")
-        count = number_of_problems(known, self.problems, self.samples)
+        count = number_of_problems(known, problems, self.samples)
         done, scored, total = 0, 0, 0.0
         with progress(f"{self.env} {self.split}", count * self.samples) as advance:
 
@@ -345,6 +388,9 @@ class Evaluate:
                 search=search,
                 record=record,
                 on_sample=show,
+                order_seed=self.order_seed,
+                clusters=self.clusters,
+                repeat_errored=repeat_errored,
             )
 
     def _report(self, console: Console, name: str, out: Path, result: Evaluation, resumed_as: Path) -> None:
@@ -359,6 +405,9 @@ class Evaluate:
             lines.insert(
                 3, f"re-run noise {result.rerun_error:.3f}: standard error of the score over samples of these problems"
             )
+        if result.prompt_tokens is not None:
+            paid = "" if result.cost is None else f", cost {result.cost:.4g}"
+            lines.insert(-1, f"tokens: {result.prompt_tokens} of prompts, {result.tokens} of completions{paid}")
         lines[-1:-1] = [str(estimate) for estimate in (*result.pass_at, *result.maj_at)]
         causes = [f"the verifier broke on {result.verifier_errors} samples"] if result.verifier_errors else []
         causes += [f"{result.failed_requests} requests failed"] if result.failed_requests else []

@@ -15,11 +15,12 @@ from agents import policies
 from agents.commands.common import check_at_least, env_arguments, make_vec
 from agents.console.progress import progress
 from agents.deferred import torch
+from agents.experiments.court import judge, load
 from agents.experiments.gradient_lab import BiasReport, GradientLab, examine
 from agents.learn.agent import Agent
 from agents.losses import Aggregation
 from agents.registry import agent_classes
-from verifiers import InvalidArgumentError, Problem, from_function
+from verifiers import InvalidArgumentError, Problem, from_function, import_attribute, is_attribute_path
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -194,8 +195,11 @@ class GradientLabCommand:
     seed: int = 0
     """Seed of all random draws."""
     estimator: str | None = None
-    """One agent to examine in place of the table of estimators: its name, such as grpo, or a custom agent as module:Class,
-    whose config is module:ClassConfig or AgentConfig."""
+    """One estimator to examine in place of the table: an agent's name, such as grpo, or a custom agent as module:Class, whose
+    config is module:ClassConfig or AgentConfig; or module:function, which the court tries."""
+    court: bool = False
+    """Try an agent in the court too: by the exact expectation over all batches of many small cases, in place of batches drawn
+    for one problem. Functions always are."""
     aggregation: Aggregation | None = None
     """How the losses of the tokens are reduced to one loss; None uses each agent's own default. Only
     sequence-mean-token-sum has the scale of the gradient."""
@@ -214,6 +218,8 @@ class GradientLabCommand:
 
     def run(self, console: Console) -> int:
         """Examine all estimators and print a table."""
+        if self._in_court():
+            return self._judge(console)
         labs = self._labs()
         lab = labs["graded"]
         console.print(
@@ -234,6 +240,38 @@ class GradientLabCommand:
         for aggregation, names in aggregations.items():
             console.print(f"{aggregation}: {'; '.join(names)}", markup=False, highlight=False)
         console.print(_NOTES if self.estimator is None else "\n".join(_NOTES.splitlines()[-2:]), highlight=False)
+        return 0
+
+    def _in_court(self) -> bool:
+        """Whether the estimator is tried in the court: any function, and an agent if `court` is set."""
+        if self.estimator is None:
+            if self.court:
+                raise InvalidArgumentError("the court tries one estimator: name it with --estimator")
+            return False
+        named = is_attribute_path(self.estimator) and import_attribute(self.estimator, "estimator")
+        if not self.court and not named:
+            return False
+        return self.court or not isinstance(named, type)
+
+    def _judge(self, console: Console) -> int:
+        """Print every comparison of the court with its verdict, and the findings with code that shows them."""
+        assert self.estimator is not None
+        estimator = load(self.estimator)
+        with progress(estimator.name, 1.0) as advance:
+            judgement = judge(estimator, lambda done, total: advance(done / total))
+        table = Table(box=None, padding=(0, 1, 0, 0))
+        for column in ("case", "groups of", "expected gradient", "scale", "cosine", "variance"):
+            table.add_column(column, no_wrap=True)
+        for one in judgement.comparisons:
+            numbers = (one.scale, one.cosine, one.relative_variance)
+            table.add_row(
+                one.case.name, str(one.case.group_size), one.verdict, *(f"{number:.4g}" for number in numbers)
+            )
+        console.print(table)
+        for finding in judgement.findings:
+            console.print(f"* {finding.sentence}", markup=False, highlight=False, soft_wrap=True)
+        if code := judgement.code():
+            console.print(f"\nTo see this:\n\n{code}", markup=False, highlight=False, soft_wrap=True)
         return 0
 
     def _labs(self) -> dict[str, GradientLab]:

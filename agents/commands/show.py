@@ -58,10 +58,10 @@ class Show:
         print_section(console, f"{row['problem_id']}, {_sample_name(row)}", _facts(row))
         print_section(console, "prompt", _rendered(run, row) or _prompt(row.get("prompt")))
         earlier = [message for message in row.get("dialogue") or [] if isinstance(message, dict)]
-        if len(earlier) > 1:
+        if len(earlier) > 1 or any(message.get("reasoning") or message.get("calls") for message in earlier):
             print_section(console, f"dialogue of {counted(len(earlier), 'message')}", _prompt(earlier))
         legend, completion = _completion(row, self.color)
-        print_section(console, f"{'last turn' if earlier else 'completion'}{legend}", completion)
+        print_section(console, f"{'last turn' if len(earlier) > 1 else 'completion'}{legend}", completion)
         print_section(console, "verdict", verdict_text(row))
         return 0
 
@@ -97,6 +97,8 @@ def _sample_name(row: RecordLine) -> str:
 
 def _facts(row: RecordLine) -> str:
     facts = [counted(row["tokens"], "token")] if row["tokens"] else []
+    facts += [f"{row['prompt_tokens']} of prompts"] if row.get("prompt_tokens") else []
+    facts += [f"cost {row['cost']:.4g}"] if isinstance(row.get("cost"), int | float) else []
     facts += ["truncated"] if row["truncated"] else []
     facts += [f"{name} {row[name]}" for name in ("advantage", "reward") if row.get(name) is not None]
     facts += [f"seed {row['seed']}"] if row["seed"] else []  # 0 where it is unknown
@@ -120,8 +122,11 @@ def _prompt(prompt: Any) -> str:
         return as_text(prompt)
     lines = []
     for message in prompt:
-        role, content = (message.get("role"), message.get("content")) if isinstance(message, dict) else ("", message)
-        lines.append(f"{role}: {as_text(content)}")
+        said = message if isinstance(message, dict) else {"role": "", "content": message}
+        lines += [f"{said.get('role')}, thinking: {as_text(said['reasoning'])}"] if said.get("reasoning") else []
+        lines.append(f"{said.get('role')}: {as_text(said.get('content'))}")
+        calls = said.get("calls") or []
+        lines += [f"  calls {call['name']}: {as_text(call['arguments'])}" for call in calls if isinstance(call, dict)]
     return "\n".join(lines)
 
 

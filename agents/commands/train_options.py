@@ -15,9 +15,11 @@ import rlvr_envs
 from agents.commands.before_loading import check_lora, check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
+    LEVELS,
     check_at_least,
     check_engine,
     env_arguments,
+    literal,
     make_any_vec,
     named_arguments,
     verifier_arguments,
@@ -52,6 +54,9 @@ class TrainOptions:
     """Weights of the environments of a mixture, such as 3,1,1; by default they are equal."""
     mix_by: Literal["problems", "tokens"] = "problems"
     """What the weights of a mixture weigh: problems, or sampled tokens."""
+    adaptive: str | None = None
+    """Argument of a made task that makes it harder, with its values, such as digits=1,2,3: training begins with the first, and
+    adds the next as soon as 90 % of the completions of the hardest are right. Evaluations have the last."""
     steps: int = 100
     """Total number of training steps; schedules end there unless schedule_steps is set."""
     token_budget: int | None = None
@@ -182,6 +187,8 @@ class TrainOptions:
                 "mix", self.mix or self.mix_by, "there is one environment: name several, such as env=GSM8K,MBPP"
             )
         self.mix_weights()
+        if self.adaptive is not None:
+            self.levels()
         if self.max_restarts and self.nproc == 1:
             raise InvalidArgumentError("--max-restarts needs --nproc of at least 2; torchrun has an option of its own")
         if self.offload and self.shard == "none":
@@ -202,6 +209,21 @@ class TrainOptions:
             raise InvalidArgumentError(
                 f"--mix takes numbers separated by commas, such as 3,1,1, got {self.mix}"
             ) from error
+
+    def levels(self) -> tuple[str, tuple[Any, ...]]:
+        """The argument of `adaptive` and its values.
+
+        Raises:
+            InvalidArgumentError: If there are not two values or more, or the environment is a mixture.
+        """
+        name, _, values = (self.adaptive or "").partition("=")
+        each = tuple(literal(value) for value in values.split(","))
+        if not name or len(each) < 2 or "," in self.env:
+            raise InvalidArgumentError(
+                f"--adaptive takes an argument of one environment with two values or more, such as digits=1,2,3, got "
+                f"{self.adaptive!r} for {self.env}"
+            )
+        return name, each
 
     def stop_condition(self) -> StopWhen | None:
         """The conditions of `stop_when`; None if there are none."""
@@ -292,7 +314,9 @@ def run_arguments(options: TrainOptions) -> dict[str, Any]:
     arguments = env_arguments(options.env_args)
     if options.gold_verifier is not None:
         spec = with_gold(spec, options.gold_verifier)
-    mixed = {} if "," not in options.env else {"mix": options.mix_weights(), "mix_by": options.mix_by}
+    mixed: dict[str, Any] = {} if "," not in options.env else {"mix": options.mix_weights(), "mix_by": options.mix_by}
+    if options.adaptive is not None:
+        mixed = {LEVELS: options.levels()}
     return with_options(mixed | ({} if spec is None else {"verifier": spec}), arguments)
 
 

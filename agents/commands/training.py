@@ -16,7 +16,7 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.common import make_any_vec, say_prompt, say_stops, shown_warnings
+from agents.commands.common import at_hardest, make_any_vec, say_prompt, say_stops, shown_warnings
 from agents.commands.policies import policy_for, sampler_for, say_device
 from agents.commands.run_settings import check_same, plain_options, run_folder
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
@@ -254,7 +254,7 @@ def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -
     tokens = {} if tokenizer is None else {"tokenizer": tokenizer}
     envs = {}
     for each in options.eval_names():
-        arguments = rlvr_envs.part_arguments(run_arguments(options), rlvr_envs.short_name(each))
+        arguments = rlvr_envs.part_arguments(at_hardest(run_arguments(options)), rlvr_envs.short_name(each))
         arguments = arguments if each in name.split(",") else {}
         others = {key: value for key, value in arguments.items() if key not in tokens}
         made = vector_env(each, rows, arguments) or make_any_vec(

@@ -288,19 +288,30 @@ def _jacobians(policy: policies.CausalLMPolicy, batch: Batch) -> tuple[Tensor, T
 
 def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
     """Derivatives f64[b l] of the agent's loss by the log-probabilities and the entropies of its batch."""
-    config = agent.config
-    advantages = agent.advantages(batch)
-    mask = batch.loss_mask
-    leaves = batch.old.double().requires_grad_(True), torch.zeros(mask.shape).double().requires_grad_(True)
-    weights = token_weights(
-        mask, config.aggregation, num_completions=int(batch.valid.sum()), max_tokens=config.max_tokens
-    )
-    terms = agent.updating.terms(batch, TokenOutputs(*leaves), advantages)
-    loss = torch.stack([(torch.where(mask, term, 0.0) * weights).sum() for term in terms.values()]).sum()
+    shape = batch.loss_mask.shape
+    leaves = batch.old.double().requires_grad_(True), torch.zeros(shape).double().requires_grad_(True)
+    loss = batch_loss(agent, batch, agent.advantages(batch), TokenOutputs(*leaves))
     if not loss.requires_grad:
         return None, None
     first, second = torch.autograd.grad(loss, leaves, allow_unused=True)
     return first, second
+
+
+def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOutputs) -> Tensor:
+    """The loss f64[] of an agent's optimiser step on a whole batch, without that of a critic.
+
+    Args:
+        agent: The agent.
+        batch: The batch with all its columns.
+        advantages: Its advantages f64[b l].
+        outputs: The policy's log-probabilities and entropies f64[b l] of its tokens.
+    """
+    config, mask = agent.config, batch.loss_mask
+    weights = token_weights(
+        mask, config.aggregation, num_completions=int(batch.valid.sum()), max_tokens=config.max_tokens
+    )
+    terms = agent.updating.terms(batch, outputs, advantages)
+    return torch.stack([(torch.where(mask, term, 0.0) * weights).sum() for term in terms.values()]).sum()
 
 
 _LARGEST_ERROR = 0.1

@@ -70,7 +70,7 @@ class Agent(Algorithm):
         self.config = config
         check_use(self, self.policy, self.sampler, self.ranks)
         self.config = config = config.for_model(policy.model)
-        chosen_by = make_problem_sampler(config.problem_sampler, config.seed, config.floor)
+        chosen_by = make_problem_sampler(config.problem_sampler, config.seed, config.floor, config.difficulty)
         self.progress = Progress(problems=chosen_by)
         """The counts of steps, rounds and tokens so far."""
         watch = VerifierWatch(config.max_error_share)

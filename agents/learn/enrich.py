@@ -51,6 +51,10 @@ class Enrichment:
         """Return a batch with all columns."""
         readers = self._readers()
         read = read_columns(self.models.policy, batch, self.config.learner.micro_batch_size, readers) if readers else {}
+        return self.with_columns(batch, read)
+
+    def with_columns(self, batch: Batch, read: Mapping[str, torch.Tensor]) -> Batch:
+        """Return a batch with all columns, from what the models read of it: by name, as in `_readers`."""
         for enricher in (self._old, self._importance, self._reference, self._kl_reward, self._values):
             batch = enricher(batch, read)
         return batch

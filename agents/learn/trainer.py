@@ -82,6 +82,7 @@ class Trainer:
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
         self._algorithm.require_env(env)
         self._progress.parts = problem_parts(env)
+        self._progress.problems.prepare(env)
         self._saving.tokenizer = getattr(env.unwrapped, "tokenizer", self._saving.tokenizer)
         learner, config = self._updating.learner, self._algorithm.config
         learner.run_steps = steps * config.epochs * config.minibatches
@@ -184,6 +185,8 @@ class Trainer:
         if parts is None:
             return {}
         metrics = self._progress.problems.shares([group.problem for group in sampled.outcomes])
+        if parts.by == "levels":
+            metrics["problems/level"] = float(self._progress.problems.level)
         return metrics | summarize_parts(sampled.trajectories, parts)
 
     def _next_batch(self, run: Run | None) -> Arrived:

@@ -17,11 +17,13 @@ import rlvr_envs
 from agents.console.counting import counted
 from agents.deferred import torch
 from agents.rollouts.endpoint.client import Endpoint
-from agents.rollouts.endpoint.sampling import endpoint_env, endpoint_prompt, sample_endpoint
+from agents.rollouts.endpoint.sampling import endpoint_env, sample_endpoint
 from agents.rollouts.loop import Episode, play
 from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
 from agents.runs.at_k import answer_verifier, check_draws, count_votes
+from agents.runs.clusters import problem_cluster
+from agents.runs.drawing_order import cluster_by, dataset_order
 from agents.runs.evaluation import Evaluation, summarize_evaluation
 from agents.runs.evaluation_record import EvaluationRecord, Sample, SampledRow, sample_line
 from agents.seeding import env_seeds, sample_seeds
@@ -46,6 +48,9 @@ def evaluate(
     search: Search | None = None,
     record: EvaluationRecord | None = None,
     on_sample: Callable[[Sample], None] | None = None,
+    order_seed: int | None = None,
+    clusters: str | None = None,
+    repeat_errored: bool = True,
 ) -> Evaluation:
     """Evaluate a policy on the first problems of an environment's data set.
 
@@ -69,6 +74,11 @@ def evaluate(
             `"oracle"` the score is an upper bound, as pass@k is, and `Evaluation.oracle` says so.
         record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
         on_sample: Called with each sample: first those of the record, then each as its episode ends.
+        order_seed: Seed of a random order, of which the first problems are taken; None for the order of the data set. See
+            `agents.runs.drawing_order`.
+        clusters: The column of the data set that is equal for problems which belong together, for every interval; None for
+            problems with equal prompts.
+        repeat_errored: Whether errored samples of a resumed record are repeated.
 
     Raises:
         InvalidArgumentError: If the environment has fewer problems, the number of problems is unknown, a resumed record
@@ -77,23 +87,29 @@ def evaluate(
         OSError: If the record can't be written; it then holds all earlier samples.
     """
     if isinstance(policy, Endpoint):
-        endpoint_env(env)
+        endpoint_env(env, policy)
     count = number_of_problems(num_problems(env), problems, samples)
     check_draws(samples, pass_at=pass_at, maj_at=maj_at)
     votes = _vote_counter(env) if maj_at else None  # before there is any sample that it might refuse
     _check_search(samples, search)
     warn_of_equal_samples(samples, greedy=getattr(policy, "temperature", None) == 0)
+    cluster = cluster_by(clusters)
+    drawn = range(count) if order_seed is None else problem_order(env, order_seed, clusters)[:count]
     settings = {"problems": count, "samples": samples, "seed": seed, **_settings(env, policy)} if record else {}
+    settings |= {} if order_seed is None else {"order_seed": order_seed}
+    settings |= {} if clusters is None else {"clusters": clusters}
     if search is not None:
         settings["search"] = dict(search.manifest)
     ordered, played = complete_samples(
-        (count, samples),
-        lambda missing: sampled_rows(env, policy, missing, seed, (count, samples), search),
+        [(index, number) for index in drawn for number in range(samples)],
+        lambda missing: sampled_rows(env, policy, missing, seed, (max(drawn) + 1, samples), search),
         settings=settings,
         record=record,
         on_sample=on_sample,
         problem=lambda index: _problem(env, index),
         question=lambda problem: asked_problem(env, problem),
+        cluster=cluster,
+        repeat_errored=repeat_errored,
     )
     result = summarize_evaluation(
         ordered,
@@ -111,7 +127,7 @@ def evaluate(
 
 
 def complete_samples(
-    size: tuple[int, int],
+    keys: Sequence[tuple[int, int]],
     make: Callable[[Sequence[tuple[int, int]]], Generator[SampledRow]],
     *,
     settings: Mapping[str, Any],
@@ -119,36 +135,39 @@ def complete_samples(
     on_sample: Callable[[Sample], None] | None,
     problem: Callable[[int], Problem | None] = lambda index: None,
     question: Callable[[Problem], Problem] = lambda problem: problem,
+    cluster: Callable[[Problem | None], str | None] = problem_cluster,
+    repeat_errored: bool = True,
 ) -> tuple[list[Sample], list[Trajectory]]:
     """Make the samples of an evaluation that its record lacks.
 
     Args:
-        size: Number of problems, and of samples of each.
+        keys: Problem and number of each, in the order in which they are made.
         make: Makes samples, each given by problem and number, in any order.
         settings: What decides the samples, for the record.
         record: Record to which each sample is written; those of a resumed record are not repeated.
         on_sample: Called with each sample: first those of the record, then each as it is made.
         problem: The problem of an index, for the record.
         question: A problem as the policy is asked it, for the record.
+        cluster: The cluster of a problem.
+        repeat_errored: Whether errored samples of the record are made again.
 
     Returns:
-        All samples ordered by problem and number, and the episodes of those that were made here, in this order.
+        All samples in the order of the keys, and the episodes of those that were made here, in this order.
     """
-    count, samples = size
     rows = {} if record is None else record.begin(settings)
     rows = {
-        key: sample if (asked := problem(key[0])) is None else sample.of_problem(asked) for key, sample in rows.items()
+        key: sample if (asked := problem(key[0])) is None else sample.of_problem(asked, cluster)
+        for key, sample in rows.items()
     }
-    keys = [(index, number) for index in range(count) for number in range(samples)]
     for key in keys:
         if on_sample is not None and key in rows and not rows[key].errored:
             on_sample(rows[key])
-    missing = [key for key in keys if key not in rows or rows[key].errored]
+    missing = [key for key in keys if key not in rows or (repeat_errored and rows[key].errored)]
     played: dict[tuple[int, int], Trajectory] = {}
     with contextlib.closing(make(missing)) as sampled:
         for made in sampled:
             asked = problem(made.sample.problem)
-            sample = made.sample.of_problem(asked)
+            sample = made.sample.of_problem(asked, cluster)
             if record is not None:
                 record.add(sample_line(sample, made.completion, made.verdict, asked, asked and question(asked)))
             rows[sample.key] = sample
@@ -157,6 +176,20 @@ def complete_samples(
             if on_sample is not None:
                 on_sample(sample)
     return [rows[key] for key in keys], [played[key] for key in missing if key in played]
+
+
+def problem_order(env: VectorEnv[Any, Any, Any], seed: int, clusters: str | None) -> list[int]:
+    """The indices of an environment's problems in a random order, those of a cluster one after the other.
+
+    Raises:
+        InvalidArgumentError: If the environment does not expose its problems, two have one id, or one lacks the column.
+    """
+    world = env.unwrapped
+    if not isinstance(world, rlvr_envs.TokenVectorEnv):
+        raise InvalidArgumentError(
+            f"an order needs the problems of a TokenVectorEnv, but this is a {type(world).__name__}: leave order_seed out"
+        )
+    return dataset_order(world.streams.dataset, seed, clusters)[0]
 
 
 def problem_id(given: str, problem: int, seed: int, *, drawn: bool) -> str:
@@ -185,7 +218,7 @@ def sampled_rows(
                 "samples with pass@k and maj@k, or another engine"
             )
         own = [int(seeds[key]) for key in keys]
-        yield from sample_endpoint(endpoint_env(env), policy, keys, own)
+        yield from sample_endpoint(endpoint_env(env, policy), policy, keys, own)
         return
     episodes = _episodes(env, keys, seed, seeds)
     if search is not None:
@@ -265,7 +298,9 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
     if isinstance(world, rlvr_envs.TokenVectorEnv):
         first = world.streams.dataset[0]
         settings["example_prompt"] = (
-            endpoint_prompt(world, policy, first) if isinstance(policy, Endpoint) else world.streams.prompt_text(first)
+            endpoint_env(env, policy).start(first).prompt
+            if isinstance(policy, Endpoint)
+            else world.streams.prompt_text(first)
         )
     return settings
 

@@ -18,15 +18,22 @@ from numpy.typing import NDArray
 import rlvr_envs
 from agents.rollouts.problem_order import pass_positions
 from agents.rollouts.vector_adapter import num_problems
+from agents.runs.reading import RecordedRun
 from agents.seeding import DRAWS, episode_seeds, mix
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError, Outcome
 
-ProblemSamplerName = Literal["uniform", "learnability"]
+ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
 """What the completions of earlier groups of a problem still count when another group of it is observed."""
 UNSOLVED_GROUPS = 3
 """Number of groups in a row without a right completion after which a report lists a problem."""
+LEVEL_COMPLETIONS = 32
+"""Number of completions of the hardest level after which it is judged."""
+LEVEL_SHARE = 0.9
+"""Share of right completions of the hardest level from which on the next one is added (RLVE: Zeng et al. 2025)."""
+_LEVELS = 4
+"""Number of levels, up to the hardest one, that problems are drawn from."""
 _TOKEN_GROUPS = 64
 """Number of the latest groups of a part whose tokens say how long its completions are."""
 _GOLDEN = (5**0.5 - 1) / 2
@@ -49,8 +56,8 @@ class ProblemParts:
 
     ranges: tuple[range, ...]
     weights: tuple[float, ...] = (1.0,)
-    by_tokens: bool = False
-    """Whether the weights weigh sampled tokens, not problems."""
+    by: Literal["problems", "tokens", "levels"] = "problems"
+    """What the weights weigh: see `rlvr_envs.mix`."""
     names: tuple[str, ...] = ("",)
 
     def part_of(self, problem: int) -> int:
@@ -64,7 +71,7 @@ def problem_parts(env: VectorEnv[Any, Any, Any]) -> ProblemParts | None:
     data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
     if isinstance(data, rlvr_envs.MixedDataset):
         ranges = tuple(range(*ends) for ends in zip(data.starts, data.starts[1:], strict=False))
-        return ProblemParts(ranges, data.weights, data.by == "tokens", data.names)
+        return ProblemParts(ranges, data.weights, data.by, data.names)
     return None if size is None else ProblemParts((range(size),))
 
 
@@ -112,8 +119,8 @@ class _Seen:
 class UniformSampler:
     """Every problem of a part once before any comes again, in a new random order each time.
 
-    Where weights weigh tokens, how many problems of a part were chosen before depends on what was observed, and the problems
-    of a round are drawn at random.
+    Where weights weigh tokens, and where parts are levels, how many problems of a part were chosen before depends on what was
+    observed, and the problems of a round are drawn at random.
 
     Args:
         seed: Seed of orders and draws.
@@ -123,6 +130,7 @@ class UniformSampler:
         self.seed = seed
         self._seen: dict[int, _Seen] = {}
         self._tokens: dict[int, list[int]] = {}
+        self._level, self._tried, self._solved = 0, 0, 0.0  # the hardest level, and its completions since it was judged
 
     def choose(self, parts: ProblemParts | None, number: int, count: int) -> list[int]:
         """See `ProblemSampler.choose`."""
@@ -131,25 +139,30 @@ class UniformSampler:
         first = number * count
         if len(parts.ranges) == 1:
             return [int(problem) for problem in self._pick(parts.ranges[0], number, first, count)]
-        owners = self._owners(parts, first + count if not parts.by_tokens else count, number)
+        by_state = parts.by != "problems"
+        owners = self._owners(parts, count if by_state else first + count, number)
         slots = owners[-count:]
         chosen = np.zeros(count, dtype=np.int64)
         for part, problems in enumerate(parts.ranges):
             mine = np.flatnonzero(slots == part)
-            before = None if parts.by_tokens else int((owners[:first] == part).sum())
+            before = None if by_state else int((owners[:first] == part).sum())
             if len(mine):
                 chosen[mine] = self._pick(problems, number, before, len(mine))
         return [int(problem) for problem in chosen]
 
     def _owners(self, parts: ProblemParts, count: int, number: int) -> NDArray[np.int64]:
-        """The part i64[count] of each of the first groups of the run, or, where weights weigh tokens, of a round.
+        """The part i64[count] of each of the first groups of the run, or, where it depends on observations, of a round.
 
         Groups are dealt out in proportion to the weights by a sequence that is equidistributed, so that the shares of any
         stretch of groups are close to the weights.
         """
         weights = np.array(parts.weights)
-        start = number * count if parts.by_tokens else 0
-        if parts.by_tokens:
+        start = 0 if parts.by == "problems" else number * count
+        if parts.by == "levels":
+            weights = weights * (
+                (np.arange(len(weights)) <= self._level) & (np.arange(len(weights)) > self._level - _LEVELS)
+            )
+        elif parts.by == "tokens":
             lengths = {part: float(np.mean(tokens)) for part, tokens in self._tokens.items()}
             usual = float(np.mean(list(lengths.values()))) if lengths else 1.0
             weights = weights / np.array([max(lengths.get(part, usual), 1.0) for part in range(len(weights))])
@@ -174,6 +187,9 @@ class UniformSampler:
         drawn = generator.choice(len(problems), count, replace=not enough, p=probabilities)
         return problems.start + drawn
 
+    def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Called with the environment before training."""
+
     def observe(self, parts: ProblemParts | None, groups: Iterable[GroupOutcome]) -> None:
         """See `ProblemSampler.observe`."""
         for group in groups if parts is not None else ():
@@ -183,11 +199,26 @@ class UniformSampler:
             del latest[:-_TOKEN_GROUPS]
             if not group.scores:  # the verifier broke on all of them
                 continue
+            if parts.by == "levels" and parts.part_of(group.problem) == self._level:
+                self._judge_level(group, len(parts.ranges))
             seen = self._seen.setdefault(group.problem, _Seen())
             seen.groups += 1
             seen.unsolved = 0 if max(group.scores) >= 1 else seen.unsolved + 1
             seen.count = DISCOUNT * seen.count + len(group.scores)
             seen.right = DISCOUNT * seen.right + float(np.sum(group.scores))
+
+    def _judge_level(self, group: GroupOutcome, levels: int) -> None:
+        """Go on to the next level once enough completions of the hardest are known, and enough of them right."""
+        self._tried += len(group.scores)
+        self._solved += float(np.sum(group.scores))
+        if self._tried >= LEVEL_COMPLETIONS:
+            raised = self._solved >= LEVEL_SHARE * self._tried and self._level + 1 < levels
+            self._level, self._tried, self._solved = self._level + raised, 0, 0.0
+
+    @property
+    def level(self) -> int:
+        """Index of the hardest level that problems are drawn from."""
+        return self._level
 
     @property
     def never_solved(self) -> list[int]:
@@ -204,6 +235,7 @@ class UniformSampler:
         return {
             "seen": {problem: (one.groups, one.unsolved, one.count, one.right) for problem, one in self._seen.items()},
             "tokens": {part: list(tokens) for part, tokens in self._tokens.items()},
+            "level": (self._level, self._tried, self._solved),
         }
 
     def with_state(self, state: Mapping[str, Any]) -> Self:
@@ -211,6 +243,7 @@ class UniformSampler:
         other = self._copy()
         other._seen = {problem: _Seen(*values) for problem, values in state["seen"].items()}
         other._tokens = {part: list(tokens) for part, tokens in state["tokens"].items()}
+        other._level, other._tried, other._solved = state.get("level", (0, 0, 0.0))
         return other
 
     def _copy(self) -> Self:
@@ -235,14 +268,60 @@ class LearnabilitySampler(UniformSampler):
     def _pick(self, problems: range, number: int, before: int | None, count: int) -> NDArray[np.int64]:
         unseen = _Seen().rate
         weights = np.full(len(problems), unseen * (1 - unseen))
-        for problem, seen in self._seen.items():
+        for problem, seen in self._known().items():
             if problem in problems:
                 weights[problem - problems.start] = seen.rate * (1 - seen.rate)
         probabilities = self.floor / len(problems) + (1 - self.floor) * weights / weights.sum()
         return self._draw(problems, number, count, probabilities / probabilities.sum())
 
+    def _known(self) -> Mapping[int, _Seen]:
+        """What decides the weights, by problem."""
+        return self._seen
+
     def _copy(self) -> Self:
         return type(self)(self.seed, self.floor)
+
+
+class DifficultySampler(LearnabilitySampler):
+    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, where p is that of a recorded evaluation throughout.
+
+    Args:
+        seed: Seed of draws.
+        floor: Share of the draws that stays uniform.
+        recorded: The scores of each problem's completions by the problem's id.
+    """
+
+    def __init__(self, seed: int, floor: float, recorded: Mapping[str, Sequence[float]]) -> None:
+        super().__init__(seed, floor)
+        self._recorded, self._rates = recorded, dict[int, _Seen]()
+
+    def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
+        """Find the recorded problems among those of an environment.
+
+        Raises:
+            InvalidArgumentError: If none of them is there.
+        """
+        world = env.unwrapped
+        data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
+        for index in range(len(data)):
+            name = data[index].id
+            scores = self._recorded.get(name) or self._recorded.get(name.partition("/")[2])
+            if scores:
+                self._rates[index] = _Seen(count=len(scores), right=float(np.sum(scores)))
+        if not self._rates:
+            raise InvalidArgumentError(
+                f"none of the {len(self._recorded)} problems of the recorded evaluation, such as "
+                f"{next(iter(self._recorded), None)!r}, is one of the environment: evaluate on the split that is learned "
+                "(rlvr eval --split train)"
+            )
+
+    def _known(self) -> Mapping[int, _Seen]:
+        return self._rates
+
+    def _copy(self) -> Self:
+        other = type(self)(self.seed, self.floor, self._recorded)
+        other._rates = self._rates
+        return other
 
 
 _KINDS = ("new", "hard", "middling", "easy")
@@ -255,8 +334,28 @@ def _kind(seen: _Seen | None) -> str:
     return "hard" if share < 0.2 else "easy" if share > 0.8 else "middling"
 
 
-def make_problem_sampler(name: ProblemSamplerName, seed: int, floor: float) -> UniformSampler:
-    """Make the sampler of an agent's settings."""
+def make_problem_sampler(
+    name: ProblemSamplerName, seed: int, floor: float, difficulty: str | None = None
+) -> UniformSampler:
+    """Make the sampler of an agent's settings.
+
+    Args:
+        name: Its name.
+        seed: Seed of orders and draws.
+        floor: Share of the draws that stays uniform.
+        difficulty: Folder of the evaluation that says how difficult problems are.
+
+    Raises:
+        MissingDataError: If the folder holds no evaluation.
+        DataError: If the evaluation is damaged.
+    """
+    if name == "difficulty":
+        assert difficulty is not None
+        scores: dict[str, list[float]] = {}
+        for sample in RecordedRun.read(difficulty).samples():
+            if sample.score is not None:
+                scores.setdefault(sample.problem_id, []).append(min(max(sample.score, 0.0), 1.0))
+        return DifficultySampler(seed, floor, scores)
     return LearnabilitySampler(seed, floor) if name == "learnability" else UniformSampler(seed)
 
 

@@ -40,6 +40,11 @@ def problem_cluster(problem: Problem | None) -> str | None:
     return None if problem is None or problem.metadata.get(HIDDEN) else _digest(problem.prompt)
 
 
+def own_cluster(problem_id: str) -> Hashable:
+    """The cluster of a problem that is its own."""
+    return ("problem", problem_id)
+
+
 def recorded_cluster(line: Mapping[str, Any]) -> str | None:
     """The same of a line of a record, whose prompt is None if its environment does not expose problems.
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agents.runs.at_k import problem_maj_at, problem_pass_at
 from agents.runs.files.json_files import differences
@@ -80,6 +83,14 @@ class MeasureComparison:
     """Number of these that differ: those with equal prompts are one cluster."""
     rows: tuple[RunComparison, ...]
     """One for each run, in order."""
+    scores: NDArray[np.float64]
+    """Those of each run and problem, f64[r p]."""
+    clusters: Sequence[Hashable]
+    """That of each problem."""
+
+    def needed(self, row: int, difference: float) -> int | None:
+        """How many problems a difference of a run from the first needs: see `statistics.problems_needed`."""
+        return statistics.problems_needed(self.scores[0], self.scores[row], difference, self.clusters)
 
 
 def compare_runs(runs: Sequence[RecordedRun]) -> tuple[int, tuple[RunComparison, ...]]:
@@ -123,7 +134,9 @@ def compare_measures(runs: Sequence[RecordedRun], measures: Sequence[Measure]) -
             RunComparison(run, float(values.mean()), statistics.score_interval(values, together), result, p_value)
             for run, values, result, p_value in zip(runs, of_runs, [None, *of_measure], p_values, strict=True)
         )
-        comparisons.append(MeasureComparison(measure.name, of_runs.shape[1], len(set(together)), rows))
+        comparisons.append(
+            MeasureComparison(measure.name, of_runs.shape[1], len(set(together)), rows, of_runs, together)
+        )
     return comparisons
 
 

@@ -3,6 +3,7 @@
 | format | what is read |
 |---|---|
 | plain JSON Lines | `completion`, a text or several, and `problem_id`, `id`, or `problem` (an index), else the line |
+| the same, of several turns | also `dialogue`: the messages after the prompt, each with `role` and `content` |
 | lm-evaluation-harness, `--log_samples` | `doc_id` and `resps` |
 | OpenAI's batch output | `custom_id` and `response.body.choices` |
 | Inspect's logs, `.eval` and `.json` | `id`, `epoch` and `output.choices` of each sample |
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agents.runs.evaluation_record import recorded_completion
 from agents.runs.files.json_files import read_json, read_lines
 from verifiers import DataError, unknown_name
 
@@ -117,7 +119,10 @@ def _own(line: dict[str, Any], number: int, source: str) -> tuple[int | str, lis
     given = line["completion"]
     texts = given if isinstance(given, list) else [given]
     name = next((name for name in ("problem_id", "id", "problem") if line.get(name) is not None), None)
-    return (number if name is None else _key(line[name], source)), [_text(text, source) for text in texts]
+    texts = [_text(text, source) for text in texts]
+    if line.get("dialogue") is not None and len(texts) == 1:
+        texts = [recorded_completion({"problem_id": source, **line, "completion": texts[0]})]
+    return (number if name is None else _key(line[name], source)), texts
 
 
 def _lm_eval(line: dict[str, Any], number: int, source: str) -> tuple[int | str, list[str]]:

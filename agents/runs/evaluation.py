@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -113,6 +113,21 @@ class Evaluation:
         return sum(row.search_tokens or 0 for row in self.rows)
 
     @property
+    def tokens(self) -> int:
+        """Number of tokens that the policy generated, of all samples."""
+        return sum(row.tokens for row in self.rows)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Number of tokens that a server has read as prompts; None where no server was asked."""
+        return _total([row.prompt_tokens for row in self.rows])
+
+    @property
+    def cost(self) -> float | None:
+        """What a server charges for the samples, without attempts that were repeated; None without a price."""
+        return _total([row.cost for row in self.rows])
+
+    @property
     def warning(self) -> str | None:
         """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
         total = len(self.rows)
@@ -145,6 +160,8 @@ class Evaluation:
             **{name: getattr(self, name) for name in ("approximate", *counts, "error_causes")},
             **({"applied": self.applied} if self.applied else {}),
             **({"oracle": self.oracle, "search_tokens": self.search_tokens} if self.search is not None else {}),
+            **({} if self.prompt_tokens is None else {"prompt_tokens": self.prompt_tokens, "tokens": self.tokens}),
+            **({} if self.cost is None else {"cost": self.cost}),
             "pass_at": [result.summary() for result in self.pass_at],
             "maj_at": [result.summary() for result in self.maj_at],
         }
@@ -188,6 +205,15 @@ def summarize_evaluation(
         trajectories=tuple(trajectories),
         search=search,
     )
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _total(amounts: Sequence[_Number | None]) -> _Number | None:
+    """The sum of those amounts that are known; None if none is."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known else None
 
 
 def _finite(number: float) -> float | None:

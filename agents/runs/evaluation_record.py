@@ -23,7 +23,9 @@ The line of a sample has these fields:
 | `truncated` | whether the token budget ran out, or the verifier broke |
 | `applied` | the part that decided, of a `hybrid` or `first` verifier; null for others |
 | `error` | why the verifier broke, or the request for the completion failed; null if neither did |
-| `cluster` | equal for problems with equal prompts; null where the prompt does not show all of the problem, or is not known |
+| `cluster` | equal for problems that belong together, by default those with equal prompts; null where that is not known |
+| `prompt_tokens` | number of tokens that its turns were sampled after, added up, as a server counts; null for others |
+| `cost` | what a server charges for the tokens, at the price that was given; null without one |
 | `search_tokens` | number of tokens that the search for it took, with those thrown away; null without a search |
 | `unsupported` | whether it scored 0 because its tests use the program's objects in a way the sandbox does not support |
 
@@ -37,7 +39,7 @@ import datetime
 import json
 import typing
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -52,9 +54,11 @@ from agents.runs.parquet import can_write, write_parquet
 from agents.runs.verdicts import applied_part, error_cause, is_unsupported
 from agents.types import Trajectory
 from verifiers import (
+    AssistantMessage,
     Completion,
     DataError,
     InvalidArgumentError,
+    MadeCall,
     Message,
     Outcome,
     Problem,
@@ -98,6 +102,10 @@ class Sample:
     """The part that decided, of a `hybrid` or `first` verifier; None for others."""
     search_tokens: int | None = None
     """Number of tokens that the search for it took, with those thrown away; None without a search."""
+    prompt_tokens: int | None = None
+    """Number of tokens that its turns were sampled after, added up over them, as a server counts them; None for others."""
+    cost: float | None = None
+    """What a server charges for its tokens; None where there is no price."""
     cluster: str | None = None
     """Equal for samples of problems with equal prompts, see `agents.runs.clusters`; None if the problem is its own."""
 
@@ -157,7 +165,13 @@ class Sample:
         Raises:
             DataError: If a field is missing or of another type.
         """
-        added_later = {"unsupported": False, "applied": None, "search_tokens": None}
+        added_later = {
+            "unsupported": False,
+            "applied": None,
+            "search_tokens": None,
+            "prompt_tokens": None,
+            "cost": None,
+        }
         named: dict[str, Any] = (
             added_later | line | {"cluster": recorded_cluster(line)} if isinstance(line, dict) else {}
         )
@@ -170,9 +184,11 @@ class Sample:
             raise DataError(f"not a sample with {wrong[0]} of type {_FIELD_TYPES[wrong[0]]}")
         return cls(**{name: named[name] for name in _FIELD_TYPES})
 
-    def of_problem(self, problem: Problem | None) -> Sample:
+    def of_problem(
+        self, problem: Problem | None, cluster: Callable[[Problem | None], str | None] = problem_cluster
+    ) -> Sample:
         """The same sample, with the cluster of its problem."""
-        return replace(self, cluster=problem_cluster(problem))
+        return replace(self, cluster=cluster(problem))
 
     @property
     def key(self) -> tuple[int, int]:
@@ -230,7 +246,7 @@ def sample_line(
         "prompt": asked.prompt if asked else problem.prompt if problem else None,
         "reference": None if problem is None else problem.reference,
         "completion": completion,
-        "dialogue": dialogue if len(dialogue) > 1 else None,
+        "dialogue": dialogue if isinstance(completion, Completion) else None,
         "outcome": sample.outcome,
         "score": sample.score,
         "answer": sample.answer,
@@ -240,8 +256,10 @@ def sample_line(
         "error": sample.error,
         "unsupported": sample.unsupported,
         "applied": sample.applied,
-        "cluster": sample.cluster if problem is None else problem_cluster(problem),
+        "cluster": sample.cluster or problem_cluster(problem),
         "search_tokens": sample.search_tokens,
+        "prompt_tokens": sample.prompt_tokens,
+        "cost": sample.cost,
     }
 
 
@@ -265,6 +283,9 @@ def recorded_completion(line: Mapping[str, Any]) -> str:
 def _message(said: Mapping[str, Any]) -> Message:
     if "name" in said:
         return ToolMessage(said["role"], said["content"], said["name"], said.get("call_id", ""))
+    if "calls" in said:
+        calls = tuple(MadeCall(**call) for call in said["calls"])
+        return AssistantMessage(said["role"], said["content"], calls, said.get("reasoning", ""))
     return Message(said["role"], said["content"])
 
 

@@ -195,8 +195,37 @@ def _messages(prompt: object) -> list[dict[str, Any]]:
         role = message.get("role") if isinstance(message, dict) else None
         content = message.get("content") if isinstance(message, dict) else message
         shown = {"role": role if role in _ROLES else "user", "content": _as_text(content), "source": "input"}
-        messages.append(shown if role in _ROLES else shown | {"metadata": {"role": role}})
+        messages.append((shown if role in _ROLES else shown | {"metadata": {"role": role}}) | _beside(message))
     return messages
+
+
+def _beside(message: object) -> dict[str, Any]:
+    """What a message holds beside its text: calls and thoughts of the policy, the call that a tool answers."""
+    if not isinstance(message, dict):
+        return {}
+    calls = message.get("calls") or []
+    thoughts = message.get("reasoning")
+    thought = [{"type": "reasoning", "reasoning": thoughts}, {"type": "text", "text": _as_text(message.get("content"))}]
+    return {
+        **({"content": thought} if thoughts else {}),
+        **({"tool_calls": list(map(_tool_call, calls))} if calls else {}),
+        **({"function": message["name"], "tool_call_id": message.get("call_id")} if message.get("name") else {}),
+    }
+
+
+def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
+    """A call as Inspect's viewer shows it; arguments that are no object are told as an error of reading them."""
+    try:
+        arguments = json.loads(call["arguments"])
+    except ValueError:
+        arguments = None
+    read = isinstance(arguments, dict)
+    return {
+        "id": call["id"],
+        "function": call["name"],
+        "arguments": arguments if read else {},
+        **({} if read else {"parse_error": _as_text(call["arguments"])}),
+    }
 
 
 def _scores(row: RecordLine) -> dict[str, Any]:

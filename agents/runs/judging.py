@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import rlvr_envs
 import verifiers
 from agents.runs.at_k import count_votes
 from agents.runs.completions import ExternalCompletion
+from agents.runs.drawing_order import cluster_by
 from agents.runs.evaluation_record import Sample, recorded_completion, sample_line
 from agents.runs.reading import RecordedRun, RecordLine
 from verifiers import AnswerVerifier, DataError, Outcome, Problem, Verdict, Verifier
@@ -112,6 +114,18 @@ def rejudge(
                 flips.append(Flip(row, verdict))
         advance(start + len(rows))
     return flips, verdicts
+
+
+def with_clusters(run: RecordedRun, dataset: rlvr_envs.Dataset, column: str) -> RecordedRun:
+    """The run with the clusters of its problems by a column of their data set.
+
+    Raises:
+        DataError: If the data set's problems are not those of the run.
+        InvalidArgumentError: If a problem lacks the column.
+    """
+    cluster = cluster_by(column)
+    rows = tuple(row | {"cluster": cluster(_problem_of(row, dataset, run))} for row in run.rows)
+    return dataclasses.replace(run, rows=rows)
 
 
 def recorded_votes(run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: AnswerVerifier) -> list[list[int | None]]:

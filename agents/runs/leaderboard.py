@@ -7,8 +7,8 @@ score of one model is, and seeds how much the algorithm's models differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from agents.console.counting import counted
 from agents.runs.clusters import distinct_note
 from agents.runs.comparison import compare_runs
+from agents.runs.decisions import PairDecision
 from agents.runs.reading import RecordedRun, paired_clusters
 from verifiers import DataError, statistics
 
@@ -109,6 +110,8 @@ class Leaderboard:
 
     title: str
     cells: Sequence[LeaderboardCell]
+    decisions: Mapping[str, Sequence[PairDecision]] = field(default_factory=dict)
+    """Those of comparisons that were stopped when they were decided, by environment; they stand in place of fixed tests."""
 
     @property
     def environments(self) -> list[str]:
@@ -124,10 +127,13 @@ class Leaderboard:
         return sorted(ranked, key=lambda row: -row[1])
 
     def sentences(self) -> list[str]:
-        """Each model compared with the first of the ranking, problem by problem, on each environment."""
+        """Each model compared with the first of the ranking, problem by problem, on each environment; or all decisions."""
         order = [name for name, _, _ in self.ranking()]
         sentences = []
         for environment in self.environments:
+            if environment in self.decisions:
+                sentences += [f"{environment}: {decision}" for decision in self.decisions[environment]]
+                continue
             cells = {cell.name: cell for cell in self.cells if cell.environment == environment and len(cell.runs) == 1}
             runs = [cells[name].runs[0] for name in order if name in cells]
             if len(runs) > 1:
@@ -153,6 +159,10 @@ class Leaderboard:
         unit = "training seeds (Student's t)" if several else "problems"
         lines = [f"# {self.title}", "", *("| " + " | ".join(map(_cell, row)) + " |" for row in rows), ""]
         lines.append(f"Scores with 95 % intervals over {unit}; ≈ is approximate. The mean is over environments.")
+        if self.decisions:
+            lines.append(
+                "Problems were drawn until pairs were decided; these intervals are those of as many problems in one look."
+            )
         return "\n".join([*lines, *(f"\n{sentence}" for sentence in self.sentences())]) + "\n"
 
 

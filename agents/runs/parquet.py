@@ -16,8 +16,8 @@ from typing import Any
 from agents.runs.files.json_files import to_json
 from verifiers import missing_dependency
 
-_INTEGERS = ("problem", "sample", "seed", "tokens", "step", "episode", "group")
-_NUMBERS = ("score", "advantage")
+_INTEGERS = ("problem", "sample", "seed", "tokens", "prompt_tokens", "step", "episode", "group")
+_NUMBERS = ("score", "advantage", "cost")
 _FLAGS = ("truncated", "unsupported")
 _TEXTS = "token_texts"
 _ROWS = 1000

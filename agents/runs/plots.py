@@ -98,7 +98,7 @@ class TrainingCurve:
             values=_column(rows, metric),
             against=None if against == STEP else _column(rows, against),
             interval=(_column(rows, f"{metric}/low"), _column(rows, f"{metric}/high"))
-            if any(f"{metric}/low" in row for row in rows)
+            if f"{metric}/low" in metric_names(rows)
             else None,
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.runs.clusters import own_cluster
 from agents.runs.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
 from agents.runs.files.json_files import read_json, read_lines
 from agents.runs.rollout_log import ROLLOUTS
@@ -105,7 +106,7 @@ def paired_clusters(runs: Sequence[RecordedRun], problems: Sequence[str]) -> lis
         for problem, cluster in run.problem_clusters().items():
             if cluster is not None:
                 known.setdefault(problem, cluster)
-    return [known.get(problem, ("problem", problem)) for problem in problems]
+    return [known.get(problem, own_cluster(problem)) for problem in problems]
 
 
 def _checked(line: object) -> RecordLine:

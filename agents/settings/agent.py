@@ -23,6 +23,7 @@ _MOST_LAG = 1000
 """Batches sampled ahead are kept in memory and in checkpoints."""
 _NOTHING_CARRIED = "no groups are carried over updates: set carried_groups"
 _ALL_UNIFORM = "problem_sampler='uniform' draws all problems uniformly: choose another"
+_NO_DIFFICULTY = "no choice of problems depends on it: set problem_sampler='difficulty'"
 _NO_KL = "the divergence from the reference policy has no weight: set kl_coefficient"
 _NO_TARGET = "nothing adapts the weight of the divergence: set kl_target"
 _NO_REFERENCE = "no reference policy is kept: set kl_coefficient"
@@ -127,9 +128,12 @@ class AgentConfig:
     """Largest share of episodes on which the verifier may break; 1 sets no limit. Training stops with a
     `VerifierFailureError` if the share is exceeded over the last step (over the last steps with 32 episodes together, where a
     step has fewer), or at the end of training."""
-    problem_sampler: Literal["uniform", "learnability"] = "uniform"
+    problem_sampler: Literal["uniform", "learnability", "difficulty"] = "uniform"
     """How the problems of a step are chosen: all of them once before any comes again (`uniform`), or in proportion to p(1 - p),
-    where p is the share of a problem's completions that were right lately (`learnability`)."""
+    where p is the share of a problem's completions that were right lately (`learnability`) or in an evaluation
+    (`difficulty`)."""
+    difficulty: Annotated[str | None, UsedIf("reads_difficulty", _NO_DIFFICULTY)] = None
+    """Folder of the evaluation for the problem sampler `difficulty`, as `rlvr eval --split train --samples 8` writes it."""
     floor: Annotated[float, Between(0, 1), UsedIf("adapts_problems", _ALL_UNIFORM)] = 0.1
     """Share of the draws of problems that stays uniform, so that no problem is starved."""
     seed: Annotated[int, AtLeast(0)] = 0
@@ -188,6 +192,10 @@ class AgentConfig:
                 f"aggregation {self.aggregation.value!r} needs max_tokens, its constant length: set it to the "
                 "most tokens of a completion, such as the environment's max_new_tokens"
             )
+        if self.reads_difficulty and self.difficulty is None:
+            raise InvalidArgumentError(
+                "problem_sampler 'difficulty' needs difficulty, the folder of an evaluation on the problems that are learned"
+            )
         self._check_truncation()
         self._check_kl()
         self.entropy_schedule()  # raises if the settings are inconsistent
@@ -244,8 +252,13 @@ class AgentConfig:
         )
 
     @property
+    def reads_difficulty(self) -> bool:
+        """Whether the choice of problems depends on an evaluation."""
+        return self.problem_sampler == "difficulty"
+
+    @property
     def adapts_problems(self) -> bool:
-        """Whether the choice of problems depends on what was observed of them."""
+        """Whether the choice of problems depends on how difficult they are."""
         return self.problem_sampler != "uniform"
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from verifiers import InvalidArgumentError, check_types, redacted
 
 Route = Literal["chat", "completions"]
+ToolForm = Literal["protocol", "text"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,9 @@ class EndpointConfig:
     route: Route = "chat"
     """What is asked for: "chat" sends messages, which the server puts into its model's template; "completions" sends the prompt
     as text."""
+    tools: ToolForm = "protocol"
+    """How the model is told of an environment's tools and calls them: "protocol" by the fields `tools` and `tool_calls`, which
+    the server has to support; "text" in the messages themselves. The route "completions" has text alone."""
     concurrency: int = 64
     """Number of requests that wait for an answer at once."""
     timeout_s: float = 600.0
@@ -40,6 +44,9 @@ class EndpointConfig:
     backoff_s: float = 1.0
     """Seconds before the second attempt; each further one waits twice as long, up to a minute, unless the server says how
     long."""
+    price: tuple[float, float] | None = None
+    """Money that the server takes for a million tokens of prompts, and for a million that it samples, by which samples say what
+    they cost; None where nothing is charged."""
     body: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of each request, such as top_p; None leaves a field out that the server does not accept, such as seed."""
 
@@ -54,12 +61,19 @@ class EndpointConfig:
         for name, least in (("concurrency", 1), ("retries", 0)):
             if getattr(self, name) < least:
                 raise InvalidArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if self.price is not None and not all(0 <= price < math.inf for price in self.price):
+            raise InvalidArgumentError(f"price must be two amounts of at least 0, got {self.price}")
         if not (self.timeout_s > 0 and 0 <= self.backoff_s < math.inf):
             raise InvalidArgumentError(
                 f"timeout_s must be greater than 0 and backoff_s at least 0, got {self.timeout_s} and {self.backoff_s}"
             )
 
+    def cost(self, prompt_tokens: int, tokens: int) -> float | None:
+        """What some tokens of prompts, and some that were sampled, cost; None without a price."""
+        return None if self.price is None else (prompt_tokens * self.price[0] + tokens * self.price[1]) / 1e6
+
     @property
     def manifest(self) -> dict[str, Any]:
         """What decides the completions, without secrets."""
-        return {"base_url": redacted(self.base_url), "route": self.route, "body": redacted(dict(self.body))}
+        tools = {} if self.tools == "protocol" else {"tools": self.tools}
+        return {"base_url": redacted(self.base_url), "route": self.route, **tools, "body": redacted(dict(self.body))}

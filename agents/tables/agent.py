@@ -288,7 +288,8 @@ class TabularAgent(abc.ABC):
             for problem, sample in keys:
                 yield self._sample(env, problem, sample, seed, indexed=known is not None, greedy=greedy)
 
-        rows, _ = complete_samples((count, samples), make, settings=settings, record=record, on_sample=on_sample)
+        keys = [(index, number) for index in range(count) for number in range(samples)]
+        rows, _ = complete_samples(keys, make, settings=settings, record=record, on_sample=on_sample)
         result = summarize_evaluation(rows, count, samples)
         if record is not None:
             record.finish(result.summary())

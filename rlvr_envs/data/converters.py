@@ -6,6 +6,7 @@ row, which holds what else it may need.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -74,6 +75,17 @@ def _codecontests(value: object, row: Row) -> object:
     return from_input_output({"inputs": inputs, "outputs": outputs}, timeout_s=seconds(row.values.get("time_limit")))
 
 
+def _codecontests_in(language: str) -> Converter:
+    def convert_in(value: object, row: Row) -> object:
+        from verifiers.unit_tests import StdioTests
+
+        tests = _codecontests(value, row)
+        assert isinstance(tests, StdioTests), "there is no function"
+        return dataclasses.replace(tests, languages=(language,), prelude="")
+
+    return convert_in
+
+
 def _texts(row: Row, path: str) -> Sequence[str]:
     return row.texts(path) if row.values.get(path.partition(".")[0]) is not None else ()
 
@@ -127,18 +139,20 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
         "livecodebench": _livecodebench,
         "test_list": _test_list,
         "codecontests": _codecontests,
+        "codecontests_cpp": _codecontests_in("cpp"),
+        "codecontests_java": _codecontests_in("java"),
         "ifeval": _ifeval,
     }
 )
 """The converters by name: `json` reads the text as JSON; `json_first` gives the first item of a JSON list; `input_output` makes
 the tests of an `input_output` column, as in APPS and TACO; `livecodebench` those of a LiveCodeBench row; `test_list` those of a
-list in which each states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row;
+list in which each states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row,
+and `codecontests_cpp` and `codecontests_java` the same for programs in these languages;
 `ifeval` makes instructions of a column of ids with the row's `kwargs`, as in IFEval and IFBench, or of both in one
 object or its JSON. A column `time_limit` limits each case with standard input."""
 
-VERIFIERS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("input_output", "livecodebench", "test_list", "codecontests"), "unit_tests") | {"ifeval": "ifeval"}
-)
+_OF_PROGRAMS = ("input_output", "livecodebench", "test_list", "codecontests", "codecontests_cpp", "codecontests_java")
+VERIFIERS: Mapping[str, str] = MappingProxyType(dict.fromkeys(_OF_PROGRAMS, "unit_tests") | {"ifeval": "ifeval"})
 """The verifier of each converter whose references no other reads."""
 
 

@@ -22,6 +22,7 @@ def program_problem(
     starter_code: str = "",
     function: str | None = None,
     solution: str | None = None,
+    language: str = "python",
 ) -> Problem:
     """The problem of a programming task, as the verifier `unit_tests` takes it.
 
@@ -33,17 +34,24 @@ def program_problem(
         starter_code: Code that a solution completes, shown below the task.
         function: The function that the tests call, where there is no starter code; None where a program reads standard input.
         solution: A program that passes; None where the source has none, so that there is no gold completion.
+        language: That of the program, as the label of its block.
     """
     if starter_code.strip():
         below = f"Complete this code:\n\n```python\n{starter_code.rstrip()}\n```"
     else:
-        below = _STDIN if function is None else f"The tests call the function `{function}`."
-    gold = {} if solution is None else {"gold_completion": _fenced(solution)}
+        below = _stdin(language) if function is None else f"The tests call the function `{function}`."
+    gold = {} if solution is None else {"gold_completion": _fenced(solution, language)}
     return Problem(identifier, f"{task.strip()}\n\n{below}", tests, {**metadata, **gold})
 
 
-def _fenced(program: str) -> str:
-    return program if "```" in program else f"```python\n{program.strip()}\n```"
+def _stdin(language: str) -> str:
+    from verifiers.unit_tests import language_title
+
+    return _STDIN if language == "python" else f"{_STDIN} Write it in {language_title(language)}."
+
+
+def _fenced(program: str, language: str) -> str:
+    return program if "```" in program else f"```{language}\n{program.strip()}\n```"
 
 
 def function_name(tests: object) -> str | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from rlvr_envs.types import ToolCall
+from verifiers import MadeCall
 from verifiers.completion import without_thoughts
 
 _JSON = json.JSONDecoder()
@@ -56,6 +57,13 @@ class CallFormat:
             except _UnreadableCallError as error:
                 errors.append(str(error))
         return ParsedTurn(tuple(calls), tuple(errors))
+
+
+def parse_made(calls: Iterable[MadeCall]) -> ParsedTurn:
+    """Read calls whose names and arguments a server has already told apart."""
+    return CallFormat("made", lambda _: (partial(_call, call.name, call.arguments, call.id) for call in calls)).parse(
+        ""
+    )
 
 
 def _call(name: object, arguments: object, id: object = "") -> ToolCall:

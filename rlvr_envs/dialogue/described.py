@@ -68,11 +68,16 @@ class DescribedDialogue:
         """The messages as the template shows them; many templates refuse two of the user in a row."""
         if self._has_tool_role:
             return [Message(message.role, message.content) for message in messages]
-        answers = [
-            Message("user", RESULT_FRAME.format(message.content)) if message.role == "tool" else message
-            for message in messages
-        ]
-        return [
-            Message(role, "\n\n".join(message.content for message in said))
-            for role, said in itertools.groupby(answers, key=lambda message: message.role)
-        ]
+        return without_tool_role(messages)
+
+
+def without_tool_role(messages: Sequence[Message]) -> list[Message]:
+    """Messages in which a user tells the results of tools, with what the same role says next to it joined."""
+    answers = [
+        Message("user", RESULT_FRAME.format(message.content)) if message.role == "tool" else message
+        for message in messages
+    ]
+    return [
+        Message(role, "\n\n".join(message.content for message in said))
+        for role, said in itertools.groupby(answers, key=lambda message: message.role)
+    ]

@@ -31,8 +31,9 @@ from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_s
 from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
 from rlvr_envs.prompts import ChatPrompt, Prompt, TextPrompt, asked_form, get_prompt, render_chat, written_answer
-from rlvr_envs.streams import Rules, TokenStreams, Verification, empty_prompt
-from rlvr_envs.tokenizers import Tokenizer, get_tokenizer, stop_tokens, turn_end, utf8
+from rlvr_envs.rules import Rules, Verification
+from rlvr_envs.streams import TokenStreams, empty_prompt
+from rlvr_envs.tokenizers import ByteTokenizer, Tokenizer, get_tokenizer, stop_tokens, turn_end, utf8
 from rlvr_envs.tools import Tool, ToolArgument, ToolInteraction, get_tools, tool_schema
 from rlvr_envs.types import Dataset, EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
 from rlvr_envs.worlds.process_data import check_budget
@@ -102,7 +103,8 @@ class Settings:
     max_turns: int | None = None
     """The policy's turns, at least 2 with tools; by default as many as `max_new_tokens` allows."""
     max_inserted_tokens: int | None = None
-    """Room for what the environment says over a whole episode; by default 1024 with tools or an interaction, else 0."""
+    """Room for what the environment says over a whole episode; by default 1024 with tools or an interaction, 4096 if these are
+    the bytes of a chat, and else 0."""
     max_context_tokens: int | None = None
     """Number of tokens that the policy sees at once; by default as many as an episode may have."""
     summarize_after: int | None = None
@@ -158,6 +160,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         max_context_tokens=settings.max_context_tokens,
         dialogue=turns.dialogue,
         opening=turns.opening,
+        tools=[tool_schema(tool) for tool in turns.tools],
         verification=settings.verification,
         verification_workers=settings.verification_workers,
         **own,
@@ -335,7 +338,8 @@ def _turn_rules(
     )
     plain = isinstance(dialogue, PlainDialogue)
     as_needed = room and plain and not tools and settings.summarize_after is None
-    enough = room if as_needed else max(room, _INSERTED_TOKENS)
+    in_bytes = isinstance(tokenizer, ByteTokenizer) and isinstance(renderer.prompt, ChatPrompt)
+    enough = room if as_needed else max(room, _INSERTED_BYTES if in_bytes else _INSERTED_TOKENS)
     answers: Any = ToolInteraction(tools, interaction) if tools else interaction
     kept_short = _kept_short(settings, answers, dialogue, renderer, tools)
     return _Turns(
@@ -352,6 +356,8 @@ def _turn_rules(
 
 
 _INSERTED_TOKENS = 1024
+_INSERTED_BYTES = 4 * _INSERTED_TOKENS
+"""The same where a chat is counted in bytes, as those with a server are; a token of a model is about four."""
 
 
 def _described(settings: Settings, tokenizer: Tokenizer, renderer: PromptRenderer) -> DescribeTools:
@@ -398,18 +404,20 @@ def _kept_short(
             "role 'tool' can be wrapped in rlvr_envs.contexts.DropResults"
         )
     _check_below_context("drop_results_after" if summarize is None else "summarize_after", settings)
-    opening = renderer.messages
+    # A summary follows the question as it is asked, which is not put in words once more.
+    render = renderer if summarize is None else dataclasses.replace(renderer, question=None)
+    opening = render.messages
     if isinstance(dialogue, PlainDialogue):
         if renderer.tokenizer.chat_template is not None:
             raise InvalidArgumentError(
                 "dialogue='plain' can't put a problem again in the tokenizer's chat template, as summarize_after and "
                 "drop_results_after do: use dialogue='auto'"
             )
-        opening = renderer.message
+        opening = render.message
     if summarize is None:
         assert drop is not None
         return DropResults(answers, drop, opening=opening)
-    interaction = Summarize(answers, summarize, opening=opening)
+    interaction = Summarize(answers, summarize, opening=opening, asked=renderer.asked)
     if tools:  # some chat templates have no user speak after a tool, and say so here
         said = (ToolMessage("tool", "x", tools[0].name), Message("user", interaction.request))
         dialogue.bridge(said, turn_end(renderer.tokenizer))

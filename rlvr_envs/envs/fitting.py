@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from rlvr_envs.prompts import CHAT_PROMPTS, Prompt, written_answer
-from rlvr_envs.streams import Rules
+from rlvr_envs.rules import Rules
 from rlvr_envs.types import Dataset, FixedActions
 from verifiers import (
     InvalidArgumentError,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rlvr_envs.data import Row
 from rlvr_envs.data.programs import optional_text, program_problem
@@ -11,11 +13,14 @@ from rlvr_envs.data.stored import stored_tests
 from rlvr_envs.prompts import benchmarks
 from verifiers import Problem
 
+if TYPE_CHECKING:
+    from verifiers.unit_tests import FunctionTests
+
 _MBPP = {"train": range(601, 975), "validation": range(511, 601), "test": range(11, 511), "prompt": range(1, 11)}
 """The tasks of each split of MBPP."""
 _CONTEST_TESTS = ("public_tests", "private_tests", "generated_tests")
-_PYTHON3 = 3
-"""The number of that language in CodeContests."""
+_LANGUAGES = {"python": 3, "cpp": 2, "java": 4}
+"""The number of each language in CodeContests."""
 
 
 def humaneval(row: Row, default_id: str) -> Problem:
@@ -77,30 +82,104 @@ def has_tests(row: Row, split: str) -> bool:
     return value is not None and str(value).strip() != ""
 
 
-def codecontests(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of CodeContests; see `ToProblem`."""
-    for column in _CONTEST_TESTS:
-        row.value(column)
-    used = (*_CONTEST_TESTS, "description", "solutions", "incorrect_solutions", "untranslated_description")
-    return program_problem(
-        default_id,
-        row.text("description"),
-        stored_tests(row, "codecontests", *_CONTEST_TESTS, "time_limit"),
-        row.without(*used),
-        solution=_first_solution(row),
-    )
+@dataclass(frozen=True)
+class CodeContests:
+    """Turns rows of CodeContests into problems, whose programs are in one language; see `ToProblem`."""
+
+    language: str = "python"
+    """A name of `verifiers.unit_tests.StdioTests.languages`."""
+
+    def __call__(self, row: Row, default_id: str) -> Problem:
+        """Make the problem."""
+        for column in _CONTEST_TESTS:
+            row.value(column)
+        used = (*_CONTEST_TESTS, "description", "solutions", "incorrect_solutions", "untranslated_description")
+        is_python = self.language == "python"
+        return program_problem(
+            default_id,
+            row.text("description"),
+            stored_tests(row, f"codecontests{'' if is_python else f'_{self.language}'}", *_CONTEST_TESTS, "time_limit"),
+            row.without(*used),
+            solution=_first_solution(row, _LANGUAGES[self.language]),
+            language=self.language,
+        )
 
 
-def _first_solution(row: Row) -> str | None:
-    """The first solution in Python 3; None if there is none."""
+def _first_solution(row: Row, wanted: int) -> str | None:
+    """The first solution in a language; None if there is none."""
     if row.values.get("solutions") is None:
         return None
     languages, programs = row.value("solutions.language"), row.texts("solutions.solution")
     if not isinstance(languages, list) or len(languages) != len(programs):
         raise row.wrong_type("a language for each of its solutions", languages, "solutions")
-    return next((text for language, text in zip(languages, programs, strict=True) if language == _PYTHON3), None)
+    return next((text for language, text in zip(languages, programs, strict=True) if language == wanted), None)
 
 
 def reads_stdin(row: Row, split: str) -> bool:
     """Whether the programs of a row of CodeContests read standard input and no file with a name."""
     return optional_text(row, "input_file").strip() == ""
+
+
+def leetcode(row: Row, default_id: str) -> Problem:
+    """Make a problem of a row of LeetCodeDataset; see `ToProblem`."""
+    from verifiers.unit_tests import CheckTests
+
+    task = row.text("problem_description")
+    starter_code = row.text("starter_code")
+    return Problem(
+        id=own_id(default_id, row.text("task_id")),
+        prompt=f"{task.strip()}\n\nComplete this code:\n\n```python\n{starter_code.rstrip()}\n```",
+        reference=CheckTests(entry_point=row.text("entry_point"), test=row.text("test"), prefix=row.text("prompt")),
+        metadata=row.without("task_id", "problem_description", "starter_code", "entry_point", "test", "prompt", *_CHATS)
+        | _gold(row.text("completion")),
+    )
+
+
+_CHATS = ("completion", "input_output", "query", "response")
+
+
+def classeval(row: Row, default_id: str) -> Problem:
+    """Make a problem of a row of ClassEval; see `ToProblem`."""
+    skeleton = row.text("skeleton").rstrip()
+    used = ("task_id", "skeleton", "test", "solution_code", "test_classes", "methods_info", "fields")
+    return Problem(
+        id=own_id(default_id, row.text("task_id")),
+        prompt=f"Complete the class {row.text('class_name')}:\n\n```python\n{skeleton}\n```",
+        reference=_beside(row.text("test")),
+        metadata=row.without(*used) | _gold(row.text("solution_code")),
+    )
+
+
+def kodcode(row: Row, default_id: str) -> Problem:
+    """Make a problem of a row of KodCode; see `ToProblem`."""
+    from verifiers.unit_tests import FunctionTests
+
+    return Problem(
+        id=own_id(default_id, row.text("question_id")),
+        prompt=row.text("question").strip(),
+        reference=FunctionTests(row.text("test"), together=True),
+        metadata={name: row.values[name] for name in ("style", "subset", "gpt_difficulty") if name in row.values}
+        | _gold(row.text("solution")),
+    )
+
+
+def bigcodebench(row: Row, default_id: str) -> Problem:
+    """Make a problem of a row of BigCodeBench; see `ToProblem`."""
+    used = ("task_id", "complete_prompt", "instruct_prompt", "canonical_solution", "code_prompt", "test", "doc_struct")
+    return Problem(
+        id=own_id(default_id, row.text("task_id")),
+        prompt=row.text("instruct_prompt").strip(),
+        reference=_beside(row.text("test"), row.text("entry_point")),
+        metadata=row.without(*used) | _gold(row.text("code_prompt") + row.text("canonical_solution")),
+    )
+
+
+def _beside(test: str, entry_point: str = "") -> FunctionTests:
+    """Tests that use what the program defines by its bare names, as where both are one file."""
+    from verifiers.unit_tests import FunctionTests
+
+    return FunctionTests(f"from solution import *\n{test}", entry_point=entry_point, together=True)
+
+
+def _gold(program: str) -> dict[str, str]:
+    return {"gold_completion": f"```python\n{program.strip()}\n```"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from agents import save_model, tiny_model
 from agents.commands.main import main
 from agents.runs.evaluation_record import SAMPLES
 from agents.runs.leaderboard import Leaderboard, LeaderboardCell
+from agents.runs.leaderboard_page import leaderboard_page
+from agents.runs.ranks import better_by_tests, rank_ranges
 from agents.runs.reading import RecordedRun
 from agents.suites import SMALL_SET_SAMPLES, read_suite, suite_names
 from rlvr_envs import ByteTokenizer, environment_class
-from tests.recorded import row, run_of
+from tests.recorded import ODD, row, run_of
 from verifiers import statistics
 
 Run = Callable[..., tuple[Any, str, str]]
@@ -143,6 +146,95 @@ def test_intervals_are_over_problems_or_over_seeds(tmp_path: Path) -> None:
     assert "bad\\|" in board.markdown()
     assert board.sentences() == ["Sort: " + sentence.removeprefix("Sort: ") for sentence in board.sentences()]
     assert board.sentences()[0].startswith("Sort: bad is worse than good (-0.625")
+
+
+def test_ranks_are_ranges_where_nothing_is_decided(tmp_path: Path) -> None:
+    assert rank_ranges("abcd", [("a", "c"), ("b", "c"), ("a", "d")]) == {
+        "a": (1, 2),
+        "b": (1, 3),
+        "c": (3, 4),
+        "d": (2, 4),
+    }
+
+    def recorded(name: str, scores: list[float]) -> RecordedRun:
+        return run_of(tmp_path / name, [row(index, 0, score=score) for index, score in enumerate(scores)])
+
+    high, low = [1.0] * 50 + [0.0] * 10, [1.0] * 20 + [0.0] * 40
+    runs = {
+        "a": [recorded("a1", high), recorded("a2", low)],
+        "b": [recorded("b1", low), recorded("b2", low)],
+        "c": [recorded("c1", low), recorded("c2", high)],
+        "d": [recorded("d1", [0.0] * 60), recorded("d2", [0.0] * 30)],
+    }
+    assert set(better_by_tests({name: of_name[:1] for name, of_name in runs.items()})) == {
+        *(("a", other) for other in "bcd"),
+        ("b", "d"),
+        ("c", "d"),
+    }
+    of_two = better_by_tests({name: of_name for name, of_name in runs.items() if name != "d"})
+    assert set(of_two) == {("a", "b"), ("c", "b")}  # a and c have the same mean
+    apart = recorded("e", high)
+    object.__setattr__(apart, "rows", tuple(line | {"problem_id": f"other {line['problem']}"} for line in apart.rows))
+    assert better_by_tests({"a": [runs["a"][0]], "e": [apart]}) == []
+
+
+class Elements(HTMLParser):
+    """The elements and the text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+        self.texts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+ELEMENTS = """html head meta title style body h1 h2 h3 p small table thead tbody tr th td span i bdi svg path circle text
+details summary pre br"""
+ATTRIBUTES = """lang charset http-equiv content name class style viewbox role aria-label d stroke fill cx cy r x y
+text-anchor"""
+
+
+def test_the_page_shows_what_is_decided_and_hostile_text_is_text(tmp_path: Path) -> None:
+    def recorded(number: int, odd: str, share: float) -> RecordedRun:
+        rows = [
+            row(
+                index,
+                sample,
+                score=float(index < 40 * share),
+                completion=odd,
+                prompt=f"{odd}{index}",
+                outcome="correct",
+                tokens=10 * number,
+            )
+            for index in range(40)
+            for sample in range(3)
+        ]
+        return run_of(tmp_path / str(number), rows, model=odd)
+
+    plain = "plain", recorded(9, "four", 0.5)
+    odd_names = [odd[:2000] for odd in ODD]
+    named = [(odd, recorded(number, odd, 1 - 0.02 * number)) for number, odd in enumerate(odd_names, start=1)]
+    board = Leaderboard(ODD[0], [LeaderboardCell(name, ODD[1], (run,)) for name, run in (*named, plain)])
+    page = leaderboard_page(board)
+    page.encode()
+    elements = Elements(page)
+    assert elements.names <= set(ELEMENTS.split())
+    assert elements.attributes <= set(ATTRIBUTES.split())
+    assert not set("\x00\x07\x1b\u202e\u2028") & set(page)
+    assert len(page) < 1_000_000
+    said = "".join(elements.texts)
+    assert "</script><script>alert(1)</script>: correct" in said
+    for wanted in ("1–6", "7", "pass@k", "tokens per sample", "versions", "environment"):
+        assert wanted in said
+    assert page.count("<svg") == 2
 
 
 def test_the_suites_that_have_names_name_environments_that_exist() -> None:

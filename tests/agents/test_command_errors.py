@@ -84,6 +84,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "rescore": {"folder": ("graded",)},
     "compare": {"runs": ("graded", "graded-2")},
     "view": {"folder": ("graded",), "log": ("NEW.eval",)},
+    "watch": {"folders": ("graded",), "port": ("0",)},
     "show": {"folder": ("graded",), "problem": ("0",)},
     "plot": {"runs": ("trained",), "out": ("NEW",)},
     "contamination": {
@@ -219,6 +220,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.setattr(owner, name, stop)
     monkeypatch.setattr("uvicorn.Server.run", stop)
+    monkeypatch.setattr("socketserver.BaseServer.serve_forever", stop)
 
 
 def outcome(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str], str]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,74 +16,22 @@ import pytest
 
 from agents import Endpoint, EndpointConfig, EvaluationRecord, evaluate
 from agents.commands.main import main
-from agents.rollouts.endpoint.client import TextCompletion, TextRequest, read_answer
+from agents.rollouts.endpoint.client import TextRequest
+from agents.rollouts.endpoint.protocol import read_answer
 from agents.runs.judging import rejudge
 from agents.runs.reading import RecordedRun
-from rlvr_envs import TokenVectorEnv, environment_class
+from rlvr_envs import TextCompletion, TokenVectorEnv, environment_class
+from tests.agents.endpoint_server import Body, Reply, Server, chat, running
 from verifiers import DataError, EngineError, InvalidArgumentError, UnknownNameError
 
 pytest.importorskip("openai")
 
-Body = dict[str, Any]
-Reply = tuple[int, bytes, dict[str, str]] | bytes | None
-"""Status, content and headers; only the content for status 200; or nothing, where the connection is closed."""
 
-
-class Server(ThreadingHTTPServer):
+@pytest.fixture
+def server() -> Iterator[Server]:
     """Adds, as asked for by a prompt `a+b=`: right for even seeds, one too many for odd ones; `script` may say otherwise."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.bodies: list[Body] = []
-        self.keys: set[str | None] = set()
-        self.script: Callable[[Body, int], Reply | str] = lambda body, attempt: "as usual"
-        self.attempts: Counter[str] = Counter()
-        self.over = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        body = json.loads(text)
-        self.server.bodies.append(body)
-        self.server.keys.add(self.headers["Authorization"])
-        self.server.attempts[text] += 1
-        reply = self.server.script(body, self.server.attempts[text])
-        if reply is None:
-            return
-        if reply in ("hang", "drip"):
-            self.stall(drip=reply == "drip")
-            return
-        reply = usual(body, self.path) if reply == "as usual" else reply
-        assert not isinstance(reply, str)
-        status, content, headers = (200, reply, {}) if isinstance(reply, bytes) else reply
-        self.send_response(status)
-        for name, value in {"Content-Length": str(len(content)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.wfile.write(content)
-
-    def stall(self, *, drip: bool) -> None:
-        """Answer nothing, or a byte at a time, until the test is over or the client is gone."""
-        if drip:
-            self.send_response(200)
-            self.send_header("Content-Length", "9999")
-            self.end_headers()
-        with contextlib.suppress(OSError):
-            while not self.server.over.wait(0.02):
-                self.wfile.write(b" " if drip else b"")
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    with running(usual) as server:
+        yield server
 
 
 def usual(body: Body, path: str = "/v1/chat/completions") -> bytes:
@@ -95,24 +40,8 @@ def usual(body: Body, path: str = "/v1/chat/completions") -> bytes:
     return chat(str(total + body["seed"] % 2)) if path != "/v1/completions" else completion(str(total))
 
 
-def chat(text: str | None, finish: str = "stop", **message: Any) -> bytes:
-    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish}
-    return json.dumps({"choices": [choice], "usage": {"completion_tokens": 3}}).encode()
-
-
 def completion(text: str) -> bytes:
     return json.dumps({"choices": [{"text": text, "finish_reason": "stop"}]}).encode()
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        yield running
-        running.over.set()
-        running.shutdown()
-        thread.join()
 
 
 def endpoint(server: Server, **settings: Any) -> Endpoint:
@@ -286,7 +215,7 @@ def test_answers_are_read_as_they_are_meant() -> None:
 
     assert read(chat("4")) == TextCompletion("4", 3, False)
     assert read(chat("4 and", "length")) == TextCompletion("4 and", 3, True)
-    assert read(chat("4\nUser: 5", "length"), "\n") == TextCompletion("4", 3, False)
+    assert read(chat("4\nUser: 5", "length"), "\n") == TextCompletion("4", 3, False, stopped_by="\n")
     assert read(chat(None, "length")) == TextCompletion("", 3, True)  # all tokens went into hidden reasoning
     assert read(chat(None, refusal="I won't")) == TextCompletion("I won't", 3, False)
     assert read(chat([{"type": "text", "text": "4"}])).text == "4"  # type: ignore[arg-type]  # as some servers answer
@@ -299,7 +228,7 @@ def test_what_an_endpoint_cannot_do_is_refused(server: Server) -> None:
     for env, message in (
         (addition(restrict_actions=True), "has legal_actions: sample with the engine 'torch'"),
         (environment_class("GridWorld").make_vec(1), "has .*: sample with the engine 'torch'"),
-        (addition(stop=[5]), "stop strings, not tokens"),
+        (addition(stop=[200]), "the stop token 200 is no text"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             evaluate(env, endpoint(server), problems=1)

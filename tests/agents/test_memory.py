@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import platform
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -210,3 +212,21 @@ def test_states_are_those_that_the_output_layer_reads() -> None:
     assert_equal(outputs.logprobs, logprobs)
     assert_equal(policy.states(tokens, 2), outputs.states)
     assert_equal(policy.forward(tokens, 2).logprobs, outputs.logprobs)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries return freed memory by themselves")
+def test_freed_memory_between_blocks_in_use_goes_back_to_the_system() -> None:
+    code = (
+        "import os, torch\n"
+        "from agents.policies.transformers.memory import return_freed_memory\n"
+        "def held(): return os.sysconf('SC_PAGE_SIZE') * int(open('/proc/self/statm').read().split()[1])\n"
+        "def block(): return torch.ones(2**20)\n"
+        "del (first := [block()])[:]  # from now on glibc keeps freed blocks of this size\n"
+        "blocks = [block() for _ in range(40)]\n"
+        "del blocks[::2]\n"
+        "before = held()\n"
+        "return_freed_memory()\n"
+        "print((before - held()) / (20 * blocks[0].nbytes))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) > 0.9

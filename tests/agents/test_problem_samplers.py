@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import rlvr_envs
-from agents import Agent, Run
+from agents import Agent, EvaluationRecord, Run, evaluate
 from agents.distributed.ranks import Ranks
 from agents.rollouts.problem_order import problems_of_step
 from agents.rollouts.problem_samplers import (
@@ -58,7 +58,7 @@ def test_parts_have_their_shares_and_each_has_passes_of_its_own() -> None:
 
 
 def test_weights_of_tokens_give_tokens_these_shares() -> None:
-    parts = ProblemParts(PARTS.ranges, PARTS.weights, by_tokens=True)
+    parts = ProblemParts(PARTS.ranges, PARTS.weights, by="tokens")
     sampler, tokens, lengths = UniformSampler(0), Counter[int](), (10, 100, 1000)
     generator = np.random.default_rng(0)
     for number in range(400):
@@ -87,9 +87,37 @@ def test_learnability_is_the_variance_of_the_discounted_share_above_the_floor() 
     assert sorted(several) == list(range(5))  # no problem twice in a round that can do without
 
 
+def test_difficulty_is_that_of_an_evaluation_and_what_is_observed_changes_nothing(tmp_path: Path) -> None:
+    env = mixed_env("problems")
+    agent = make_agent("grpo", playing_policy(env))
+    alone = gymnasium.make_vec(
+        "rlvr/Sort-v0", num_envs=6, tokenizer="byte", copy=False, max_new_tokens=4, verifier=varied
+    )
+    with EvaluationRecord(tmp_path / "rates") as record:
+        rates = evaluate(alone, agent.policy, problems=6, samples=4, record=record)
+    sampler = make_problem_sampler("difficulty", 0, 0.0, str(tmp_path / "rates"))
+    sampler.prepare(env)
+    weights = np.full(8, 0.25)  # of which two are not in the evaluation
+    for index in range(6):
+        scores = [row.score or 0.0 for row in rates.rows if row.problem == index]
+        mean = (sum(scores) + 1) / (len(scores) + 2)
+        weights[index] = mean * (1 - mean)
+    assert len(set(weights)) > 2
+    parts = ProblemParts((range(8),))
+    before = [sampler.choose(parts, number, 1)[0] for number in range(3000)]
+    for problem, share in enumerate(weights / weights.sum()):
+        assert before.count(problem) / 3000 == pytest.approx(share, abs=4 * (share * (1 - share) / 3000) ** 0.5)
+    sampler.observe(parts, [GroupOutcome(0, (1.0,) * 50, 1)])
+    again = sampler.with_state(sampler.state())
+    assert [again.choose(parts, number, 1)[0] for number in range(3000)] == before
+    other = gymnasium.make_vec("rlvr/Addition-v0", num_envs=2)
+    with pytest.raises(InvalidArgumentError, match="none of the 6 problems of the recorded evaluation"):
+        make_problem_sampler("difficulty", 0, 0.0, str(tmp_path / "rates")).prepare(other)
+
+
 @pytest.mark.parametrize("name", ["uniform", "learnability"])
 def test_choices_follow_from_seed_and_observations_alone_and_states_go_on(name: Any) -> None:
-    parts = ProblemParts(PARTS.ranges, PARTS.weights, by_tokens=True)
+    parts = ProblemParts(PARTS.ranges, PARTS.weights, by="tokens")
     one, two = make_problem_sampler(name, 4, 0.1), make_problem_sampler(name, 4, 0.1)
     generator = np.random.default_rng(2)
     for number in range(30):
@@ -118,6 +146,27 @@ def test_problems_without_a_right_completion_in_their_last_groups_are_listed() -
     assert sampler.never_solved == [0]
     kinds = {"new": 0.5, "hard": 0.25, "middling": 0.25, "easy": 0.0}
     assert sampler.shares([0, 1, 2, 3]) == {f"problems/{kind}": share for kind, share in kinds.items()}
+
+
+def test_levels_are_added_once_the_hardest_is_solved_and_four_are_drawn_from() -> None:
+    parts = ProblemParts(tuple(range(10 * one, 10 * one + 10) for one in range(7)), (1 / 7,) * 7, by="levels")
+    sampler, levels, drawn = UniformSampler(0), list[int](), list[set[int]]()
+    for number in range(80):
+        chosen = sampler.choose(parts, number, 16)
+        drawn.append({parts.part_of(problem) for problem in chosen})
+        able = 2 if number < 40 else 7  # levels below this one are solved
+        scores = [(1.0, 1.0) if parts.part_of(problem) < able else (1.0, 0.0) for problem in chosen]
+        sampler.observe(parts, [GroupOutcome(one, two, 1) for one, two in zip(chosen, scores, strict=True)])
+        sampler = sampler.with_state(sampler.state())
+        levels.append(sampler.level)
+    assert levels[0] == 1  # 32 right completions
+    assert levels == sorted(levels)
+    assert levels[39] == 2
+    assert levels[-1] == 6
+    assert all(max(one) - min(one) < 4 for one in drawn)
+    assert set().union(*drawn[-10:]) == {3, 4, 5, 6}
+    env = rlvr_envs.with_levels(rlvr_envs.environment_class("Addition"), "digits", (1, 2, 3)).make_vec(2)
+    assert [len(env.streams.dataset[start].prompt) for start in env.streams.dataset.starts[:3]] == [4, 6, 8]
 
 
 # Training
@@ -241,3 +290,57 @@ def test_a_sampler_that_chooses_needs_problems_with_indices() -> None:
         make_agent("grpo", problem_sampler="learnability").require_env(env)
     with pytest.raises(InvalidArgumentError, match=r"floor=0.5 has no effect"):
         make_agent("grpo", floor=0.5)
+
+
+OWN = """
+from rlvr_envs import TaskEnv, TaskSpec
+from verifiers import Problem
+
+
+def problems(split):
+    return [Problem(f"{split}-{number}", f"say {number}:", str(number)) for number in range(3)]
+
+
+class Echo(TaskEnv):
+    task = TaskSpec(load=problems, sizes={"train": 3, "test": 3}, source="made", verifier=("exact", {}), max_new_tokens=3)
+"""
+
+
+def test_the_commands_take_mixtures_and_list_what_was_not_solved(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from agents.commands.main import main
+
+    def run(*words: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(list(words))
+        captured = capsys.readouterr()
+        return captured.out if not ended.value.code else " ".join(captured.err.split())
+
+    monkeypatch.chdir(tmp_path)
+    Path("own_envs.py").write_text(OWN)
+    mixture, arguments = ("--env", "own_envs:Echo,Addition"), ("--env-args", "Addition.max_new_tokens=2")
+    sizes = ("--problems-per-step", "4", "--group-size", "2", "--steps", "4", "--loggers", "--num-envs", "8")
+    said = run("train", "grpo", *mixture, "--mix", "3,1", "--run-folder", "run", *sizes, *arguments)
+    parts = json.loads(Path("run/config.json").read_text())["environment"]["mixture"]
+    assert parts["weights"] == [0.75, 0.25]
+    assert [part["max_new_tokens"] for part in parts["parts"].values()] == [3, 2]
+    assert "3 problems without a right completion in the last 3 groups" in said
+    assert json.loads(Path("run/problems.json").read_text())["never_solved"] == [
+        f"Echo/train-{one}" for one in range(3)
+    ]
+    assert "--env-args Addition.max_new_tokens=2" in said
+    said = run("eval", *mixture, "--model", "run", "--problems", "2", *arguments)
+    assert "own_envs:Echo" in said
+    assert "rlvr/Addition-v0" in said
+    assert "train: 3 problems without a gold completion" in run("check-dataset", "own_envs:Echo,own_envs:Echo")
+    assert "takes numbers separated by commas" in run("train", "grpo", *mixture, "--mix", "3,x")
+    assert "there is one environment" in run("train", "grpo", "--env", "Addition", "--mix", "3")
+    said = run("train", "grpo", "--env", "Addition", "--adaptive", "digits=1,2", "--run-folder", "levels", *sizes)
+    config = json.loads(Path("levels/config.json").read_text())
+    assert [*config["environment"]["mixture"]["parts"]] == ["digits-1", "digits-2"]
+    assert config["environment"]["mixture"]["by"] == "levels"
+    last = json.loads(Path("levels/metrics.jsonl").read_text().splitlines()[-1])
+    assert (last["problems/level"], last["parts/digits-1/groups"], last["parts/digits-2/groups"]) == (0, 1, 0)
+    assert "with two values or more" in run("train", "grpo", "--env", "Addition", "--adaptive", "digits=1")
+    assert "needs difficulty" in run("train", "grpo", "--env", "Addition", "--problem-sampler", "difficulty")

@@ -13,7 +13,8 @@ import rlvr_envs
 from agents.commands.main import main
 from tests.audit import broken
 from verifiers import AuditReport, InvalidArgumentError, Problem, UnknownNameError, audit_verifier
-from verifiers.audit import ATTACKS, TRANSFORMATIONS, Check, Label, ReportRow
+from verifiers.audit import ATTACKS, TRANSFORMATIONS, Check, Label, ReportRow, write_card
+from verifiers.audit.report import percentages
 
 GOLDS = (
     "7",
@@ -81,6 +82,33 @@ def test_the_card_counts_and_shows_the_worst() -> None:
     assert data["clean"] is False
 
 
+def test_the_card_of_a_page_has_rates_by_kind_and_the_smallest_failures(tmp_path: Path) -> None:
+    report = audit_verifier(broken.substring_match, problems("12", "(1,2)", r"\text{<b>}"), skip=SLOW)
+    kinds = {(row.family, row.label): row for row in report.kind_rows}
+    for label in (Label.WRONG, Label.CORRECT):
+        rows = [row for (_, other), row in kinds.items() if other is label]
+        assert sum(row.cases for row in rows) == report.total(label).cases
+        assert sum(row.wrong for row in rows) == report.total(label).wrong > 0
+    assert {"integer", "tuple"} <= {kind for kind, _ in kinds}
+    smallest = min(report.findings_of(Check.FALSE_POSITIVE), key=lambda one: len(one.gold) + len(one.answer))
+    for suffix, escaped in ((".md", smallest.answer), (".html", smallest.answer)):
+        path = tmp_path / f"card{suffix}"
+        write_card(report, path)
+        text = path.read_text(encoding="utf-8")
+        row = report.total(Label.WRONG)
+        assert percentages(row) in text
+        assert escaped in text
+        assert "0 of 3 golds (0.0%)" in text
+        assert "\n| crash | " in text or "<td>crash</td>" in text
+    assert "<function" not in text
+    assert "&lt;function substring_match" in text
+    assert report.unusable == 0
+    none_judged = audit_verifier(_ECHOES, problems("5", "6"), answer_format="ANSWER", skip=(*SLOW, "marking"))
+    assert none_judged.unusable == none_judged.golds == 2
+    with pytest.raises(InvalidArgumentError, match=r"a file that ends in .md or .html, got 'card.txt'"):
+        write_card(report, Path("card.txt"))
+
+
 def test_answers_are_presented_as_the_data_set_does() -> None:
     hashes = dataclasses.replace(problems("5")[0], metadata={"gold_completion": "2+3\n#### 5"})
     boxed = dataclasses.replace(problems("5")[0], metadata={"gold_completion": r"It is $\boxed{5}$."})
@@ -131,6 +159,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     file = tmp_path / "found.json"
     assert run("tests.audit.broken:BuildsSubstring", "--dataset", "MATH500", "--json", str(file), *quick) == 1
     assert "false positive" in capsys.readouterr().out
+    assert run("math", "--dataset", "GSM8K", "--card", "card.pdf") == 2
+    assert "ends in .md or .html, got 'card.pdf'" in capsys.readouterr().err
     assert json.loads(file.read_text(encoding="utf-8"))["golds"] == 1
 
 

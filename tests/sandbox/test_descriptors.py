@@ -12,7 +12,6 @@ from tests.sandbox.denying import run_in_a_new_process
 FEW = """
 import collections, json, os, resource, threading, warnings
 from verifiers import Problem, SandboxUnavailableError
-from verifiers.sandbox import Limits, run_binary
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 
 warnings.simplefilter("error")

@@ -199,3 +199,33 @@ def test_arguments_are_looked_at(
 ) -> None:
     assert [child(machine, name, *args) for args in good] == [ALLOW] * len(good)
     assert [child(machine, name, *args) for args in bad] == [errno.EPERM] * len(bad)
+
+
+FOLDER_CALLS = {"mkdirat", "unlinkat", "renameat2", "linkat", "symlinkat", "fchmodat", "truncate"}
+
+
+@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize("processes", [False, True])
+def test_a_program_of_the_machine_makes_the_calls_of_what_it_was_given(
+    machine: str, folder: bool, processes: bool
+) -> None:
+    outer = seccomp.build_outer(executes=True, folder=folder, processes=processes)
+    inner = seccomp.build_inner(writes_files=True, processes=processes)
+    seccomp.Filter(outer)  # packs
+
+    def decide(name: str, *args: int) -> str | int:
+        number = number_of(machine, name)
+        first = run(outer, number, machine, args)
+        return run(inner, number, machine, args) if first == ALLOW else first
+
+    given = {"execve"} | (FOLDER_CALLS if folder else set())
+    assert {name for name in FORBIDDEN if decide(name) == ALLOW} == given
+    fork, namespaces = 17, [1 << bit for bit in (7, 17, 25, 26, 27, 28, 29, 30)]
+    assert [decide("clone", fork | flag) for flag in (0, *namespaces)] == [ALLOW if processes else errno.EPERM] + [
+        errno.EPERM
+    ] * len(namespaces)
+    assert decide("clone3") == errno.ENOSYS
+    of_processes = [("wait4",), ("kill", 0xFFFFFFFF, 9), ("tgkill", 1, 1, 6), ("setsid",)]
+    assert {decide(*call) for call in of_processes} == {ALLOW if processes else errno.EPERM}
+    server_only = set(SERVER_ONLY) - {"wait4"}
+    assert {decide(name) for name in server_only} == {errno.EPERM}

@@ -17,7 +17,7 @@ from verifiers.sandbox.packages import Packages
 
 HOME = Path(verifiers.sandbox.__file__).parent
 ROOT = HOME.parents[1]
-IN_JAIL = [ROOT / "verifiers" / "unit_tests" / "separate"]
+IN_JAIL = [ROOT / "verifiers" / "unit_tests" / contract for contract in ("separate", "together")]
 """Packages that the fork server loads: they find the jail's modules, and not its face."""
 USE = re.compile(r"\b(tests?|tested|testers?|candidates?|reports?|verdicts?)\b", re.IGNORECASE)
 MODULES = ("antigravity this test idlelib", '(".test", ".tests")')

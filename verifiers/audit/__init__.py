@@ -5,6 +5,7 @@ from verifiers.audit import transformations as transformations  # isort: skip
 from verifiers.audit import structured as structured  # isort: skip
 from verifiers.audit import mutations as mutations  # isort: skip
 from verifiers.audit.audit import ATTACKS, audit_verifier
+from verifiers.audit.card import check_card, write_card
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.checks import Check, Finding
 from verifiers.audit.golds import Gold, Kind
@@ -26,5 +27,7 @@ __all__ = [
     "ReportRow",
     "Transformation",
     "audit_verifier",
+    "check_card",
     "recognise",
+    "write_card",
 ]

@@ -6,7 +6,7 @@ import dataclasses
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from verifiers.audit.cases import Case, Label
@@ -50,6 +50,8 @@ ATTACKS = (
     "injection",
 )
 """The names of the attacks."""
+_ITSELF = "itself"
+"""The transformation that changes nothing."""
 
 
 def audit_verifier(
@@ -199,7 +201,9 @@ def _report(
         answer_format=answer_format,
         golds=len(problems),
         kinds=dict(Counter(str(recognise(gold_text(problem)).kind) for problem in problems).most_common()),
-        rows=_rows(answered),
+        rows=_rows(answered, lambda case: case.family),
+        kind_rows=_rows(answered, lambda case: str(recognise(case.gold).kind)),
+        unusable=sum(case.family == _ITSELF and not answer.accepted for case, answer in answered),
         options=_option_rows(answered),
         checks={str(check): tally.looked_at[check] for check in Check},
         findings=tuple(tally.findings),
@@ -212,13 +216,13 @@ def _report(
     )
 
 
-def _rows(answered: Sequence[tuple[Case, Answer]]) -> tuple[ReportRow, ...]:
+def _rows(answered: Sequence[tuple[Case, Answer]], group: Callable[[Case], str]) -> tuple[ReportRow, ...]:
     totals: Counter[tuple[str, Label]] = Counter()
     wrong: Counter[tuple[str, Label]] = Counter()
     for case, answer in answered:
         if answer.judged and answer.outcome != "verifier_error" and case.label is not Label.ANY:
-            totals[case.family, case.label] += 1
-            wrong[case.family, case.label] += answer.accepted != (case.label is Label.CORRECT)
+            totals[group(case), case.label] += 1
+            wrong[group(case), case.label] += answer.accepted != (case.label is Label.CORRECT)
     return tuple(ReportRow(*key, count, wrong[key]) for key, count in totals.items())
 
 

@@ -68,6 +68,10 @@ class AuditReport:
     """Built-in golds that the verifier does not accept as they stand, which were left out."""
     slowest: tuple[Finding, ...] = ()
     """The cases that took longest; these are not findings."""
+    kind_rows: tuple[ReportRow, ...] = ()
+    """The cases by the kind of their gold, in place of the transformation or attack."""
+    unusable: int = 0
+    """Number of golds that the verifier does not accept as they stand."""
 
     @property
     def clean(self) -> bool:
@@ -88,6 +92,7 @@ class AuditReport:
         """Everything as plain data for JSON."""
         data = dataclasses.asdict(self)
         data["rows"] = [_row_data(row) for row in (*self.rows, self.total(Label.CORRECT), self.total(Label.WRONG))]
+        data["kind_rows"] = [_row_data(row) for row in self.kind_rows]
         data["clean"] = self.clean
         return data
 
@@ -111,7 +116,7 @@ class AuditReport:
         lines = []
         for label, error in ((Label.CORRECT, "false negatives"), (Label.WRONG, "false positives")):
             rows = [row for row in self.rows if row.label is label]
-            table = [(row.family, row.cases, row.wrong, _percentages(row)) for row in (*rows, self.total(label))]
+            table = [(row.family, row.cases, row.wrong, percentages(row)) for row in (*rows, self.total(label))]
             lines.append(_table((f"{label} by construction", "cases", error, "rate, 95 % bounds"), table))
         return "\n\n".join(lines)
 
@@ -151,7 +156,8 @@ def _row_data(row: ReportRow) -> dict[str, object]:
     return dataclasses.asdict(row) | {"bounds": row.bounds}
 
 
-def _percentages(row: ReportRow) -> str:
+def percentages(row: ReportRow) -> str:
+    """The error rate of a row with its bounds, in percent."""
     low, high = row.bounds
     share = row.wrong / row.cases if row.cases else 0.0
     return f"{100 * share:.2f} % [{100 * low:.2f}, {100 * high:.2f}]"

@@ -1,13 +1,23 @@
 """A jail for untrusted code on Linux: isolation, fork servers, limits, and one narrow interface; it knows nothing of its use.
 
-`ProgramRunner` runs a program of Python for its output, and `run_binary` a program of the machine. `contract` says how the jail
-runs code of one's own.
+`ProgramRunner` runs a program of Python for its output, and `CommandRunner` programs of the machine. `contract` says how the
+jail runs code of one's own.
 """
 
-from verifiers.sandbox.command import Finished, LaunchError, run_binary
+from verifiers.sandbox.command import (
+    Command,
+    CommandRunner,
+    Finished,
+    LaunchError,
+    NotExecutableError,
+    encode_request,
+    folder_on_disk,
+    read_answer,
+)
 from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEnd, Role
 from verifiers.sandbox.limits import ISOLATIONS, Limits
 from verifiers.sandbox.memory_files import memory_files
+from verifiers.sandbox.packages import Packages, find_packages
 from verifiers.sandbox.pool import Pool, available_cpus
 from verifiers.sandbox.programs.script import MEMORY
 from verifiers.sandbox.python import (
@@ -16,6 +26,7 @@ from verifiers.sandbox.python import (
     clean,
     encode_program,
     excerpts,
+    excerpts_of,
     run_script,
 )
 from verifiers.sandbox.sandbox import Sandbox
@@ -25,11 +36,15 @@ __all__ = [
     "ISOLATIONS",
     "MEMORY",
     "SCRIPT",
+    "Command",
+    "CommandRunner",
     "Contract",
     "Finished",
     "JobEnd",
     "LaunchError",
     "Limits",
+    "NotExecutableError",
+    "Packages",
     "Plan",
     "Pool",
     "ProcessEnd",
@@ -41,8 +56,12 @@ __all__ = [
     "available_cpus",
     "clean",
     "encode_program",
+    "encode_request",
     "excerpts",
+    "excerpts_of",
+    "find_packages",
+    "folder_on_disk",
     "memory_files",
-    "run_binary",
+    "read_answer",
     "run_script",
 ]

@@ -1,42 +1,80 @@
-"""Runs programs of the machine, such as a proof checker, on untrusted input: each run in a jail and a folder of its own."""
+"""Runs programs of the machine, such as a compiler, on untrusted input: each run in a jail and a folder of its own."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import re
 import secrets
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from verifiers.errors import SandboxUnavailableError
-from verifiers.sandbox.descriptors import enough_descriptors
-from verifiers.sandbox.limits import Limits
+from verifiers.errors import InvalidArgumentError, SandboxUnavailableError
+from verifiers.sandbox.contract import Contract, JobEnd, Plan, Role
+from verifiers.sandbox.limits import FOLDER, Limits
 from verifiers.sandbox.memory_files import memory_files, read_all
-from verifiers.sandbox.worker import BOOT_FILE, OWN_FOLDER
+from verifiers.sandbox.packages import Packages
+from verifiers.sandbox.pool import Pool, available_cpus
+from verifiers.sandbox.programs.archive import pack, unpack
+from verifiers.sandbox.worker import WorkerDiedError
 
-_BOOT = """
-import sys
-with open(sys.argv.pop(1)) as file: exec(file.read())
-from verifiers.sandbox.server.launcher import main
-main()
-"""
-_MOST_ANSWER = 1 << 16
+_IN_JAIL = "verifiers.sandbox.programs"
+_ROLE = Role("command", f"{_IN_JAIL}.command:run_command", confines_itself=True)
+_CONTRACT = Contract(_IN_JAIL, (_ROLE,), prepare=f"{_IN_JAIL}.command:prepare")
+_FILES = ("stdin", "stdout", "stderr", "request", "answer")
+_PLAN = Plan(_FILES, ((_ROLE.name, _FILES),))
+_PATH = re.compile(r"(?!/)(?:(?:(?!\.\.?(?:/|\Z))[^/\0]+)(?:/(?=.)|\Z))+")
+"""A path beneath a folder, without `.` and `..`."""
 _ADVICE = (
-    "Proof checkers and other programs of the machine run isolated on Linux 5.13 or later, x86-64 or aarch64, with seccomp "
-    "filters and with landlock or user namespaces; in a container, the seccomp profile has to permit one of these. To run "
-    "them without isolation, on text that you trust, pass isolation='none'."
+    "Programs of the machine run isolated on Linux 5.13 or later, x86-64 or aarch64, with seccomp filters and with landlock or "
+    "user namespaces (5.12, and mounts in them, for a folder to write in and for processes); in a container, the seccomp "
+    "profile has to permit one of these. To run them without isolation, on text that you trust, pass isolation='none'."
 )
 
 
 class LaunchError(Exception):
     """A program could not be started, which says nothing of its input."""
+
+
+class NotExecutableError(LaunchError):
+    """What was to be run is no program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program of the machine, and what it finds and may do."""
+
+    arguments: Sequence[str]
+    """The program, by its path, and its arguments."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """What it finds in its folder: content by path, such as `"src/main.c"`."""
+    stdin: bytes = b""
+    writes: Sequence[str] = ()
+    """Paths of the files to hand back, and of folders of them. Without `folder_mib` it may write no other file."""
+    readable: Sequence[str] = ()
+    """Paths that it may read besides its folder and the system's libraries; programs there may be executed."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables besides `LC_ALL`, `PATH`, and `HOME` and `TMPDIR`, which are its folder."""
+    folder_mib: int = 0
+    """Size of a folder in memory in which it may do anything, in MiB. 0 for a folder in which it can't create files."""
+    folder_files: int = 4096
+    """Maximum number of files and folders in that."""
+    processes: int = 0
+    """Number of other processes, which share the limit on threads."""
+
+    def __post_init__(self) -> None:
+        """Refuse paths that lead out of the folder.
+
+        Raises:
+            InvalidArgumentError: If there is one.
+        """
+        for path in (*self.files, *self.writes):
+            if not _PATH.fullmatch(path):
+                raise InvalidArgumentError(f"files of a command are named like 'a/b.txt', in its folder, got {path!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,131 +84,138 @@ class Finished:
     exit_code: int | None
     """The exit status, negative for a signal; None if the run was stopped."""
     stopped: str | None
-    """The limit that was exceeded: `"cpu"`, `"wall"`, `"output"`, or None."""
+    """The limit that was exceeded: `"cpu"`, `"wall"`, `"idle"`, `"memory"`, `"output"`, or None."""
     stdout: bytes
     """What it wrote, where `.` stands for the folder."""
     stderr: bytes
     written: Mapping[str, bytes]
-    """The files that the program was allowed to write, by name; empty ones are left out."""
+    """The files to hand back, by path; empty ones, and what is no file, are left out."""
     isolation: str
     """The layers of isolation in force, joined by `+`, or `"none"`."""
-    seconds: float
-    """Wall-clock time."""
+    end: JobEnd
+    """What it used."""
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time."""
+        return self.end.seconds
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU seconds of the program and of the processes that it waited for."""
+        return self.end.processes[_ROLE.name].cpu_s
 
 
-def run_binary(
-    command: Sequence[str],
-    files: Mapping[str, bytes],
-    writes: Sequence[str],
-    *,
-    readable: Sequence[str],
-    limits: Limits,
-    isolation: str,
-) -> Finished:
-    """Run a program in a new folder, which is gone afterwards.
-
-    The environment is fixed, standard input is empty, and the program ends with the calling thread.
+class CommandRunner:
+    """Runs programs of the machine, from any number of threads; each is a fork of a warm server that becomes the program.
 
     Args:
-        command: The program, by its path, and its arguments.
-        files: Content by name: what the program finds in its folder.
-        writes: Names of the files that it may write there; it can create no other.
-        readable: Paths that it may read besides its folder and the system's libraries; programs there may be executed.
-        limits: Its limits; the idle time is not used.
         isolation: `"auto"`, `"strict"` or `"none"`, as for `UnitTestVerifier`.
-
-    Raises:
-        SandboxUnavailableError: If the system does not provide the requested isolation.
-        LaunchError: If the program did not start.
+        workers: Number of programs that run at the same time, by default the number of CPUs of this process.
     """
-    if sys.platform != "linux":
-        raise SandboxUnavailableError(f"this is {sys.platform!r}. {_ADVICE}")
-    start = time.monotonic()
-    with enough_descriptors(), _folder(files, writes) as folder, memory_files(b"", b"") as (stdout, stderr):
-        asked = {
-            "isolation": isolation,
-            "readable": [*readable, folder],
-            "writable": [os.path.join(folder, name) for name in writes],
-            "folder": folder,
-            "limits": asdict(limits),
-            "command": list(command),
-            "environment": {"LC_ALL": "C.UTF-8", "HOME": "/", "PATH": ""},
-        }
-        exit_code, layers = _launch(asked, stdout, stderr, limits.wall_s)
+
+    def __init__(self, isolation: str = "auto", workers: int | None = None) -> None:
+        self._isolation = isolation
+        # The server itself is in no jail: its children enter one each.
+        self._pool = Pool(workers or available_cpus(), "none", Packages(), _CONTRACT)
+
+    def __call__(self, command: Command, limits: Limits) -> Finished:
+        """Run a program in a new folder, which is gone afterwards, as is everything that it has started.
+
+        Args:
+            command: The program.
+            limits: Its limits, with those on time and memory for all its processes together. `memory_mib` limits data, since
+                some programs reserve address space that they never use.
+
+        Raises:
+            SandboxUnavailableError: If the system does not provide the requested isolation, or what the program needs besides.
+            NotExecutableError: If it is none.
+            LaunchError: If the program did not start for another reason.
+        """
+        try:
+            return self._pool.attempt(lambda pool: self._run(pool, command, limits))
+        except WorkerDiedError as error:
+            raise LaunchError(str(error)) from error
+
+    def _run(self, pool: Pool, command: Command, limits: Limits) -> Finished:
+        with folder_on_disk() as folder, memory_files(command.stdin, b"", b"", b"", b"") as files:
+            os.pwrite(files[3], encode_request(command, limits, self._isolation, folder), 0)
+            with pool.worker() as worker:
+                end = worker.run(_PLAN, files, limits)
+            layers, answer, written = read_answer(read_all(files[4]), end)
+            stdout, stderr = (_without(read_all(file), folder) for file in files[1:3])
+        stopped = end.stopped or _stopped(answer.get("status"), max(map(len, (stdout, stderr))), limits)
         return Finished(
-            exit_code,
-            _stopped(exit_code),
-            read_all(stdout).replace(folder.encode(), b"."),
-            read_all(stderr).replace(folder.encode(), b"."),
-            {name: content for name in writes if (content := _read(os.path.join(folder, name)))},
-            "+".join(layers) or "none",
-            time.monotonic() - start,
+            None if stopped else answer["status"], stopped, stdout, stderr, written, "+".join(layers) or "none", end
         )
 
-
-def _launch(asked: Mapping[str, object], stdout: int, stderr: int, wall_s: float) -> tuple[int | None, list[str]]:
-    """Run to the end; return the exit status, None if the wall-clock time ran out, and the layers of isolation."""
-    reader, writer = os.pipe()
-    arguments = [BOOT_FILE, json.dumps(OWN_FOLDER), str(writer), str(os.getpid()), json.dumps(asked)]
-    with os.fdopen(reader, "rb") as answer:
-        try:
-            with enough_descriptors():
-                process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-B", "-c", _BOOT, *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=stdout,
-                    stderr=stderr,
-                    pass_fds=[writer],
-                    cwd="/",
-                    env={"LC_ALL": "C.UTF-8"},
-                    start_new_session=True,
-                )
-        except OSError as error:
-            raise LaunchError(f"no process could be started: {error}") from error
-        finally:
-            os.close(writer)
-        try:
-            said = answer.read(_MOST_ANSWER)  # ends when the launcher becomes the program, or ends itself
-            exit_code = process.wait(wall_s)
-        except subprocess.TimeoutExpired:
-            exit_code = None
-        finally:
-            _end(process)
-    return exit_code, _layers(said, stderr)
+    def close(self) -> None:
+        """End the fork servers. A runner that is used again starts new ones."""
+        self._pool.close()
 
 
-def _layers(said: bytes, stderr: int) -> list[str]:
-    """The layers of isolation that the launcher tells.
+def encode_request(command: Command, limits: Limits, isolation: str, folder: str, own: object = None) -> bytes:
+    """What a role that runs in a folder is sent.
+
+    Args:
+        command: What it finds and may do.
+        limits: Its limits.
+        isolation: That which is asked for.
+        folder: One on the disk, for where there is none in memory.
+        own: The role's own settings, which JSON can hold.
+    """
+    header = {
+        "isolation": isolation,
+        "readable": list(command.readable),
+        "writes": list(command.writes),
+        "folder": folder,
+        "limits": asdict(limits),
+        "command": list(command.arguments),
+        "own": own,
+        "environment": dict(command.environment),
+        "extras": {name: getattr(command, name) for name in ("folder_mib", "folder_files", "processes")},
+        "cpus": sorted(os.sched_getaffinity(0)),
+    }
+    return pack(header, command.files)
+
+
+def read_answer(answer: bytes, end: JobEnd) -> tuple[list[str], dict[str, Any], dict[str, bytes]]:
+    """The layers of isolation, how the confined process ended (nothing if it was stopped), and the files.
 
     Raises:
-        SandboxUnavailableError: If they are less than was asked for.
-        LaunchError: If it tells nothing, or that the program could not be executed.
+        SandboxUnavailableError: If the isolation is less than was asked for.
+        LaunchError: If nothing was told.
+        NotExecutableError: If the program could not be executed.
     """
-    if not said.endswith(b"}"):
-        problem = (said.rpartition(b"}")[2] or read_all(stderr))[-2000:].decode(errors="replace")
-        raise LaunchError(f"the program did not start: {problem}")
-    answer = json.loads(said)
-    if answer["problem"]:
-        raise SandboxUnavailableError(f"{answer['problem']}. {_ADVICE}")
-    layers: list[str] = answer["layers"]
-    return layers
+    first, newline, rest = answer.partition(b"\n")
+    hello: dict[str, Any] = unpack(first + newline)[0] if newline else {"failed": f"{end}"}
+    if "failed" in hello:
+        raise LaunchError(f"the program did not start: {hello['failed']}")
+    if hello["problem"]:
+        raise SandboxUnavailableError(f"{hello['problem']}. {_ADVICE}")
+    if end.stopped:
+        return hello["layers"], {}, {}
+    if not rest:
+        raise LaunchError(f"the process that watches the program was killed: {end}")
+    header, files = unpack(rest)
+    if "problem" in header:
+        raise NotExecutableError(header["problem"])
+    return hello["layers"], header, files
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program, and without isolation what it started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _stopped(status: int | None, written: int, limits: Limits) -> str | None:
+    if status == -signal.SIGXFSZ or written >= limits.output_mib << 20:
+        return "output"
+    return "cpu" if status == -signal.SIGXCPU else None
 
 
-def _stopped(exit_code: int | None) -> str | None:
-    signals = {-signal.SIGXCPU: "cpu", -signal.SIGXFSZ: "output"}
-    return "wall" if exit_code is None else signals.get(exit_code)
+def _without(output: bytes, folder: str) -> bytes:
+    return output.replace(folder.encode(), b".").replace(FOLDER.encode(), b".")
 
 
 @contextlib.contextmanager
-def _folder(files: Mapping[str, bytes], writes: Sequence[str]) -> Iterator[str]:
-    """A folder with the files, in which nothing can be created; the files to write are there and empty.
+def folder_on_disk() -> Iterator[str]:
+    """A folder on the disk, for programs that do not have one in memory.
 
     If root runs the program as another user, that one reaches it by a path that nobody can list.
     """
@@ -180,24 +225,8 @@ def _folder(files: Mapping[str, bytes], writes: Sequence[str]) -> Iterator[str]:
         os.chmod(outer, 0o711 if is_root else 0o700)
         folder = os.path.join(outer, secrets.token_hex(16) if is_root else "run")
         os.mkdir(folder)
-        for name, content in {**dict.fromkeys(writes, b""), **files}.items():
-            path = os.path.join(folder, name)
-            with open(path, "wb") as file:
-                file.write(content)
-            mode = (0o666 if is_root else 0o600) if name in writes else 0o444
-            os.chmod(path, mode)
-        os.chmod(folder, 0o555)
         yield folder
     finally:
         with contextlib.suppress(OSError, UnboundLocalError):
             os.chmod(folder, 0o700)
         shutil.rmtree(outer, ignore_errors=True)
-
-
-def _read(path: str) -> bytes:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:  # without isolation the program may have replaced it
-        return b""
-    with os.fdopen(handle, "rb") as file:
-        return file.read()

@@ -47,6 +47,8 @@ class Role:
     """Whether its process serves job after job."""
     output_mib: int = 0
     """Room in each file that it writes, in MiB, if the limits of a job leave less."""
+    confines_itself: bool = False
+    """Whether its process enters the jail itself (`programs.command`) and may start others. Its fork server is in none."""
 
 
 SCRIPT_SAMPLE = "verifiers.sandbox.programs.script:run_sample"
@@ -107,7 +109,7 @@ class JobEnd:
     """How a job has ended."""
 
     stopped: str | None
-    """The limit that stopped it: `"cpu"`, `"wall"` or `"idle"`."""
+    """The limit that stopped it: `"cpu"`, `"wall"` or `"idle"`, or `"memory"` for a role that confines itself."""
     seconds: float
     """Wall-clock time."""
     processes: Mapping[str, ProcessEnd]

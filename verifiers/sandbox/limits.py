@@ -8,6 +8,8 @@ LAYERS = ("namespaces", "landlock", "seccomp")
 """The layers of isolation, in the order in which they are entered."""
 ISOLATIONS = ("auto", "strict", "available", "none")
 """Levels of isolation that can be requested."""
+FOLDER = "/rlvr-folder"
+"""Where a program of the machine has its folder, if that is in memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class ProgramOutput:
     @property
     def cpu_seconds(self) -> float:
         """CPU seconds of the program."""
-        return self.end.processes[SCRIPT.name].cpu_s
+        return next(iter(self.end.processes.values())).cpu_s
 
 
 def encode_program(files: Mapping[str, str], main: str, seed: str, **more: object) -> bytes:
@@ -103,7 +103,19 @@ def _exception(stderr: str) -> dict[str, object] | None:
 
 def excerpts(stdout: int, stderr: int) -> dict[str, str]:
     """The beginning and the end of what a program wrote, where it wrote anything."""
-    texts = {"stdout": _excerpt(stdout), "stderr": _excerpt(stderr)}
+    return _texts({"stdout": _excerpt(stdout), "stderr": _excerpt(stderr)})
+
+
+def excerpts_of(stdout: bytes, stderr: bytes) -> dict[str, str]:
+    """The same of what has been read already."""
+    half = _EXCERPT // 2
+    streams = {"stdout": stdout, "stderr": stderr}
+    return _texts(
+        {name: text if len(text) <= _EXCERPT else text[:half] + _CUT + text[-half:] for name, text in streams.items()}
+    )
+
+
+def _texts(texts: Mapping[str, bytes]) -> dict[str, str]:
     return {name: clean(text.decode(errors="replace")) for name, text in texts.items() if text}
 
 

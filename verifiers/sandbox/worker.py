@@ -21,7 +21,8 @@ BOOT_FILE = os.path.join(_HOME, "boot.py")
 OWN_FOLDER = {"verifiers.sandbox": _HOME}
 """The jail's own package, as `boot` takes it."""
 _BOOT = """
-import fcntl, os, sys
+import fcntl, os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 errors = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, 16)
 try:
     with open(sys.argv.pop(1)) as file: exec(file.read())

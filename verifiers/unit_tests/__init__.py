@@ -2,6 +2,7 @@
 
 from verifiers.sandbox import ProgramOutput, ProgramRunner
 from verifiers.unit_tests.datasets import from_input_output, from_json, from_livecodebench, from_test_list
+from verifiers.unit_tests.languages import check_languages, language_title
 from verifiers.unit_tests.tests import (
     AssertTests,
     CallCase,
@@ -28,8 +29,10 @@ __all__ = [
     "StdioTests",
     "Tests",
     "UnitTestVerifier",
+    "check_languages",
     "from_input_output",
     "from_json",
     "from_livecodebench",
     "from_test_list",
+    "language_title",
 ]

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,14 @@ from verifiers.errors import InvalidArgumentError
 from verifiers.sandbox import (
     MEMORY,
     SCRIPT,
+    CommandRunner,
     Contract,
     JobEnd,
     Limits,
     Plan,
     Pool,
     ProcessEnd,
+    ProgramOutput,
     Role,
     WorkerDiedError,
     clean,
@@ -29,7 +31,9 @@ from verifiers.sandbox import (
     memory_files,
     run_script,
 )
-from verifiers.unit_tests.extraction.extraction import ExtractedProgram, announced, continues
+from verifiers.unit_tests.extraction.extraction import PYTHON, ExtractedProgram, announced, continued, continues
+from verifiers.unit_tests.languages import CompileError, Executable, streams
+from verifiers.unit_tests.results import JobResult, cost_of, process_of, without_surrogates
 from verifiers.unit_tests.separate.entry_points import SOLUTION_CLASS, entry_point_steps
 from verifiers.unit_tests.separate.report import MAX_REPORT
 from verifiers.unit_tests.separate.values import NotPlainError, Wire, to_wire
@@ -62,20 +66,6 @@ _FAULTS = frozenset(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal
 
 
 @dataclass(frozen=True, slots=True)
-class JobResult:
-    """The result of one program."""
-
-    failure: str | None
-    """The class of the first failure, None if every case passed."""
-    errored: bool
-    """Whether the tests are broken or need something unsupported whatever the program does, so that it can't be judged."""
-    passed: int
-    total: int
-    detail: Mapping[str, object]
-    cost: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """One program and its tests."""
 
@@ -85,6 +75,8 @@ class Job:
     limits: Limits
     every_case: bool
     """Whether to continue after a case that failed."""
+    commands: CommandRunner
+    """What runs programs in other languages than Python."""
     packages: Collection[str]
     """Modules that can be imported: arrays may be sent if NumPy is one of them, frames if pandas is."""
 
@@ -94,6 +86,7 @@ class Job:
         Raises:
             WorkerDiedError: If the worker's server ended, or the tests' process was killed.
             InvalidArgumentError: If the tests contain values that can't be sent to a program.
+            LaunchError: If a program in another language could not be run, whatever it does.
         """
         return self._run_script(pool, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(pool)
 
@@ -109,9 +102,15 @@ class Job:
     def _run_script(self, pool: Pool, tests: StdioTests) -> JobResult:
         runs: list[dict[str, Any]] = []
         lost = 0.0
+        try:
+            run = self._runner(pool)
+        except CompileError as error:
+            return JobResult(error.failure, False, 0, len(tests.cases), {"cases": (), **streams(error.finished)}, {})
         for number, case in enumerate(tests.cases):
             name = f"case {number}"
-            runs.append(self._run_case(pool, tests, case, name) if lost < _LOST * self.limits.cpu_s else _not_run(name))
+            runs.append(
+                _judged(run(case.stdin), tests, case, name) if lost < _LOST * self.limits.cpu_s else _not_run(name)
+            )
             lost += self._lost(runs[-1])
             if runs[-1]["failure"] and not self.every_case:
                 break
@@ -122,22 +121,23 @@ class Job:
         if not run["failure"]:
             return 0.0
         end: JobEnd = run["end"]
-        return self.limits.cpu_s if end.stopped else end.processes[SCRIPT.name].cpu_s
+        return self.limits.cpu_s if end.stopped else process_of(end).cpu_s
 
-    def _run_case(self, pool: Pool, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
-        run = run_script(pool, self.limits, self._program(), case.stdin)
-        failure = run.failure
-        accepted = (case.expected, *case.alternatives)
-        if failure is None and not any(matches(run.stdout, one, tests.comparison, tests.tolerance) for one in accepted):
-            failure = "wrong_answer"
-        return {"name": name, "failure": failure, "exception": run.exception, "streams": run.excerpts, "end": run.end}
+    def _runner(self, pool: Pool) -> Callable[[str], ProgramOutput]:
+        """What runs the program on a standard input; CompileError if there is none."""
+        program, files = self.program, self.tests.files
+        if program.language == PYTHON:
+            encoded = self._program()
+            return lambda stdin: run_script(pool, self.limits, encoded, stdin)
+        executable = Executable.of(program.text, program.language, files, self.limits, self.commands)
+        return executable.run
 
     def _program(self) -> bytes:
         tests = self.tests
         prefix, text = getattr(tests, "prefix", ""), self.program.text
         solution = (SOLUTION_CLASS,) if isinstance(tests, CallTests) else ()
         if prefix and continues(text, prefix, self._entry_point, *solution):
-            text, prefix = _continued(prefix, text), ""
+            text, prefix = continued(prefix, text), ""
         module = tests.module if isinstance(tests, FunctionTests) else "solution"
         path = self.program.path or f"{module.replace('.', '/')}.py"
         more = {"prelude": getattr(tests, "prelude", "")}
@@ -179,13 +179,6 @@ def _encoded(content: object) -> bytes:
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def _continued(prefix: str, source: str) -> str:
-    # A prompt may end with the indentation of the next line, which a completion continues or repeats.
-    goes_on = prefix.endswith((" ", "\t")) and not prefix.rpartition("\n")[2].strip() and not source[:1].isspace()
-    joint = "" if goes_on or not prefix or prefix.endswith("\n") or source.startswith("\n") else "\n"
-    return prefix + joint + source
-
-
 def _plain(value: object, *, packages: Collection[str]) -> Wire:
     """Encode one value of a call case, separately, so that values share nothing."""
     opaque = None
@@ -203,20 +196,9 @@ def _plain(value: object, *, packages: Collection[str]) -> Wire:
 
 def _report_lines(report: bytes) -> list[dict[str, Any]]:
     # The last line may have been cut short by a kill.
-    lines = [_without_surrogates(json.loads(line)) for line in report.split(b"\n")[:-1]]
+    lines = [without_surrogates(json.loads(line)) for line in report.split(b"\n")[:-1]]
     full = [{"failure": "output_limit", "reason": "the report is full"}] if len(report) >= MAX_REPORT else []
     return lines + full
-
-
-def _without_surrogates(value: Any) -> Any:
-    """Plain data with lone surrogates escaped, which a program may have in messages and names and UTF-8 can't encode."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    return value
 
 
 def _read_report(lines: list[dict[str, Any]], ended: JobEnd, streams: Mapping[str, str]) -> JobResult:
@@ -233,7 +215,7 @@ def _read_report(lines: list[dict[str, Any]], ended: JobEnd, streams: Mapping[st
     if reason:
         detail["reason"] = clean(reason)
     passed = sum(case["passed"] for case in cases)
-    return JobResult(failure, errored, passed, total, {**detail, **streams}, _cost(ended, ended.processes["program"]))
+    return JobResult(failure, errored, passed, total, {**detail, **streams}, cost_of(ended, ended.processes["program"]))
 
 
 def _clean_exception(exception: Mapping[str, Any]) -> dict[str, object]:
@@ -285,6 +267,14 @@ def _exit_failure(status: int) -> tuple[str, str]:
     return "crash", f"killed by signal {-status}"
 
 
+def _judged(run: ProgramOutput, tests: StdioTests, case: StdioCase, name: str) -> dict[str, Any]:
+    failure = run.failure
+    accepted = (case.expected, *case.alternatives)
+    if failure is None and not any(matches(run.stdout, one, tests.comparison, tests.tolerance) for one in accepted):
+        failure = "wrong_answer"
+    return {"name": name, "failure": failure, "exception": run.exception, "streams": run.excerpts, "end": run.end}
+
+
 def _not_run(name: str) -> dict[str, Any]:
     """The result of a case for which no time was left."""
     nothing = JobEnd("cpu", 0.0, {SCRIPT.name: ProcessEnd(0, 0.0, 0)})
@@ -295,14 +285,10 @@ def _summarise(runs: Sequence[Mapping[str, Any]], total: int) -> JobResult:
     failed = next((run for run in runs if run["failure"]), None)
     cases = tuple(_case_detail(run) for run in runs)
     passed = sum(not run["failure"] for run in runs)
-    costs = [_cost(run["end"], run["end"].processes[SCRIPT.name]) for run in runs]
+    costs = [cost_of(run["end"], process_of(run["end"])) for run in runs]
     cost = {name: sum(cost[name] for cost in costs) for name in ("seconds", "cpu_seconds")}
     cost["bytes"] = max((cost["bytes"] for cost in costs), default=0.0)
     shown = failed or (runs[-1] if runs else {"streams": {}, "failure": "broken_test"})
     exception = {"exception": shown["exception"]} if shown.get("exception") else {}
     detail = {"cases": cases} | exception | shown["streams"]
     return JobResult(shown["failure"], not runs, passed, total, detail, cost)
-
-
-def _cost(end: JobEnd, program: ProcessEnd) -> dict[str, float]:
-    return {"seconds": end.seconds, "cpu_seconds": program.cpu_s, "bytes": float(program.memory_bytes)}

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from verifiers._settings import check_types
 from verifiers.errors import InvalidArgumentError
-from verifiers.unit_tests.extraction.extraction import announced
+from verifiers.unit_tests.extraction.extraction import PYTHON, announced
 
 
 class _Checked:
@@ -124,15 +124,19 @@ class StdioTests(_Checked):
     """As for `CallTests`."""
     timeout_s: float | None = None
     """CPU seconds for each case, where the problem sets a limit of its own; None for the verifier's."""
+    languages: tuple[str, ...] = (PYTHON,)
+    """Languages that the program may be in: `"python"`, `"c"`, `"cpp"`, `"java"`, `"javascript"`, `"go"`, `"rust"`, `"bash"`.
+    The label of its block decides; without a label it is the first. `prelude` is for Python alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionTests(_Checked):
-    """A test file without fixtures; each test is a case.
+    """A test file; each test is a case.
 
-    Tests are functions `test*`, methods `test*` of classes `Test*` with `setup_method` and `teardown_method`, and methods of
-    `unittest.TestCase` classes. Supported from pytest are `raises`, `approx`, `skip` and `fail`. If a test needs
-    anything else, such as a fixture, a mark or a mock, the verdict is a `VERIFIER_ERROR` that names it.
+    Unless the tests run together with the program, they are functions `test*`, methods `test*` of classes `Test*` with
+    `setup_method` and `teardown_method`, and methods of `unittest.TestCase` classes. Supported from pytest are `raises`,
+    `approx`, `skip` and `fail`. If a test needs anything else, such as a fixture, a mark or a mock, the verdict is a
+    `VERIFIER_ERROR` that names it.
     """
 
     test: str
@@ -147,6 +151,9 @@ class FunctionTests(_Checked):
     """As for `CheckTests`."""
     modules: tuple[str, ...] = ()
     """Other modules of a program of several files that the test file imports."""
+    together: bool = False
+    """Whether pytest itself runs the file, in one process with the program: then any test works, and a program can forge the
+    verdict. A verifier refuses such tests unless it has `allow_together=True`."""
 
     def __post_init__(self) -> None:
         """Refuse names under which the test file would import something else than the program."""

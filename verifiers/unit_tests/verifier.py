@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 from verifiers.completion.cut import thought_names
 from verifiers.completion.words import THOUGHTS
-from verifiers.errors import InvalidArgumentError, RLVRError, VerifierContractError
+from verifiers.errors import InvalidArgumentError, MissingDependencyError, RLVRError, VerifierContractError
 from verifiers.functions import verifier_error
-from verifiers.sandbox import Sandbox, WorkerDiedError
+from verifiers.sandbox import CommandRunner, LaunchError, Limits, Packages, Pool, Sandbox, WorkerDiedError
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.datasets import from_json
-from verifiers.unit_tests.extraction.extraction import EXTRACTIONS, extract, is_path
-from verifiers.unit_tests.jobs import CONTRACT, Job, JobResult
+from verifiers.unit_tests.extraction.extraction import (
+    EXTRACTIONS,
+    PYTHON,
+    ExtractedProgram,
+    extract,
+    extract_in,
+    is_path,
+)
+from verifiers.unit_tests.jobs import CONTRACT, Job
+from verifiers.unit_tests.languages import check_languages, labels
+from verifiers.unit_tests.results import JobResult
 from verifiers.unit_tests.separate.entry_points import entry_point_steps
 from verifiers.unit_tests.stdio import COMPARISONS
 from verifiers.unit_tests.tests import (
@@ -26,6 +36,13 @@ from verifiers.unit_tests.tests import (
     StdioTests,
     Tests,
     needed_names,
+)
+from verifiers.unit_tests.together_job import TogetherJob, packages_with_pytest, pool_of
+
+_REFUSED = (
+    "the tests of problem {problem!r} run together with the program, which can forge their verdict: a policy that is trained "
+    "on it learns to. To judge them all the same, pass allow_together=True (`--verifier-args allow_together=True`), or leave "
+    "such problems out"
 )
 
 
@@ -45,6 +62,9 @@ class UnitTestVerifier:
     The sandbox does not protect against side channels, against programs that have memorised the tests' inputs, or against
     bugs in the kernel; `docs/sandbox.md` says what each layer stops.
 
+    Attributes:
+        allow_together: Whether tests that run together with the program are judged.
+
     A verifier may be used from several threads at once, from asyncio through `asyncio.to_thread`, and after a fork. Fork
     servers start with the first program, and end with `close`, with the verifier, or with this process, however that ends.
     """
@@ -63,6 +83,8 @@ class UnitTestVerifier:
         extraction: str = "defining_block",
         packages: str | Sequence[str] = (),
         thoughts: str | Sequence[str] = THOUGHTS,
+        allow_together: bool = False,
+        languages: str | Sequence[str] = (),
     ) -> None:
         """Make a verifier; nothing is started yet.
 
@@ -84,10 +106,17 @@ class UnitTestVerifier:
                 a sequence of names or a comma-separated string. Name modules that are slow to import (`"scipy.stats"`), which
                 are then loaded once. Programs and tests can exchange NumPy arrays and scalars.
             thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+            allow_together: Whether to judge tests that run together with the program, which can forge their verdict: for
+                evaluation, and for training only by programs that do not look for it.
+            languages: Languages that problems need besides Python, to be told at once if one is not installed; a sequence, or
+                text with commas between them.
 
         Raises:
             InvalidArgumentError: If an argument is out of range, or a package is not installed.
+            MissingDependencyError: If a language is not installed.
         """
+        if languages:
+            check_languages(languages.split(",") if isinstance(languages, str) else languages)
         if not isinstance(partial_credit, bool):
             raise InvalidArgumentError(f"partial_credit must be True or False, got {partial_credit!r}")
         _one_of("extraction", extraction, EXTRACTIONS)
@@ -106,6 +135,10 @@ class UnitTestVerifier:
             packages=packages,
         )
         self._packages = self._sandbox.packages.versions()
+        self._outside: Literal["auto", "strict", "none"] = "auto" if isolation == "available" else isolation
+        self._commands = CommandRunner(self._outside, self._sandbox.workers)
+        self.allow_together = allow_together
+        self._requested_packages = packages
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Run one completion's program against its problem's tests.
@@ -117,28 +150,42 @@ class UnitTestVerifier:
             VerifierContractError: If the problem's reference is none of these kinds of tests.
             InvalidArgumentError: If the completion is no text, the tests contain values that can't be sent to a program, or a
                 package can't be loaded.
+            MissingDependencyError: If a language of the tests is not installed.
         """
         if not isinstance(completion, str):
             raise InvalidArgumentError(f"a completion must be a string, got {completion!r} for problem {problem.id!r}")
         try:
             tests = _tests_of(problem)
         except RLVRError as error:
-            if not isinstance(problem.reference, DeferredTests | Mapping | list):
+            # What is not installed would fail for each row.
+            deferred = isinstance(problem.reference, DeferredTests | Mapping | list)
+            if not deferred or isinstance(error, MissingDependencyError):
                 raise
             # One row that can't be read is no reason to judge none of a batch.
             return verifier_error(error)
-        main = tests.module.replace(".", "/") if isinstance(tests, FunctionTests) else "solution"
-        program = extract(completion, self._extraction, f"{main}.py", needed_names(tests), self._thoughts)
+        if isinstance(tests, FunctionTests) and tests.together and not self.allow_together:
+            raise InvalidArgumentError(_REFUSED.format(problem=problem.id))
+        program = self._extracted(completion, tests)
         if program is None:
             detail = {"failure": "no_program", "isolation": self._isolation()}
             return Verdict.of(Outcome.NO_ANSWER, detail=detail)
         limits = self._sandbox.limits_within(tests.timeout_s if isinstance(tests, StdioTests) else None)
-        job = Job(program, tests, problem.id, limits, self._partial_credit, self._sandbox.packages.modules)
+        modules = self._sandbox.packages.modules
+        job = Job(program, tests, problem.id, limits, self._partial_credit, self._commands, modules)
         try:
-            return self._verdict(job, self._sandbox.pool.attempt(job.run))
-        except WorkerDiedError as error:
+            if isinstance(tests, FunctionTests) and tests.together:
+                return self._together(program, tests, problem.id, limits)
+            return self._verdict(program, self._sandbox.pool.attempt(job.run))
+        except (WorkerDiedError, LaunchError) as error:
             detail = {"error": str(error), "isolation": self._isolation()}
             return Verdict.of(Outcome.VERIFIER_ERROR, str(program), detail=detail)
+
+    def _extracted(self, completion: str, tests: Tests) -> ExtractedProgram | None:
+        if isinstance(tests, StdioTests) and tests.languages != (PYTHON,):
+            languages = tests.languages
+            return extract_in(completion, self._extraction, labels(languages), languages[0], self._thoughts)
+        main = tests.module.replace(".", "/") if isinstance(tests, FunctionTests) else "solution"
+        return extract(completion, self._extraction, f"{main}.py", needed_names(tests), self._thoughts)
 
     def program_in(self, completion: str) -> str:
         """The program that is found in a completion; empty if there is none."""
@@ -151,16 +198,29 @@ class UnitTestVerifier:
         except WorkerDiedError:
             return "unknown"
 
-    def _verdict(self, job: Job, result: JobResult) -> Verdict:
+    @functools.cached_property
+    def _whole(self) -> tuple[Pool, Packages]:
+        """The fork servers for tests that run together with the program, and their packages."""
+        packages = packages_with_pytest(self._requested_packages)
+        return pool_of(self._sandbox.workers, packages), packages
+
+    def _together(self, program: ExtractedProgram, tests: FunctionTests, seed: str, limits: Limits) -> Verdict:
+        pool, packages = self._whole
+        job = TogetherJob(program, tests, seed, limits, self._partial_credit, self._outside, packages.paths)
+        return self._verdict(program, pool.attempt(job.run), packages.versions())
+
+    def _verdict(
+        self, extracted: ExtractedProgram, result: JobResult, packages: Mapping[str, str] | None = None
+    ) -> Verdict:
         detail: dict[str, object] = {
             "failure": result.failure,
             "passed": result.passed,
             "total": result.total,
             **result.detail,
-            "isolation": self._isolation(),
-            **({"packages": dict(self._packages)} if self._packages else {}),
+            "isolation": result.detail.get("isolation") or self._isolation(),
+            **({"packages": dict(packages or self._packages)} if packages or self._packages else {}),
         }
-        program = str(job.program)
+        program = str(extracted)
         if result.errored:
             return Verdict.of(Outcome.VERIFIER_ERROR, program, detail=detail, cost=result.cost)
         if self._partial_credit:
@@ -189,6 +249,9 @@ class UnitTestVerifier:
     def close(self) -> None:
         """End the fork servers. A verifier that is used again starts new ones."""
         self._sandbox.pool.close()
+        self._commands.close()
+        if "_whole" in vars(self):
+            self._whole[0].close()
 
 
 def _outcome(failure: str | None) -> Outcome:
@@ -216,6 +279,7 @@ def _tests_of(problem: Problem) -> Tests:
         )
     if isinstance(tests, StdioTests):
         _one_of("comparison", tests.comparison, COMPARISONS)
+        check_languages(tests.languages)
     _check_entry_points(problem.id, tests)
     for path in tests.files:
         if not is_path(path):

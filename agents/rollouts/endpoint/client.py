@@ -11,23 +11,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-import json
 import queue
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from agents.runs.completions import message_text
+from agents.rollouts.endpoint.protocol import chat_message, read_answer
 from agents.settings.endpoint import EndpointConfig as EndpointConfig, Route as Route
-from verifiers import (
-    DataError,
-    EngineError,
-    Message,
-    missing_dependency,
-    redacted,
-)
+from rlvr_envs import TextCompletion
+from rlvr_envs.dialogue import ToolSchema
+from verifiers import DataError, EngineError, Message, missing_dependency, redacted
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 _ROUTES: dict[str, str] = {"chat": "/chat/completions", "completions": "/completions"}
 _REPEATED = frozenset((408, 409, 429))
 """Status codes below 500 that another attempt may not have."""
@@ -53,17 +51,10 @@ class TextRequest:
     max_tokens: int
     stop: tuple[str, ...] = ()
     """Strings that end the completion; one that the server did not stop at is cut off here."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextCompletion:
-    """What a server answered."""
-
-    text: str
-    tokens: int
-    """Number of tokens, as the server counts them; 0 if it does not."""
-    truncated: bool
-    """Whether the token budget ran out."""
+    tools: tuple[ToolSchema, ...] = ()
+    """What the model may call."""
+    counted: bool = False
+    """Whether the server has to count tokens, as budgets over several turns need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +65,18 @@ class RequestFailure:
 
 
 EndpointResult = TextCompletion | RequestFailure
+
+
+class Conversation(Protocol):
+    """Several requests, each of which follows from the answers to those before it."""
+
+    def request(self) -> TextRequest | None:
+        """Give the next request; None where nothing more is to be asked."""
+        ...
+
+    def take(self, answer: TextCompletion) -> None:
+        """Take the answer, which may take time."""
+        ...
 
 
 class Endpoint:
@@ -95,6 +98,7 @@ class Endpoint:
         self.config = config
         self.temperature = temperature
         self._reached = False
+        self._counted = False
 
     def complete(self, requests: Sequence[TextRequest]) -> Generator[list[tuple[int, EndpointResult]]]:
         """Ask for completions, and yield answers as they come, all that are there, with the indices of their requests.
@@ -104,15 +108,31 @@ class Endpoint:
         Raises:
             EngineError: If the server can't be reached, or refuses what all requests have in common.
         """
-        answers: queue.SimpleQueue[tuple[int, EndpointResult] | BaseException] = queue.SimpleQueue()
+        yield from self._each(requests, self._complete)
+
+    def converse(self, conversations: Sequence[Conversation]) -> Generator[list[tuple[int, RequestFailure | None]]]:
+        """Hold conversations, and yield the indices of those that are over as they end, with what ended them early.
+
+        Otherwise as `complete`.
+
+        Raises:
+            EngineError: As for `complete`, or if the server counts no tokens where it has to.
+        """
+        yield from self._each(conversations, self._converse)
+
+    def _each(
+        self, items: Sequence[_Item], work: Callable[[Any, _Item], Coroutine[Any, Any, _Result]]
+    ) -> Generator[list[tuple[int, _Result]]]:
+        answers: queue.SimpleQueue[tuple[int, _Result] | BaseException] = queue.SimpleQueue()
         loop = asyncio.new_event_loop()
+        loop.set_default_executor(ThreadPoolExecutor(self.config.concurrency, thread_name_prefix="conversation"))
         room = asyncio.Semaphore(2 * self.config.concurrency)
-        work = loop.create_task(self._complete_all(requests, room, answers.put))
-        thread = threading.Thread(target=_run, args=(loop, work, answers.put), daemon=True, name="endpoint")
+        task = loop.create_task(self._work_on_all(items, work, room, answers.put))
+        thread = threading.Thread(target=_run, args=(loop, task, answers.put), daemon=True, name="endpoint")
         thread.start()
         try:
             taken = 0
-            while taken < len(requests):
+            while taken < len(items):
                 chunk = [_raised(answers.get())]
                 while not answers.empty():
                     chunk.append(_raised(answers.get()))
@@ -121,28 +141,37 @@ class Endpoint:
                 for _ in chunk:
                     _tell(loop, room.release)
         finally:
-            _tell(loop, work.cancel)
+            _tell(loop, task.cancel)
             thread.join()
 
-    async def _complete_all(
+    async def _work_on_all(
         self,
-        requests: Sequence[TextRequest],
+        items: Sequence[_Item],
+        work: Callable[[Any, _Item], Coroutine[Any, Any, _Result]],
         room: asyncio.Semaphore,
-        deliver: Callable[[tuple[int, EndpointResult]], None],
+        deliver: Callable[[tuple[int, _Result]], None],
     ) -> None:
-        config, remaining = self.config, iter(enumerate(requests))
+        config, remaining = self.config, iter(enumerate(items))
         async with self._openai.AsyncOpenAI(
             base_url=config.base_url, api_key=config.api_key or "none", max_retries=0, timeout=config.timeout_s
         ) as client:
 
-            async def work() -> None:
-                for index, request in remaining:
+            async def work_on_some() -> None:
+                for index, item in remaining:
                     await room.acquire()
-                    deliver((index, await self._complete(client, request)))
+                    deliver((index, await work(client, item)))
 
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(config.concurrency, len(requests))):
-                    group.create_task(work())
+                for _ in range(min(config.concurrency, len(items))):
+                    group.create_task(work_on_some())
+
+    async def _converse(self, client: Any, conversation: Conversation) -> RequestFailure | None:
+        while (request := conversation.request()) is not None:
+            answer = await self._complete(client, request)
+            if isinstance(answer, RequestFailure):
+                return answer
+            await asyncio.to_thread(conversation.take, answer)
+        return None
 
     async def _complete(self, client: Any, request: TextRequest) -> EndpointResult:
         """Ask for one completion, as often as it takes."""
@@ -156,7 +185,10 @@ class Endpoint:
                 async with asyncio.timeout(self.config.timeout_s):
                     said = await client.post(_ROUTES[self.config.route], cast_to=str, body=body)
                 self._reached = True
-                return read_answer(said, request.stop)
+                answer = read_answer(said, request.stop)
+                if request.counted:
+                    self._check_counts(answer)
+                return answer
             except self._openai.APIStatusError as error:
                 self._reached = True
                 cause, pause = self._refusal(error), _wanted_pause(error.response.headers.get("retry-after"))
@@ -170,11 +202,29 @@ class Endpoint:
                 cause = str(error)
         return RequestFailure(cause)
 
+    def _check_counts(self, answer: TextCompletion) -> None:
+        """Refuse an answer without counts of tokens, or a server that has never given any.
+
+        Raises:
+            DataError: If this answer lacks them.
+            EngineError: If there have never been any.
+        """
+        if answer.prompt_tokens and (answer.tokens or not (answer.text or answer.calls)):
+            self._counted = True
+            return
+        lacks = (
+            "counts no tokens (usage.prompt_tokens and usage.completion_tokens), by which the token budgets of episodes of "
+            "several turns go"
+        )
+        if self._counted:
+            raise DataError(f"the server's answer {lacks}")
+        raise EngineError(f"the server at {self._address} {lacks}: use a server that reports usage")
+
     def _body(self, request: TextRequest) -> dict[str, Any]:
         if isinstance(request.prompt, str):
             asked: dict[str, Any] = {"prompt": request.prompt}
         else:
-            asked = {"messages": [{"role": turn.role, "content": turn.content} for turn in request.prompt]}
+            asked = {"messages": list(map(chat_message, request.prompt)), "tools": list(request.tools) or None}
         body = {
             "model": self.config.model,
             **asked,
@@ -231,7 +281,7 @@ def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Cal
         loop.close()
 
 
-def _raised(answer: tuple[int, EndpointResult] | BaseException) -> tuple[int, EndpointResult]:
+def _raised(answer: tuple[int, _Result] | BaseException) -> tuple[int, _Result]:
     if isinstance(answer, BaseException):
         raise answer
     return answer
@@ -249,44 +299,3 @@ def _wanted_pause(header: str | None) -> float | None:
     except ValueError:
         return None
     return pause if pause > 0 else None
-
-
-def read_answer(said: str, stop: Sequence[str]) -> TextCompletion:
-    """Read a completion from the text of a response, of either route.
-
-    Raises:
-        DataError: If it is no completion, or the server withheld it.
-    """
-    try:
-        content = json.loads(said)
-    except ValueError as error:
-        raise DataError(f"the server's answer is not JSON: {said[:_SHOWN]!r}") from error
-    choices = content.get("choices") if isinstance(content, Mapping) else None
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, Mapping):
-        raise DataError(f"the server's answer has no choices: {said[:_SHOWN]!r}")
-    finish = choice.get("finish_reason")
-    if finish == "content_filter":
-        raise DataError("the server withheld the completion (content_filter)")
-    text, stopped = _cut(_text_of(choice), stop)
-    usage = content.get("usage")
-    tokens = usage.get("completion_tokens") if isinstance(usage, Mapping) else None
-    return TextCompletion(text, tokens if isinstance(tokens, int) else 0, finish == "length" and not stopped)
-
-
-def _text_of(choice: Mapping[str, Any]) -> str:
-    """The completion of a choice; empty where a model ended without one, and its refusal where it refused."""
-    if "message" not in choice:
-        if not isinstance(choice.get("text"), str):
-            raise DataError(f"the server's answer has neither a message nor a text: {str(choice)[:_SHOWN]!r}")
-        return str(choice["text"])
-    message = choice["message"]
-    if isinstance(message, Mapping) and "content" in message and message["content"] is None:
-        return str(message.get("refusal") or "")
-    return message_text(choice, "the server's answer")
-
-
-def _cut(text: str, stop: Sequence[str]) -> tuple[str, bool]:
-    """A text up to the first stop string, and whether there is one."""
-    ends = [at for string in stop if (at := text.find(string)) >= 0]
-    return (text[: min(ends)], True) if ends else (text, False)

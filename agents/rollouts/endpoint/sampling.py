@@ -1,28 +1,27 @@
-"""Problems as requests to an endpoint, and its answers as judged samples."""
+"""Episodes of messages as conversations with an endpoint, and what becomes of them as judged samples."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Generator, Sequence
 from typing import Any
 
+import numpy as np
 from gymnasium.vector import VectorEnv
 
 import rlvr_envs
 import verifiers
-from agents.rollouts.endpoint.client import Endpoint, EndpointResult, RequestFailure, TextCompletion, TextRequest
+from agents.rollouts.endpoint.client import Endpoint, RequestFailure, TextRequest
 from agents.runs.evaluation_record import Sample, SampledRow
-from verifiers import InvalidArgumentError, Message, Problem, Verdict
-
-_TOKEN_RULES = ("legal_actions", "process_scorer", "end_condition", "interaction")
-"""Rules that ask for the tokens of an episode, or for several turns."""
+from verifiers import InvalidArgumentError, Outcome, Verdict
 
 
-def endpoint_env(env: VectorEnv[Any, Any, Any]) -> rlvr_envs.TokenVectorEnv:
-    """Check that an environment's problems can be put to an endpoint.
+def endpoint_env(env: VectorEnv[Any, Any, Any], endpoint: Endpoint) -> rlvr_envs.MessageEnv:
+    """The episodes of an environment as they are put to an endpoint.
 
     Raises:
-        InvalidArgumentError: If it exposes no problems, has no verifier, or has rules about tokens or several turns.
+        InvalidArgumentError: If it exposes no problems, has nothing that scores, or has rules about tokens.
     """
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
@@ -30,67 +29,102 @@ def endpoint_env(env: VectorEnv[Any, Any, Any]) -> rlvr_envs.TokenVectorEnv:
             f"an endpoint answers the problems of a TokenVectorEnv, but this is a {type(world).__name__}: make the environment "
             "a subclass of rlvr_envs.TaskEnv"
         )
-    rules = world.streams.rules
-    for name in _TOKEN_RULES:
-        if getattr(rules, name) is not None:
-            raise InvalidArgumentError(
-                f"an endpoint returns whole completions as text, but this environment has {name}: sample with the engine "
-                "'torch'"
-            )
-    if rules.verifier is None or not all(isinstance(stop, str) for stop in rules.stop):
-        raise InvalidArgumentError(
-            "an endpoint needs an environment with a verifier, and with stop strings, not tokens"
+    if world.streams.rules.verifier is None and world.streams.rules.interaction is None:
+        raise InvalidArgumentError("an endpoint needs an environment with a verifier, or with several turns that earn")
+    config = endpoint.config
+    if config.route == "completions":
+        return rlvr_envs.MessageEnv(world.streams, "text")
+    return rlvr_envs.MessageEnv(world.streams, "calls" if config.tools == "protocol" else "messages")
+
+
+class Conversation:
+    """An episode as requests, each with a seed that follows from that of the sample; it begins with the first request."""
+
+    def __init__(self, env: rlvr_envs.MessageEnv, problem: int, seed: int) -> None:
+        self._env = env
+        self._problem = problem
+        self._seed = seed
+        self._episode: rlvr_envs.MessageEpisode | None = None
+
+    @property
+    def episode(self) -> rlvr_envs.MessageEpisode:
+        """The episode so far."""
+        if self._episode is None:
+            self._episode = self._env.start(self._env.streams.dataset[self._problem])
+        return self._episode
+
+    def request(self) -> TextRequest | None:
+        """Ask for the next turn; None where the episode is over."""
+        episode, env = self.episode, self._env
+        if episode.over:
+            return None
+        turn = len(episode.turns)
+        seeds = np.random.SeedSequence([self._seed, turn]).generate_state(1, np.uint64)
+        return TextRequest(
+            episode.prompt,
+            int(seeds[0]) if turn else self._seed,
+            episode.max_tokens,
+            env.stop,
+            env.tools,
+            counted=env.rules.interaction is not None,
         )
-    return world
 
+    def take(self, answer: rlvr_envs.TextCompletion) -> None:
+        """Take a turn, and answer it."""
+        self.episode.take(answer)
 
-def endpoint_prompt(env: rlvr_envs.TokenVectorEnv, endpoint: Endpoint, problem: Problem) -> str | tuple[Message, ...]:
-    """What is sent for a problem: messages, or for the route `"completions"` the text that a policy would continue."""
-    rules = env.streams.rules
-    if endpoint.config.route == "completions":
-        return rules.render_prompt(problem)
-    render = rules.render_prompt
-    return (
-        render.messages(problem)
-        if isinstance(render, rlvr_envs.PromptRenderer)
-        else (Message("user", render(problem)),)
-    )
+    def close(self) -> None:
+        """Forget the episode."""
+        self._episode = None
 
 
 def sample_endpoint(
-    env: rlvr_envs.TokenVectorEnv, endpoint: Endpoint, keys: Sequence[tuple[int, int]], seeds: Sequence[int]
+    env: rlvr_envs.MessageEnv, endpoint: Endpoint, keys: Sequence[tuple[int, int]], seeds: Sequence[int]
 ) -> Generator[SampledRow]:
-    """Ask for the samples given by problem and number, and judge each as it comes.
+    """Play the samples given by problem and number, and judge each as it ends.
 
     Raises:
-        EngineError: As for `Endpoint.complete`.
+        EngineError: As for `Endpoint.converse`.
     """
-    rules, dataset = env.streams.rules, env.streams.dataset
-    stop = tuple(stop for stop in rules.stop if isinstance(stop, str))
-    requests = [
-        TextRequest(endpoint_prompt(env, endpoint, dataset[index]), seed, rules.max_new_tokens, stop)
-        for (index, _), seed in zip(keys, seeds, strict=True)
-    ]
-    with contextlib.closing(endpoint.complete(requests)) as answers:
-        for chunk in answers:
-            verdicts = _judge(rules, [(answer, dataset[keys[number][0]]) for number, answer in chunk])
-            for (number, answer), verdict in zip(chunk, verdicts, strict=True):
-                index, sample = keys[number]
-                named = {"problem": index, "problem_id": dataset[index].id, "sample": sample, "seed": seeds[number]}
-                yield _sampled(answer, verdict, named)
+    conversations = [Conversation(env, index, seed) for (index, _), seed in zip(keys, seeds, strict=True)]
+    with contextlib.closing(endpoint.converse(conversations)) as ended:
+        for chunk in ended:
+            episodes = [conversations[number].episode for number, _ in chunk]
+            verdicts = _judge(env.rules, episodes)
+            for (number, failure), episode, verdict in zip(chunk, episodes, verdicts, strict=True):
+                index, count = keys[number]
+                named = {"problem": index, "problem_id": episode.problem.id, "sample": count, "seed": seeds[number]}
+                conversations[number].close()
+                made = _sampled(episode, failure, verdict, named)
+                sample = dataclasses.replace(
+                    made.sample,
+                    prompt_tokens=episode.prompt_tokens,
+                    cost=endpoint.config.cost(episode.prompt_tokens, episode.tokens),
+                    tokens=episode.tokens,  # also of an episode that failed after some turns
+                )
+                yield made._replace(sample=sample)
 
 
-def _sampled(answer: EndpointResult, verdict: Verdict | None, named: dict[str, Any]) -> SampledRow:
-    if isinstance(answer, RequestFailure):
-        return SampledRow(Sample.failed(answer.cause, **named), "", None)
-    assert verdict is not None
-    sample = Sample.judged(verdict, score=verdict.score, tokens=answer.tokens, truncated=answer.truncated, **named)
-    return SampledRow(sample, answer.text, verdict)
+def _sampled(
+    episode: rlvr_envs.MessageEpisode, failure: RequestFailure | None, verdict: Verdict | None, named: dict[str, Any]
+) -> SampledRow:
+    if failure is not None:
+        return SampledRow(Sample.failed(failure.cause, **named), episode.completion, None)
+    errored = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
+    score = episode.reward + (0.0 if verdict is None else verdict.score)
+    truncated = episode.truncated or errored
+    sample = Sample.judged(verdict, score=score, truncated=truncated, **named)
+    return SampledRow(sample, episode.completion, verdict)
 
 
-def _judge(rules: rlvr_envs.Rules, answers: Sequence[tuple[EndpointResult, Problem]]) -> list[Verdict | None]:
-    """The verdicts of those answers that are completions; None for the others."""
-    assert rules.verifier is not None
-    asked = [(answer.text, problem) for answer, problem in answers if isinstance(answer, TextCompletion)]
-    verdicts = iter(verifiers.verify_batch(rules.verifier, [text for text, _ in asked], [of for _, of in asked]))
-    return [next(verdicts) if isinstance(answer, TextCompletion) else None for answer, _ in answers]
+def _judge(rules: rlvr_envs.Rules, episodes: Sequence[rlvr_envs.MessageEpisode]) -> list[Verdict | None]:
+    """The verdicts on those episodes that are over; None for the others, and where there is no verifier."""
+    if rules.verifier is None:
+        return [episode.error for episode in episodes]
+    asked = [episode for episode in episodes if episode.over and episode.error is None]
+    verdicts = iter(
+        verifiers.verify_batch(
+            rules.verifier, [episode.completion for episode in asked], [episode.problem for episode in asked]
+        )
+    )
+    return [next(verdicts) if episode in asked else episode.error for episode in episodes]

@@ -123,4 +123,5 @@ def joined_otherwise(gold: Node, answer: Node) -> bool:
     if all(relation.operators == ("=",) for relation in relations):
         names = _names(relations)
         return len(names) > 1 or None in names
-    return said or len(frozenset().union(*map(symbols, relations))) > 1
+    congruences = any("modulo" in relation.operators for relation in relations)  # several moduli are a system
+    return said or congruences or len(frozenset().union(*map(symbols, relations))) > 1

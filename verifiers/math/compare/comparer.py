@@ -19,11 +19,11 @@ from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.families import families, same_families
 from verifiers.math.compare.matrices import same_matrices, same_tuples
 from verifiers.math.compare.names import named_collection, names_agree, renamed
-from verifiers.math.compare.plain import plain, point_name, without_condition
+from verifiers.math.compare.plain import plain, point_name, without_condition, without_last
 from verifiers.math.compare.relations import same_relations
 from verifiers.math.compare.scalars import same_scalars
 from verifiers.math.compare.sets import as_set_series, same_set_series, same_sets
-from verifiers.math.compare.shapes import is_set_like, parameter
+from verifiers.math.compare.shapes import is_set_like, items, parameter
 from verifiers.math.tree import (
     Bracketed,
     Choice,
@@ -53,9 +53,11 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
     gold, answer = plain(gold), plain(answer)
     if isinstance(gold, SetSeries) or isinstance(answer, SetSeries):
         gold, answer = as_set_series(gold), as_set_series(answer)
-    if (same := _same_families(comparer, gold, answer)) is not None:
+    ours = families(gold)
+    theirs = families(answer, ours) if ours is not None else None
+    if ours is not None and theirs is not None and (same := same_families(ours, theirs, comparer.values)) is not None:
         return same
-    named = _without_names(comparer, *_without_conditions(gold, _with_parameter(gold, answer)))
+    named = _without_names(comparer, *_without_conditions(*_without_parameter(gold, answer)))
     if named is None:
         return False
     compare_kind = next((rule for fits, rule in _RULES if fits(named[0]) or fits(named[1])), same_scalars)
@@ -69,23 +71,15 @@ def _names_one_point(comparer: Comparer, gold: str | None, answer: str | None) -
     return gold == answer
 
 
-def _same_families(comparer: Comparer, gold: Node, answer: Node) -> bool | None:
-    """Compare solutions with a free integer if the gold states one; None for other trees."""
-    ours = families(gold)
-    theirs = families(answer, said=False) if ours is not None else None
-    if ours is None or theirs is None:
-        return None
-    if ours.label is not None and theirs.label is not None and not names_agree(ours.label, theirs.label):
-        return False
-    return same_families(ours, theirs, comparer.values)
-
-
-def _with_parameter(gold: Node, answer: Node) -> Node:
-    """An answer with the parameter that it declares named as in the gold."""
+def _without_parameter(gold: Node, answer: Node) -> tuple[Node, Node]:
+    """A gold and an answer without a parameter that both declare over the same set, named as in the gold."""
     (ours, domain), (theirs, other_domain) = parameter(gold) or ("", gold), parameter(answer) or ("", answer)
-    if ours and theirs and domain == other_domain and ours not in symbols(answer):
-        return renamed(answer, {theirs: ours})
-    return answer
+    if not ours or not theirs or domain != other_domain or (ours != theirs and ours in symbols(answer)):
+        return gold, answer
+    answer = renamed(answer, {theirs: ours})
+    if any(is_set_like(item) for node in (gold, answer) for item in items(node)[:-1]):
+        return gold, answer  # it restricts sets to integers
+    return without_last(gold), without_last(answer)
 
 
 def _without_conditions(gold: Node, answer: Node) -> tuple[Node, Node]:

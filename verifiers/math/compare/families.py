@@ -1,114 +1,270 @@
-r"""Solutions with a free integer, such as `x = \frac\pi6 + 2\pi n, n \in \mathbb{Z}`, compared as sets.
+r"""Solutions with free numbers, such as `x = \frac\pi6 + 2\pi n, n \in \mathbb{Z}`, compared as sets.
 
-A family is `a + p n` for every integer n. Several of them, given by the members of a list or the signs of a plus-minus, form
-one set. Two such sets are equal if each contains the families of the other, whatever the name and the start of the free
-integer, and however the set is divided into families.
+A family is `a + p n` for every integer n, of numbers or of points; residues are families, and so is each half of an expression
+that alternates. With free real numbers it is a flat, and so is a span. Several families, given by the members of a list or the
+signs of a plus-minus, form one set. Two such sets are equal if each contains the families of the other, whatever the name and
+the start of the free integer, and however the set is divided into families.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from verifiers.math.compare.names import shared_label, solved
-from verifiers.math.compare.shapes import integer_parameter
-from verifiers.math.tree import Add, Bracketed, ListOf, Multiply, Negate, Node, Number, Relation, symbols
-from verifiers.math.values.exact import signed_number, substitute
+from verifiers.math.compare.assigned import assignments
+from verifiers.math.compare.flats import flat, same_flats
+from verifiers.math.compare.names import label, names_agree, solved
+from verifiers.math.compare.plain import plain
+from verifiers.math.compare.shapes import bracket_kind, parameter, vector_entries
+from verifiers.math.tree import (
+    Add,
+    Bracketed,
+    ListOf,
+    Matrix,
+    Multiply,
+    NamedSet,
+    Negate,
+    Node,
+    Number,
+    Relation,
+    SetOf,
+    Symbol,
+    Unknown,
+    symbols,
+)
+from verifiers.math.values.exact import rational_or_none, signed_number, substitute
 from verifiers.math.values.numeric import real_value
-from verifiers.math.values.tiers import ValueComparer
+from verifiers.math.values.tiers import GoldError, ValueComparer
 
-MAX_MEMBERS = 5
+MAX_MEMBERS = 24
 """Maximum number of families of one set."""
+MAX_RATIO = 100
+"""Maximum denominator of the quotient of two periods, and number of points after which those in other families come round."""
+_NEAR = 1e-9
+"""How near an index must be to an integer before the points are compared exactly."""
 _FREE_INTEGERS = frozenset("nmkjlpqNMKt")
 """Letters that are free integers without a statement to that effect, in an answer to a gold that has one."""
+_ZERO, _ONE = Number(Fraction(0)), Number(Fraction(1))
+Point = tuple[Node, ...]
+"""Coordinates, of which a number has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Families:
-    """Numbers given by expressions in a free integer, possibly as values of a name."""
+    """Points given by expressions in free numbers, possibly as values of names."""
 
-    label: str | None
-    integer: str
-    members: tuple[Node, ...]
+    names: tuple[str, ...]
+    """The name of each coordinate, in alphabetical order; empty if there is none."""
+    free: tuple[str, ...]
+    """The free integer, or the free real numbers."""
+    members: tuple[Point, ...]
+    real: bool = False
 
 
-def families(node: Node, *, said: bool = True) -> Families | None:
+def families(node: Node, gold: Families | None = None) -> Families | None:
     r"""Read a list as families; None for anything else.
 
     Args:
         node: The list, or one expression.
-        said: Whether the free integer must be declared by a last item such as `n \\in \\mathbb{Z}`.
+        gold: The gold, for an answer: real numbers, and the integer of a family of numbers, may then be free without a last
+            item that declares them, such as `n \\in \\mathbb{Z}`.
     """
-    items = node.items if isinstance(node, ListOf) else (node,)
-    if (integer := integer_parameter(node)) is not None:
-        items = items[:-1]
-    elif said:
+    if isinstance(node, Unknown) and node.name == "span":
+        return _span(node.arguments)
+    if isinstance(node, Bracketed) and node.opening == "{":
+        node = ListOf(node.items, "and")
+    items, joiner = (node.items, node.joiner) if isinstance(node, ListOf) else ((node,), ",")
+    name, domain = parameter(node) or ("", node)
+    free, real = {name} - {""}, domain == NamedSet("R")
+    items = items[:-1] if free else items
+    while real and len(items) > 1 and isinstance(items[-1], Symbol):
+        free, items = free | {items[-1].name}, items[:-1]
+    if (residues := _residues(items, joiner)) is not None:
+        return residues
+    declared = real or domain == NamedSet("Z") if free else gold is not None
+    points = _points(items, joiner) if declared else None
+    if points is None:
         return None
-    label = shared_label(items) if items else None
-    members = tuple(solved(item)[1] if label and isinstance(item, Relation) else item for item in items)
-    if not members or any(isinstance(member, Relation | ListOf | Bracketed) for member in members):
-        return None
-    names = {name for member in members for name in symbols(member)}
-    if integer is None and not said and len(names) == 1:
-        integer = next(iter(names & _FREE_INTEGERS), None)
-    return Families(label, integer, members) if integer is not None and names == {integer} else None
+    names, members = points
+    used = {name for member in members for node in member for name in symbols(node)}
+    numbers = len(members[0]) == 1
+    if gold is not None and not free:
+        real = gold.real  # integers must be declared for points, which may be those of a whole line
+        free = used if real else used & _FREE_INTEGERS if numbers else set()
+    several = real and (len(members) > 1 or numbers)
+    return Families(names, tuple(sorted(free)), members, real) if free and used == free and not several else None
+
+
+def _points(items: tuple[Node, ...], joiner: str) -> tuple[tuple[str, ...], tuple[Point, ...]] | None:
+    """Points of as many coordinates with their names, if all that are named, among them the first, have the same."""
+    together = assignments(ListOf(items, joiner)) if len(items) > 1 else None
+    points = [_point(item) for item in items] if together is None else [_by_name(together.equations)]
+    stated, members = {names for names, _ in points} - {()}, tuple(member for _, member in points)
+    read = not any(isinstance(node, _CONTAINERS) for member in members for node in member)
+    alike = len({*map(len, members)}) == 1 and len(stated) < 2 and (not stated or points[0][0] != ())
+    return (points[0][0], members) if read and alike else None
+
+
+_CONTAINERS = Relation | ListOf | SetOf | Bracketed | Matrix
+
+
+def _by_name(equations: dict[str, Relation]) -> tuple[tuple[str, ...], Point]:
+    names = tuple(sorted(equations))
+    return names, tuple(solved(equations[name])[1] for name in names)
+
+
+def _point(item: Node) -> tuple[tuple[str, ...], Point]:
+    """The names and the coordinates of a member: `x=2n`, `(x,y)=(n,2n)`, `(n,2n)` or `2n`."""
+    if isinstance(item, Relation) and (named := assignments(item)) is not None:
+        return _by_name(named.equations)
+    if isinstance(item, Relation) and len(item.operands) == 2 and (name := solved(item)[0]) is not None:
+        return (name,), _coordinates(solved(item)[1])
+    return (), _coordinates(item)
+
+
+def _coordinates(node: Node) -> Point:
+    """The coordinates of a tuple, a vector, or a sum of these; one for anything else."""
+    node = plain(node)
+    if isinstance(node, Matrix):
+        return vector_entries(node) or (node,)
+    return node.items if isinstance(node, Bracketed) and bracket_kind(node) == "()" else (node,)
+
+
+def _span(vectors: tuple[Node, ...]) -> Families | None:
+    """The sums of multiples of vectors."""
+    free = tuple(f"multiple {index}" for index in range(len(vectors)))
+    rows = [
+        [Multiply((Symbol(name), entry)) for entry in _coordinates(node)]
+        for name, node in zip(free, vectors, strict=True)
+    ]
+    alike = len({len(row) for row in rows}) == 1
+    return Families((), free, (tuple(map(Add, zip(*rows, strict=True))),), real=True) if alike else None
+
+
+def _residues(items: tuple[Node, ...], joiner: str) -> Families | None:
+    r"""Congruences with one left side, as in `n \\equiv 1,4 \\pmod 5`: for each residue, the numbers that leave it."""
+    members: list[Point] = []
+    names: list[str] = []
+    moduli: list[Fraction] = []
+    for item in reversed(items):
+        operands = list(item.operands) if isinstance(item, Relation) else [item]
+        operators = item.operators if isinstance(item, Relation) else ()
+        if operators not in ((), ("mod",), ("modulo",), ("mod", "modulo")):
+            return None
+        modulus = rational_or_none(operands.pop()) if "modulo" in operators else moduli[-1] if moduli else None
+        residue = None if modulus is None else rational_or_none(operands.pop())
+        if modulus is None or residue is None or modulus <= 0 or {modulus.denominator, residue.denominator} != {1}:
+            return None
+        moduli.append(modulus)
+        members.append((Add((signed_number(residue.numerator), Multiply((Number(modulus), Symbol("n"))))),))
+        names += [label(side) or repr(side) for side in operands]
+    system = joiner != "or" and len({*moduli}) > 1
+    named = not names or (isinstance(items[0], Relation) and items[0].operators[0] == "mod")
+    return None if system or len({*names}) > 1 or not named else Families(tuple(names[:1]), ("n",), tuple(members))
 
 
 def same_families(gold: Families, answer: Families, values: ValueComparer) -> bool | None:
-    """Whether two sets of numbers are equal; None if the members are not linear and real, or too many.
+    """Whether two sets of points are equal; None if the members are not linear and real, or too many.
 
     Raises:
         GoldError: As for `ValueComparer.identical`.
         UndecidedError: As for `ValueComparer.identical`.
     """
+    named_alike = len(gold.names) == len(answer.names) and all(map(names_agree, gold.names, answer.names))
+    if gold.names and answer.names and not named_alike:
+        return False
+    if gold.real or answer.real:
+        lines = [flat((_ONE, *node.members[0]), node.free, values) for node in (gold, answer) if node.real]
+        flats = [line for line in lines if line is not None]
+        return same_flats(flats[0], flats[1], values) if len(flats) == 2 else None
     ours, theirs = (_progressions(node, values) for node in (gold, answer))
-    if ours is None or theirs is None:
+    if ours is None or theirs is None or len(ours[0].start) != len(theirs[0].start):
         return None
     return _hold(theirs, ours, values) and _hold(ours, theirs, values)
 
 
 @dataclass(frozen=True, slots=True)
 class _Progression:
-    """The numbers `start + period * n`, exactly and approximately."""
+    """The points `start + period * n`, exactly and approximately."""
 
-    start: Node
-    period: Node
-    near_start: float
-    near_period: float
+    start: Point
+    period: Point
+    near_start: tuple[Any, ...]
+    near_period: tuple[Any, ...]
+
+    @property
+    def pivot(self) -> int:
+        """The coordinate that changes most."""
+        return max(range(len(self.period)), key=lambda place: abs(self.near_period[place]))
 
 
 def _progressions(node: Families, values: ValueComparer) -> list[_Progression] | None:
-    """The progression of each family; None if one is constant, not real or not linear in the integer, or if too many."""
+    """The progressions of each member, or of its even and its odd integers; None if they are not linear, or too many."""
     progressions: list[_Progression] = []
     for member in node.members:
-        zero, one, two = (substitute(member, node.integer, signed_number(number)) for number in range(3))
-        period = Add((one, Negate(zero)))
-        if not values.identical(period, Add((two, Negate(one)))) or values.identical(period, Number(Fraction(0))):
+        halves = ([_progression(member, node.free[0], start, step, values) for start in range(step)] for step in (1, 2))
+        linear = next((half for half in halves if None not in half), [])
+        progressions += [progression for progression in linear if progression is not None]
+        if not linear or len(progressions) > MAX_MEMBERS:
             return None
-        near_start, near_period = real_value(zero), real_value(period)
-        if near_start is None or not near_period:
-            return None
-        progressions.append(_Progression(zero, period, float(near_start), float(near_period)))
-    return progressions if len(progressions) <= MAX_MEMBERS else None
+    return progressions
+
+
+def _progression(member: Point, integer: str, start: int, step: int, values: ValueComparer) -> _Progression | None:
+    """The points of every `step`-th integer; None if they are one, not real, or not linear."""
+
+    def at(value: Node) -> Point:
+        return tuple(substitute(coordinate, integer, value) for coordinate in member)
+
+    first, second = at(signed_number(start)), at(signed_number(start + step))
+    period = tuple(Add((two, Negate(one))) for one, two in zip(first, second, strict=True))
+    index = Symbol(integer)
+    shifted = at(Add((signed_number(start), Multiply((signed_number(step), index)))))
+    with contextlib.suppress(GoldError):  # without a value at one of the integers, it is not linear
+        near = tuple(map(real_value, first)), tuple(map(real_value, period))
+        known = None not in near[0] + near[1] and not all(values.identical(_ZERO, move) for move in period)
+        if known and _identical(values, _along(first, index, period), shifted):
+            return _Progression(first, period, *near)
+    return None
+
+
+def _along(start: Point, times: Node, period: Point) -> Point:
+    return tuple(Add((one, Multiply((times, two)))) for one, two in zip(start, period, strict=True))
+
+
+def _identical(values: ValueComparer, one: Point, two: Point) -> bool:
+    return all(map(values.identical, one, two))
 
 
 def _hold(progressions: list[_Progression], others: list[_Progression], values: ValueComparer) -> bool:
-    """Whether progressions contain every number of the others.
+    """Whether progressions contain every point of the others, of which those in one progression come round periodically."""
+    for other in others:
+        ratios = [_ratio(one, other, values) for one in progressions]
+        parallel = [(one, ratio) for one, ratio in zip(progressions, ratios, strict=True) if ratio]
+        rounds = math.lcm(*(ratio.denominator for _, ratio in parallel))
+        if rounds > MAX_RATIO:
+            return False
+        if not all(any(_holds(one, other, times, values) for one, _ in parallel) for times in range(rounds)):
+            return False
+    return True
 
-    If k of them contain 2**k successive numbers of another, they contain all of it (Crittenden and Vanden Eynden 1970).
-    """
-    return all(
-        any(_holds(one, other, times, values) for one in progressions)
-        for other in others
-        for times in range(2 ** len(progressions))
-    )
+
+def _ratio(one: _Progression, other: _Progression, values: ValueComparer) -> Fraction | None:
+    """The other's period in periods of the first one, if it is a fraction of small integers."""
+    near = float(other.near_period[one.pivot] / one.near_period[one.pivot])
+    ratio = Fraction(near).limit_denominator(MAX_RATIO)
+    times = Number(ratio) if ratio >= 0 else Negate(Number(-ratio))
+    return ratio if _identical(values, other.period, tuple(Multiply((times, node)) for node in one.period)) else None
 
 
 def _holds(one: _Progression, other: _Progression, times: int, values: ValueComparer) -> bool:
-    """Whether a progression contains the number of another with this index."""
-    index = (other.near_start + times * other.near_period - one.near_start) / one.near_period
-    ours, theirs = (
-        Add((progression.start, Multiply((signed_number(number), progression.period))))
-        for progression, number in ((one, round(index)), (other, times))
-    )
-    return values.identical(ours, theirs)
+    """Whether a progression contains the point of another with this index."""
+    distance = other.near_start[one.pivot] + times * other.near_period[one.pivot] - one.near_start[one.pivot]
+    index = distance / one.near_period[one.pivot]
+    whole = int(index + (0.5 if index > 0 else -0.5))
+    near = bool(abs(index - whole) < _NEAR)
+    points = ((one, whole), (other, times))
+    return near and _identical(values, *(_along(node.start, signed_number(at), node.period) for node, at in points))

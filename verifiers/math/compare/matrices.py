@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verifiers.math.compare.constants import same_values
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.names import renamed
 from verifiers.math.compare.shapes import as_matrix, bracket_kind, items_in_brackets, vector_entries
@@ -13,7 +14,8 @@ def same_matrices(comparer: Comparer, gold: Node, answer: Node) -> bool:
     gold, answer = as_matrix(gold), as_matrix(answer)
     if isinstance(gold, Matrix) and isinstance(answer, Matrix):
         shape = [len(row) for row in gold.rows] == [len(row) for row in answer.rows]
-        return shape and comparer.in_order(sum(gold.rows, ()), sum(answer.rows, ()))
+        same = shape and same_values(comparer, gold, answer)[0]
+        return same or (shape and comparer.in_order(sum(gold.rows, ()), sum(answer.rows, ())))
     matrix, other = (gold, answer) if isinstance(gold, Matrix) else (answer, gold)
     assert isinstance(matrix, Matrix)
     entries = vector_entries(matrix)

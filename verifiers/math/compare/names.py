@@ -168,6 +168,8 @@ def named_collection(node: Node) -> tuple[str | None, Node]:
 
 def _set_name(node: Node) -> str | None:
     """The name of a set, or of an operation on names, whose two sides are unordered except in a difference."""
+    if isinstance(node, Apply) and all(isinstance(argument, Symbol) for argument in node.arguments):
+        return f"{node.name}()"  # a known function that is defined by cases
     if not isinstance(node, SetOperation):
         return label(node)
     sides = [_set_name(side) or repr(side) for side in (node.left, node.right)]

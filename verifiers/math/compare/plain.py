@@ -144,4 +144,10 @@ def without_condition(node: Node) -> Node:
     first = index and condition.operators == (">=",) and domain in (Number(Fraction(0)), Number(Fraction(1)))
     if not (whole or first) or not any(name.name in symbols(item) for item in rest):
         return node
-    return rest[0] if len(rest) == 1 else ListOf(tuple(rest), node.joiner)
+    return without_last(node)
+
+
+def without_last(node: Node) -> Node:
+    """A list without its last item."""
+    assert isinstance(node, ListOf)
+    return node.items[0] if len(node.items) == 2 else ListOf(node.items[:-1], node.joiner)

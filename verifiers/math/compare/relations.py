@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
+from verifiers.math.compare.constants import same_solutions
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.measures import measured, split_unit, without_unit
 from verifiers.math.compare.names import (
@@ -19,7 +20,7 @@ from verifiers.math.compare.names import (
 from verifiers.math.compare.shapes import INEQUALITIES
 from verifiers.math.forms import is_integer_literal, is_literal, unordered
 from verifiers.math.tree import DOTS, Add, Divide, Multiply, Negate, Node, Number, Relation, Symbol, symbols, walk
-from verifiers.math.values.exact import rational_or_none, substitute
+from verifiers.math.values.exact import substitute
 from verifiers.math.values.numeric import real_value
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
@@ -28,8 +29,10 @@ _OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
 
 def same_relations(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare equations by solutions, inequalities up to direction and factor, and either with a value by its stated value."""
-    if "C" in symbols(gold) - symbols(answer) and "c" not in symbols(gold) and not comparer.in_prompt(Symbol("C")):
-        answer = renamed(answer, {"c": "C"})
+    if isinstance(gold, Relation):
+        same, answer = same_solutions(comparer, gold, answer)
+        if same:
+            return True
     if isinstance(gold, Relation) != isinstance(answer, Relation):
         gold, answer = residue_alone(gold), residue_alone(answer)
     if isinstance(gold, Relation) and isinstance(answer, Relation) and (DOTS in walk(gold) or DOTS in walk(answer)):
@@ -152,8 +155,6 @@ def _names_agree_between(gold: Relation, answer: Relation) -> bool:
 def same_inequalities(comparer: Comparer, gold: Relation, answer: Relation) -> bool:
     """Compare chains of inequalities, read from either end, and single ones also up to a positive constant factor."""
     readings = [(answer.operators, answer.operands)]
-    if gold.operators == answer.operators and gold.operators[-1] == "modulo":
-        return _same_congruences(comparer, gold, answer)
     if not {"mod", "modulo"} & set(answer.operators):
         readings.append(reversed_chain(answer))
     for operators, operands in readings:
@@ -167,15 +168,6 @@ def same_inequalities(comparer: Comparer, gold: Relation, answer: Relation) -> b
             ):
                 return True
     return False
-
-
-def _same_congruences(comparer: Comparer, gold: Relation, answer: Relation) -> bool:
-    r"""Whether `x \\equiv 3 \\pmod 7` and `x \\equiv 10 \\pmod 7` say the same."""
-    (one, modulus), (two, other) = (map(rational_or_none, node.operands[-2:]) for node in (gold, answer))
-    if one is None or two is None or modulus is None or other is None:
-        return comparer.in_order(gold.operands, answer.operands)
-    same_residue = modulus == other > 0 and (one - two) % modulus == 0
-    return same_residue and comparer.in_order(gold.operands[:-2], answer.operands[:-2])
 
 
 def leaves_unsolved(comparer: Comparer, gold: Node, answer: Node, given: tuple[Relation, ...]) -> bool:

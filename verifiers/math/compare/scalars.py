@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 
+from verifiers.math.compare.constants import free_constant, same_values
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.measures import (
     DEGREE,
@@ -20,7 +19,7 @@ from verifiers.math.compare.measures import (
     without_percent,
     without_unit,
 )
-from verifiers.math.compare.names import is_word_of_letters, renamed
+from verifiers.math.compare.names import is_word_of_letters
 from verifiers.math.forms import unordered
 from verifiers.math.tree import (
     DOTS,
@@ -41,12 +40,6 @@ from verifiers.math.tree import (
     walk,
 )
 from verifiers.math.units import Unit
-from verifiers.math.values.exact import substitute
-from verifiers.math.values.numeric import real_value
-
-_CONSTANTS_OF_INTEGRATION = frozenset("cCK")
-_INDICES = frozenset(("_1", "_2", "_3", "_4"))
-_MAX_ORDERS = 6  # of three constants
 
 
 def same_dotted(comparer: Comparer, gold: Node, answer: Node) -> bool:
@@ -90,15 +83,13 @@ def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
         answer_value, answer_unit = unit_from_letters(answer_value)
     if is_word_of_letters(gold_value) or is_word_of_letters(answer_value):
         return gold_value == answer_value
-    for names in _namings_of_constants(comparer, gold_value, answer_value):
-        if same_scalars(comparer, gold, renamed(answer, names)):
-            return True
+    same, answer_value = same_values(comparer, gold_value, answer_value)
     factor = _unit_factor(comparer, gold_unit, answer_unit)
     if factor is None:
         return _by_radians(comparer, gold, answer)
     if factor != 1:
         answer_value = Multiply((Number(factor), answer_value))
-    if _same_percents(comparer, gold_value, answer_value) or _differ_by_constant(comparer, gold_value, answer_value):
+    if same or _same_percents(comparer, gold_value, answer_value):
         return True
     return DEGREE in (gold_unit, answer_unit) and _by_radians(comparer, gold, answer)
 
@@ -162,66 +153,3 @@ def _same_antiderivatives(comparer: Comparer, gold: Node, answer: Node) -> bool:
 def is_indefinite(node: Node) -> bool:
     """Whether a node is an integral without bounds."""
     return isinstance(node, Integral) and node.lower is None
-
-
-def _given(comparer: Comparer, gold: Node) -> bool:
-    """Whether the prompt uses the name of an apparent arbitrary constant, which then is not one."""
-    return any(comparer.in_prompt(Symbol(name)) for name in arbitrary_constants(gold))
-
-
-def _differ_by_constant(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    r"""Whether two sums with an arbitrary constant differ by a constant, found at a point: `\ln|x|+C`, `\ln|3x|+C`."""
-    constant = free_constant(gold)
-    names = (symbols(gold) | symbols(answer)) - {constant}
-    if constant is None or constant != free_constant(answer) or len(names) != 1 or _given(comparer, gold):
-        return False
-    (name,) = names
-    gold, answer = (substitute(node, constant, Number(Fraction(0))) for node in (gold, answer))
-    for numerator in (2, 9, 30):
-        ours, theirs = (substitute(node, name, Number(Fraction(numerator, 7))) for node in (gold, answer))
-        if real_value(ours) is not None and real_value(theirs) is not None:
-            return comparer.values.identical(Add((gold, theirs)), Add((answer, ours)))
-    return False
-
-
-def _namings_of_constants(comparer: Comparer, gold: Node, answer: Node) -> Iterator[dict[str, str]]:
-    """The gold's names for the answer's arbitrary constants, in the order of indices; in any, if only one side has indices."""
-    ours, theirs = map(arbitrary_constants, (gold, answer))
-    orders = 1
-    if len(theirs) != len(ours) and ours and ours[0][1:] in _INDICES:
-        theirs, orders = _letters_of_one(answer, gold), _MAX_ORDERS
-    elif len(theirs) != len(ours) and theirs and theirs[0][1:] in _INDICES:
-        ours, orders = _letters_of_one(gold, answer), _MAX_ORDERS
-    if not ours or len(ours) != len(theirs) or symbols(answer) & {*ours} or symbols(gold) & {*theirs}:
-        return
-    if not any(comparer.in_prompt(Symbol(name)) for name in (*ours, *(theirs if orders > 1 else ()))):
-        for order in itertools.islice(itertools.permutations(ours), orders):
-            yield dict(zip(theirs, order, strict=True))
-
-
-def _letters_of_one(node: Node, other: Node) -> list[str]:
-    """The names that only the first expression has, if all are letters without an index."""
-    names = sorted(symbols(node) - symbols(other))
-    return names if all(len(name) == 1 for name in names) else []
-
-
-def arbitrary_constants(node: Node) -> list[str]:
-    r"""The constant of integration of a sum, or the constants of a general solution, such as `C_1` and `C_2`."""
-    if (constant := free_constant(node)) is not None:
-        return [constant]
-    names = symbols(node)
-    constants = [name for name in names if name[0] in _CONSTANTS_OF_INTEGRATION and name[1:] in _INDICES]
-    return (
-        sorted(constants, key=lambda name: name[1:]) if len(constants) < len(names) else []
-    )  # not the name of a thing
-
-
-def free_constant(node: Node) -> str | None:
-    """The constant of integration of a sum: the only term of that name, which occurs nowhere else."""
-    if not isinstance(node, Add):
-        return None
-    constants = [term for term in node.terms if isinstance(term, Symbol) and term.name in _CONSTANTS_OF_INTEGRATION]
-    if len(constants) != 1:
-        return None
-    name = constants[0].name
-    return None if any(name in symbols(term) for term in node.terms if term is not constants[0]) else name

@@ -215,10 +215,11 @@ class Parser(Expressions):
 
     def relation(self) -> Node:
         """Parse operands with signs of relations between them."""
-        operands, operators = [name_of_value(self) or self.remainder()], []
+        first = name_of_value(self) or (self.operand() if self.congruent else self.remainder())
+        operands, operators = [first], []
         while (operator := self.relation_sign()) is not None:
             operators.append(operator)
-            self.congruent = "mod" in operators
+            self.congruent |= operator == "mod"
             operand = self.operand() if self.congruent else self.remainder()
             operands.append(set_of_numbers(operand) if operator in ("in", "notin") else operand)
         bracketed = self.at("(") and self.ahead().text == "mod"
@@ -227,7 +228,7 @@ class Parser(Expressions):
             self.take()
             operators.append("modulo")
             operands.append(self.operand())
-        self.congruent = False
+            self.congruent = False  # until then further residues may follow, as in `1,4 \\bmod 5`
         if bracketed:
             self.expect(")")
         if not operators:

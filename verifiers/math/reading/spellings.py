@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from verifiers.math.vocabulary import FUNCTIONS
+
 
 def _roman_group(match: re.Match[str]) -> str:
     r"""TeX's font switches as commands with an argument: `{\\rm cm}` and `\\rm cm` as `\\mathrm{cm}`."""
@@ -44,6 +46,12 @@ def _degrees(match: re.Match[str]) -> str:
     return rf"({match[1]}+{match[2]}/60+{match[3] or 0}/3600)^\circ"
 
 
+def _called(match: re.Match[str]) -> str:
+    r"""An operator as a word before its argument in brackets, as in `\\text{dim}(V)=`, unless it is a known function."""
+    name, argument = match[1] or match[2], match[3]
+    return match[0] if name in FUNCTIONS else rf"\text{{{name}}}" + (f"({argument})" if argument else "")
+
+
 _ORDINAL = r"(?:\\(?:text|mathrm)\s?\{\s*(?:st|nd|rd|th)\s*\}|(?:st|nd|rd|th)\b)"
 _MONTHS = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _UPRIGHT_UNIT = r"\\(?:text|mathrm)\s?\{[^{}]*\}(?:\s?\^\s?\{?[0-9]\}?)?"
@@ -53,6 +61,13 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("\\", r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]", r"\\\\"),
     ("mathbb", r"\\mathbb\s*\{?\s*([EP])\s*\}?", r"\1"),  # a probability or an expectation, not a set
     ("\\", r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))", _roman_group),
+    # The name of a value, which the answer begins with.
+    (
+        "=",
+        r"^\\(?:(?:operatorname|mathrm|mathsf|mathit)\*?\s*\{\s*([A-Za-z][a-z]+)\s*\}|(arg|deg|dim|hom|ker|Pr|sup|inf)(?![A-Za-z]))"
+        r"(?:\s|\\[,;:! ])*(?:([A-Za-z](?:_\w|')?)(?=\s*=)|(?=(?:\\left\s*)?\([^=()]*(?:\([^=()]*\)[^=()]*)?\)\s*=))",
+        _called,
+    ),
     ("_", r"\\(?:mathrm|text)\s?\{\s{0,3}([0-9A-Z]{1,20})\s{0,3}\}(?=\s{0,3}_\s{0,3}\{?\s{0,3}[0-9])", r"\1"),
     ("\\not", r"\\not\s{0,3}=", r"\\ne "),
     (

@@ -11,7 +11,8 @@ from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.expressions import Expressions
 from verifiers.math.reading.functions import combinations, read_figure
 from verifiers.math.reading.normalize import folded_words
-from verifiers.math.tree import BasedNumber, Constant, Mixed, Node, Quantity, Symbol, Unknown
+from verifiers.math.reading.tokens import Token
+from verifiers.math.tree import BasedNumber, Bracketed, Constant, Matrix, Mixed, Node, Quantity, SetOf, Symbol, Unknown
 from verifiers.math.units import UNITS
 from verifiers.math.vocabulary import GREEK
 
@@ -90,7 +91,7 @@ def _extremum(parser: Expressions, value: Unknown) -> Unknown:
 
 def _is_call(parser: Expressions) -> bool:
     """Whether the brackets ahead hold one symbol or number, as in `P(x)`."""
-    return parser.ahead().kind in ("symbol", "number") and parser.ahead(2).text == ")"
+    return (parser.ahead().kind == "number" or _is_letter(parser.ahead())) and parser.ahead(2).text == ")"
 
 
 def word(parser: Expressions) -> Node:
@@ -103,6 +104,8 @@ def word(parser: Expressions) -> Node:
     if words[0].lower() in _CURRENCY_CODES and parser.ahead(int(parser.at("."))).kind == "number":
         parser.accept(".")
         return Quantity(number(parser), UNITS[words[0].lower()])
+    if words[0].casefold() == "span" and parser.at("\\{", "("):
+        return _span(parser.atom())
     while parser.token.kind == "word" and parser.token.text not in ("is", "equals"):
         words.append(parser.take().text)
     if not parser.at("=", "approx", "is", "equals"):
@@ -110,21 +113,36 @@ def word(parser: Expressions) -> Node:
     return Symbol("text:" + folded_words(" ".join(words)))
 
 
+def _span(inside: Node) -> Unknown:
+    """The span of vectors, which are in a set or in brackets, or of one."""
+    listed = isinstance(inside, SetOf | Bracketed) and all(
+        isinstance(item, Bracketed | Matrix) for item in inside.items
+    )
+    return Unknown("span", inside.items if listed and isinstance(inside, SetOf | Bracketed) else (inside,))
+
+
 def name_of_value(parser: Expressions) -> Node | None:
-    r"""Parse a name with brackets before an equals sign: `x(t) =`, `P(A \cap B) =`."""
-    token = parser.token
-    if not (token.kind == "symbol" or token.text in GREEK) or parser.ahead().text != "(":
+    r"""Parse a name with brackets before an equals sign: `x(t) =`, `P(A \cap B) =`, `\text{rank}(A) =`."""
+    token, end = parser.token, None
+    textual = token.kind == "word" or token.text == "P"
+    if (textual or _is_letter(token)) and parser.ahead().text == "(":
+        end = parser.closing_bracket(parser.index + 1)
+    if end is None or parser.tokens[end + 1].text not in ("=", "approx"):
         return None
-    end = parser.closing_bracket(parser.index + 1)
-    if end is not None and parser.tokens[end + 1].text == "=":
-        inside = parser.tokens[parser.index + 2 : end]
-        if len(inside) % 2 and all(
-            item.kind == "symbol" if position % 2 == 0 else item.text == "," for position, item in enumerate(inside)
-        ):
-            parser.index = end + 1
-            return Unknown(token.text, tuple(Symbol(name.text) for name in inside[::2]))
-    if token.text != "P" or end is None or parser.tokens[end + 1].text not in ("=", "approx"):
+    inside = parser.tokens[parser.index + 2 : end]
+    listed = len(inside) % 2 and all(
+        _is_letter(item) if position % 2 == 0 else item.text == "," for position, item in enumerate(inside)
+    )
+    if listed and token.kind != "word" and parser.tokens[end + 1].text == "=":
+        parser.index = end + 1
+        return Unknown(token.text, tuple(Symbol(name.text) for name in inside[::2]))
+    if not textual or not inside:
         return None
-    brackets = "".join(inner.text for inner in parser.tokens[parser.index + 1 : end + 1])
     parser.index = end + 1
-    return Symbol("text:" + token.text + brackets)
+    return Symbol(
+        f"text:{token.text.casefold() if token.kind == 'word' else token.text}({''.join(item.text for item in inside)})"
+    )
+
+
+def _is_letter(token: Token) -> bool:
+    return token.kind == "symbol" or token.text in GREEK

@@ -146,7 +146,7 @@ class _Tokenizer:
         if (
             self.prose
             or not run.isascii()
-            or _is_word(run, self.tokens, spaced=self.spaced)
+            or _is_word(run, self.tokens, spaced=self.spaced, raised=self.text.startswith("^", self.position))
             or self._is_letter_unit(run)
         ):
             self.emit("word", run)
@@ -304,13 +304,13 @@ def _roman(token: Token, *, may_be_unit: bool) -> list[Token]:
     return [Token("symbol", letter, token.spaced) for letter in text] if len(text) == 1 or product else [token]
 
 
-def _is_word(run: str, before: list[Token], *, spaced: bool) -> bool:
+def _is_word(run: str, before: list[Token], *, spaced: bool, raised: bool) -> bool:
     if len(run) == 1 or run in FUNCTIONS or run.lower() in NAMES:
         return False
     if run.isupper() and len(run) == 2 and before and before[-1].text == "{":
         return False  # a segment, as in `\\frac{NO}{BO}`
     counted = spaced and bool(before) and before[-1].kind == "number" and _SYLLABLE.fullmatch(run) is not None
-    name = len(run) > 2 and run.istitle()
+    name = len(run) > 2 and run.istitle() and not raised  # unlike `Cxe^x`
     if (
         counted
         or name

@@ -36,7 +36,7 @@ class Steps:
 
         Raises:
             RefusedError: If Coq does not accept it; the message shows no nonce.
-            SandboxUnavailableError, LaunchError: As for `run_binary`.
+            SandboxUnavailableError, LaunchError: As for `CommandRunner`.
         """
         nonce = secrets.token_hex(8)
         with _unshown(nonce):
@@ -56,7 +56,7 @@ class Steps:
 
         Raises:
             RefusedError: If the source does not prove the goal; the message shows no nonce.
-            SandboxUnavailableError, LaunchError: As for `run_binary`.
+            SandboxUnavailableError, LaunchError: As for `CommandRunner`.
         """
         with _unshown(goal.nonce):
             self._judge(source, goal)
@@ -88,10 +88,10 @@ class Steps:
         """
         self.seconds += finished.seconds
         self.isolation = finished.isolation
-        if finished.stopped in ("cpu", "wall"):
+        if finished.stopped in ("cpu", "wall", "idle"):
             raise RefusedError(Outcome.TIMEOUT, step, "it ran past its time")
-        if finished.stopped == "output":
-            raise RefusedError(Outcome.INCORRECT, step, "it wrote more than it may")
+        if finished.stopped:
+            raise RefusedError(Outcome.INCORRECT, step, f"it uses more {finished.stopped} than it may")
         if finished.exit_code != 0:
             said = _text(finished.stderr).strip()
             error = said[-_SHOWN:] or f"it ended with exit status {finished.exit_code}"

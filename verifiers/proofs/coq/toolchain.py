@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from verifiers.errors import MissingDependencyError
-from verifiers.sandbox import Finished, Limits, run_binary
+from verifiers.sandbox import Command, CommandRunner, Finished, Limits
 
 _FLAGS = ("-q", "-noglob", "-w", "none", "-native-compiler", "no", "-Q", ".", "")
 """No start-up file, no index, no warnings; `native_compute` is `vm_compute`; the folder's modules have no prefix."""
-_THREADS = 8
 _QUERY_S = 60.0
 
 
@@ -28,7 +27,7 @@ class Toolchain:
     readable: tuple[str, ...]
     """Folders of the installation."""
     limits: Limits
-    isolation: str
+    runner: CommandRunner
 
     def compile(
         self, module: str, source: str, libraries: Mapping[str, bytes], imports: Sequence[str] = ()
@@ -52,11 +51,11 @@ class Toolchain:
         return self._run([self.coqchk, "-o", "-silent", "-Q", ".", "", *only], libraries, [])
 
     def _run(self, command: Sequence[str], files: Mapping[str, bytes], writes: Sequence[str]) -> Finished:
-        return run_binary(command, files, writes, readable=self.readable, limits=self.limits, isolation=self.isolation)
+        return self.runner(Command(command, files, writes=writes, readable=self.readable), self.limits)
 
 
-def find_toolchain(limits: Limits, isolation: str) -> Toolchain:
-    """Find the installation that `PATH` leads to.
+def find_toolchain(limits: Limits, runner: CommandRunner) -> Toolchain:
+    """Find the installation that `PATH` leads to, to be run by a runner.
 
     Raises:
         MissingDependencyError: If there is none, or it does not say where its library is.
@@ -74,13 +73,7 @@ def find_toolchain(limits: Limits, isolation: str) -> Toolchain:
     library = os.path.normpath(settings["COQLIB"])
     core = os.path.normpath(settings.get("COQCORELIB", library))
     readable = (coqc, coqchk, library, os.path.dirname(core), "/etc/ocamlfind.conf")
-    return Toolchain(
-        coqc, coqchk, _query(coqc, "-print-version").split()[0], readable, _with_threads(limits), isolation
-    )
-
-
-def _with_threads(limits: Limits) -> Limits:
-    return Limits(limits.cpu_s, limits.wall_s, limits.idle_s, limits.memory_mib, limits.output_mib, _THREADS)
+    return Toolchain(coqc, coqchk, _query(coqc, "-print-version").split()[0], readable, limits, runner)
 
 
 def _query(program: str, flag: str) -> str:

@@ -18,12 +18,13 @@ from verifiers.proofs.coq.goal import CoqGoal, PreparedGoal
 from verifiers.proofs.coq.steps import RefusedError, Steps
 from verifiers.proofs.coq.toolchain import find_toolchain
 from verifiers.proofs.references import goal_of
-from verifiers.sandbox import LaunchError, Limits, available_cpus
+from verifiers.sandbox import CommandRunner, LaunchError, Limits, available_cpus
 from verifiers.types import Outcome, Problem, Verdict
 
 Isolation = Literal["auto", "strict", "none"]
 _LANGUAGES = ("coq", "rocq", "gallina", "v")
 _MOST_PREPARED = 256
+_THREADS = 8
 
 
 class CoqVerifier:
@@ -81,9 +82,9 @@ class CoqVerifier:
             if count is not None and not (is_whole_number(count) and count >= 1):
                 raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {count!r}")
         wall_s = 10 * timeout_s + 60 if wall_s is None else wall_s
-        limits = Limits(timeout_s, wall_s, wall_s, memory_mib, output_mib, processes=1)
-        self._toolchain = find_toolchain(limits, isolation)
+        limits = Limits(timeout_s, wall_s, wall_s, memory_mib, output_mib, processes=_THREADS)
         self._workers = workers or available_cpus()
+        self._toolchain = find_toolchain(limits, CommandRunner(isolation, self._workers))
         self._prepared: dict[CoqGoal, PreparedGoal] = {}
         self._is_tried = False
 

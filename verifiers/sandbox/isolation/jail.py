@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import resource
@@ -9,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from ..limits import LAYERS, Limits
+from ..limits import FOLDER, LAYERS, Limits
 from . import devices, landlock, namespaces, seccomp, syscalls
 from .library_folders import library_paths
 
@@ -39,6 +40,7 @@ class Jail:
         writable: Sequence[str] = (),
         may_close_files: bool = False,
         executes: bool = False,
+        extras: namespaces.Extras = namespaces.NOTHING_MORE,
     ) -> None:
         """Enter the layers that bind the server too, and prepare the filter of the children.
 
@@ -47,13 +49,15 @@ class Jail:
             readable: Paths that programs may read besides the libraries.
             writable: Files that programs may write, beneath the readable paths.
             may_close_files: Whether programs may be denied all files if no layer can limit which ones they read.
-            executes: Whether this process is to become another program, of the machine.
+            executes: Whether a child is to become another program, of the machine.
+            extras: What that one may have besides; all of it needs namespaces.
         """
         self.wanted = wanted
         self.entered: list[str] = []
         self.missing: dict[str, str] = {}
         self._may_close_files = may_close_files
         self._executes = executes
+        self._extras = extras
         self._writable = writable
         self._filters: dict[bool, seccomp.Filter] = {}
         self._others: OtherThreads | None = None
@@ -74,22 +78,18 @@ class Jail:
     def _enter(self, name: str) -> None:
         try:
             if name == "namespaces":
-                namespaces.enter(self._paths, self._writable)
+                namespaces.enter(self._paths, self._writable, self._extras)
                 namespaces.drop_privileges()
             elif name == "landlock":
-                landlock.restrict(self._paths, self._writable)
+                folder = FOLDER if self.has_folder else ""
+                writable = [*self._writable, *(["/dev/null"] if self._executes else [])]
+                own = [namespaces.STDIN] if self._extras.stdin is not None and "namespaces" in self.entered else []
+                landlock.restrict([*self._paths, *own], writable, folder)
             else:
-                seccomp.Filter(seccomp.build_outer(executes=self._executes)).install(os.getpid())
-                self._filters = {
-                    receives: seccomp.Filter(
-                        seccomp.build_inner(
-                            receives_descriptors=receives,
-                            opens_files=not self.closes_files,
-                            writes_files=self._executes,
-                        )
-                    )
-                    for receives in (False, True)
-                }
+                outer, self._filters = filters(
+                    self._executes, self.has_folder, self.has_processes, not self.closes_files
+                )
+                outer.install(os.getpid())
         except (OSError, AttributeError) as error:
             self.missing[name] = str(error)
         else:
@@ -99,6 +99,16 @@ class Jail:
     def closes_files(self) -> bool:
         """Whether a child can open no file at all, since the system-call filter alone can't tell files apart."""
         return self._may_close_files and not {"namespaces", "landlock"} & {*self.entered}
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether there is a folder to write in."""
+        return self._extras.folder_mib > 0 and "namespaces" in self.entered
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether the next child is the first in a namespace of process ids."""
+        return self._extras.processes > 0 and "namespaces" in self.entered
 
     @property
     def forbids_forks(self) -> bool:
@@ -161,6 +171,21 @@ def _can_fork(limit: int) -> bool:
     finally:
         resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
     return True
+
+
+@functools.cache
+def filters(
+    executes: bool, folder: bool, processes: bool, opens_files: bool
+) -> tuple[seccomp.Filter, dict[bool, seccomp.Filter]]:
+    """The filter of the server, and those of its children by whether they receive descriptors."""
+    outer = seccomp.build_outer(executes=executes, folder=folder, processes=processes)
+    inner = {
+        receives: seccomp.build_inner(
+            receives_descriptors=receives, opens_files=opens_files, writes_files=executes, processes=processes
+        )
+        for receives in (False, True)
+    }
+    return seccomp.Filter(outer), {receives: seccomp.Filter(instructions) for receives, instructions in inner.items()}
 
 
 def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:

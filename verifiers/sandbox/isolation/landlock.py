@@ -1,4 +1,4 @@
-"""Landlock: restricts this process and its children to reading some folders and writing some files; they can open no other."""
+"""Landlock: restricts this process and its children to reading some folders and writing some files or in one folder."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _RULE_PATH_BENEATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
 # The number of file-system rights in each version of the interface; newer versions have no more.
 _FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+_DEVICES = 1 << 6 | 1 << 11 | 1 << 15
+"""To make devices, and to control them."""
 _NET_RIGHTS = 0b11
 _SCOPES = 0b11
 """Abstract Unix sockets, and signals, of processes outside."""
@@ -24,7 +26,7 @@ def version() -> int:
     return syscalls.syscall("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint(_CREATE_RULESET_VERSION))
 
 
-def restrict(paths: Iterable[str], writable: Iterable[str] = ()) -> int:
+def restrict(paths: Iterable[str], writable: Iterable[str] = (), folder: str = "") -> int:
     """Allow reading beneath the paths and nothing else: no other file, no write, no TCP, no signal to outside.
 
     Needs no_new_privs. Paths that do not exist are ignored.
@@ -32,6 +34,7 @@ def restrict(paths: Iterable[str], writable: Iterable[str] = ()) -> int:
     Args:
         paths: Folders and files to read; programs in the folders may be executed.
         writable: Files to write; none can be created, renamed or removed.
+        folder: A folder in which everything may be done but with devices.
 
     Returns:
         The version of the interface that was used.
@@ -40,9 +43,8 @@ def restrict(paths: Iterable[str], writable: Iterable[str] = ()) -> int:
         OSError: If the kernel refuses.
     """
     abi = version()
-    attributes = struct.pack(
-        "=QQQ", (1 << _FS_RIGHTS[min(abi, 5)]) - 1, _NET_RIGHTS if abi >= 4 else 0, _SCOPES if abi >= 6 else 0
-    )
+    every = (1 << _FS_RIGHTS[min(abi, 5)]) - 1
+    attributes = struct.pack("=QQQ", every, _NET_RIGHTS if abi >= 4 else 0, _SCOPES if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     ruleset = syscalls.syscall("landlock_create_ruleset", attributes, ctypes.c_size_t(size), ctypes.c_uint(0))
     try:
@@ -50,6 +52,8 @@ def restrict(paths: Iterable[str], writable: Iterable[str] = ()) -> int:
             _allow(ruleset, path, _READ_FILE | _READ_DIR | _EXECUTE if os.path.isdir(path) else _READ_FILE | _EXECUTE)
         for path in writable:
             _allow(ruleset, path, _READ_FILE | _WRITE_FILE | (_TRUNCATE if abi >= 3 else 0))
+        if folder:
+            _allow(ruleset, folder, every & ~_DEVICES)
         syscalls.syscall("landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint(0))
     finally:
         os.close(ruleset)

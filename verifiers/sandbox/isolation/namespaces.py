@@ -1,21 +1,26 @@
 """The outer layer: separate namespaces, a root that holds only the library folders, and an unprivileged user.
 
 It does for the fork server what `bwrap` does around a process, without needing that program: no network device, no
-System V objects of others, and no files except the libraries.
+System V objects of others, and no files except the libraries and, where one is asked for, a folder in memory to write in.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import stat
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NoReturn
 
+from ..limits import FOLDER
 from . import syscalls
+from .library_folders import library_paths
 
-_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWNET = 0x00020000, 0x04000000, 0x08000000, 0x10000000, 0x40000000
+_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+_MS_NOSUID, _MS_NODEV = 2, 4
 _MS_REC, _MS_BIND, _MS_PRIVATE = 0x4000, 0x1000, 0x40000
 _MNT_DETACH = 2
 _AT_RECURSIVE = 0x8000
@@ -26,7 +31,27 @@ _STAGING = "/tmp"
 """A folder to mount the new root on, in a separate mount namespace: the real folder is unchanged."""
 
 
-def enter(paths: Iterable[str], writable: Iterable[str] = ()) -> None:
+STDIN = "/dev/stdin"
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What a program of the machine may have besides files to read."""
+
+    folder_mib: int = 0
+    """Size of a folder to write in, in MiB; 0 for none."""
+    folder_files: int = 0
+    """Number of files and folders in it."""
+    processes: int = 0
+    """Number of processes besides its own."""
+    stdin: bytes | None = None
+    """The content of `STDIN`, since the link of that name leads to what is not there."""
+
+
+NOTHING_MORE = Extras()
+
+
+def enter(paths: Iterable[str], writable: Iterable[str] = (), extras: Extras = NOTHING_MORE) -> None:
     """Move this process into new namespaces whose root holds the paths, read-only, under their own names.
 
     A failure half-way would leave the process without its files, so a child tries first.
@@ -34,35 +59,52 @@ def enter(paths: Iterable[str], writable: Iterable[str] = ()) -> None:
     Args:
         paths: Folders and files; those that do not exist are left out.
         writable: Files beneath the paths that stay writable.
+        extras: With a folder, it is `FOLDER`; with processes, the next child is the first in a namespace of process ids.
 
     Raises:
         OSError: If the system does not let this user create namespaces.
     """
     paths, writable = list(paths), list(writable)
+    if not _known_to_work:
+        _try(paths, writable, extras)
+    _enter(paths, writable, extras)
+
+
+_known_to_work: list[bool] = []
+"""Not empty in the children of a process that has tried."""
+
+
+def try_for_children() -> None:
+    """Try once for all children of this process, each of which saves as much as it would spend on entering."""
+    with contextlib.suppress(OSError):  # which each child then meets, and tells
+        _try(library_paths(), [], NOTHING_MORE)
+        _known_to_work.append(True)
+
+
+def _try(paths: list[str], writable: list[str], extras: Extras) -> None:
     pid = syscalls.fork()
     if pid == 0:
-        _try_and_exit(paths, writable)
+        _try_and_exit(paths, writable, extras)
     error = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if error:
         raise OSError(error, f"namespaces: {os.strerror(abs(error))}")
-    _enter(paths, writable)
 
 
-def _try_and_exit(paths: list[str], writable: list[str]) -> NoReturn:
+def _try_and_exit(paths: list[str], writable: list[str], extras: Extras) -> NoReturn:
     try:
-        _enter(paths, writable)
+        _enter(paths, writable, extras)
     except OSError as error:
         os._exit(error.errno or 1)
     os._exit(0)
 
 
-def _enter(paths: list[str], writable: list[str]) -> None:
+def _enter(paths: list[str], writable: list[str], extras: Extras) -> None:
     uid, gid = os.geteuid(), os.getegid()
-    flags = _NEWNS | _NEWUTS | _NEWIPC | _NEWNET | (_NEWUSER if uid else 0)
+    flags = _NEWNS | _NEWUTS | _NEWIPC | _NEWNET | (_NEWUSER if uid else 0) | (_NEWPID if extras.processes else 0)
     syscalls.check(syscalls.libc.unshare(ctypes.c_int(flags)), "unshare")
     if uid:
         _map_own_ids(uid, gid)
-    _build_root([path for path in paths if os.path.lexists(path)], writable)
+    _build_root([path for path in paths if os.path.lexists(path)], writable, extras)
 
 
 def _map_own_ids(uid: int, gid: int) -> None:
@@ -72,7 +114,7 @@ def _map_own_ids(uid: int, gid: int) -> None:
             file.write(content)
 
 
-def _build_root(paths: list[str], writable: list[str]) -> None:
+def _build_root(paths: list[str], writable: list[str], extras: Extras) -> None:
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
     # Opened before the new root covers the staging folder: a library folder may lie beneath it.
     handles = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths if not os.path.islink(path)}
@@ -82,8 +124,18 @@ def _build_root(paths: list[str], writable: list[str]) -> None:
     for path, handle in handles.items():
         _bind(handle, _STAGING + path)
     for path, target in links.items():
+        os.makedirs(os.path.dirname(_STAGING + path), exist_ok=True)
         os.symlink(target, _STAGING + path)
+    if extras.stdin is not None:
+        with open(_STAGING + STDIN, "wb") as file:
+            file.write(extras.stdin)
+    if extras.folder_mib:
+        os.mkdir(_STAGING + FOLDER)
     _make_read_only(_STAGING)
+    if extras.folder_mib:
+        # One file more is the folder itself. Root is about to become another user.
+        options = f"size={extras.folder_mib}m,nr_inodes={extras.folder_files + 1},mode=777"
+        _mount("tmpfs", _STAGING + FOLDER, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
     for path, handle in kept.items():
         _mount_handle(handle, _STAGING + path)
     os.chdir(_STAGING)
@@ -119,13 +171,13 @@ def _make_read_only(path: str) -> None:
     )
 
 
-def _mount(source: str, target: str, filesystem: str | None, flags: int) -> None:
+def _mount(source: str, target: str, filesystem: str | None, flags: int, options: str = "") -> None:
     result = syscalls.libc.mount(
         source.encode(),
         target.encode(),
         filesystem and filesystem.encode(),
         ctypes.c_ulong(flags),
-        ctypes.c_void_p(None),
+        options.encode() or None,
     )
     syscalls.check(result, f"mount on {target}")
 

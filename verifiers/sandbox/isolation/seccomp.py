@@ -7,8 +7,9 @@ work to install a filter grows with its length, and this one is installed for ea
 No sockets (except connected pairs inside the process, which asyncio needs), no exec, no fork, no ptrace, no namespaces, no
 signals to others. Threads are allowed (`clone` with CLONE_THREAD). Files can be opened for reading only.
 
-A program of the machine, such as a proof checker, gets a variant: it may be executed, and open files for writing, of which
-landlock or the file system leaves it few.
+A program of the machine, such as a compiler, gets a variant: it may be executed, and open files for writing, of which
+landlock or the file system leaves it few. With a folder of its own it may also make and remove files, and in a namespace of
+process ids start processes and signal them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ getresgid getgroups getpriority getrlimit getrusage sysinfo uname getrandom arch
 shutdown getsockname getsockopt
 """
 """Calls that every process may make, with any arguments."""
+_FOLDER = """
+getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr creat truncate rename renameat renameat2 link linkat symlink
+symlinkat unlink unlinkat mkdir mkdirat rmdir chmod fchmod fchmodat umask utime utimes utimensat flock fallocate fchdir
+sendfile copy_file_range
+"""
+"""Calls of programs that have a folder to write in."""
+_PROCESSES = "fork vfork execve waitid setpgid setsid"
+"""Calls of programs that may start others."""
 _SERVER_ONLY = "sendmsg recvmsg wait4 pidfd_open close_range sched_setaffinity"
 """Calls that the fork server needs besides those and the ones in `_rules`; a child may make none of them."""
 
@@ -44,12 +53,15 @@ _OFFSET_NUMBER, _OFFSET_ARCHITECTURE, _OFFSET_ARGUMENTS = 0, 4, 16
 _CLONE_THREAD = 0x00010000
 _CLONE_VM = 0x00000100
 _PTHREAD_FLAGS = 0x007D0F00
+_NEW_NAMESPACES = 0x7E020080
 _O_WRITING = 0o3 | 0o100 | 0o1000 | 0o20000000
 """O_ACCMODE, O_CREAT, O_TRUNC and the bit of O_TMPFILE that is not O_DIRECTORY's: each one implies writing."""
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 _FCNTLS = (0, 1, 2, 3, 4, 1030)
 """F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; F_SETOWN would send signals to others."""
+_LOCKS = (5, 6, 7)
+"""F_GETLK, F_SETLK, F_SETLKW."""
 _PR_SET_NAME = 15
 _RLIMIT_STACK = 3
 _AF_UNIX = 1
@@ -162,17 +174,20 @@ def _numbers() -> dict[str, int]:
     return numbers
 
 
-def build_outer(*, executes: bool = False) -> list[_Instruction]:
+def build_outer(*, executes: bool = False, folder: bool = False, processes: bool = False) -> list[_Instruction]:
     """Build the fork server's filter for this machine, an allow-list.
 
     Args:
         executes: Whether the process is to become another program.
+        folder: Whether it may make and remove files, where another layer limits it to a folder.
+        processes: Whether it may start processes, which have to be in a namespace of their own.
 
     Raises:
         OSError: If the machine's architecture is not known here.
     """
     numbers = _numbers()
-    names = [*_ALLOWED.split(), *_SERVER_ONLY.split(), *_rules(), *(["execve"] if executes else [])]
+    more = (executes * "execve", folder * _FOLDER, processes * _PROCESSES)
+    names = dict.fromkeys([*_ALLOWED.split(), *_SERVER_ONLY.split(), *_rules(), *" ".join(more).split()])
     allowed = [numbers[name] for name in names if name in numbers and name != "clone3"]
     checks = [(_JUMP_EQUAL, len(allowed) - position, 0, number) for position, number in enumerate(allowed)]
     return [
@@ -191,7 +206,11 @@ def build_outer(*, executes: bool = False) -> list[_Instruction]:
 
 
 def build_inner(
-    *, receives_descriptors: bool = False, opens_files: bool = True, writes_files: bool = False
+    *,
+    receives_descriptors: bool = False,
+    opens_files: bool = True,
+    writes_files: bool = False,
+    processes: bool = False,
 ) -> list[_Instruction]:
     """Build the filter that each child adds; `install` fills in the process id.
 
@@ -199,6 +218,7 @@ def build_inner(
         receives_descriptors: Whether the child takes the files of its jobs from a socket.
         opens_files: Whether the child may open files; not if no other layer limits which ones it may read.
         writes_files: Whether it may also open them for writing; only if another layer limits which ones.
+        processes: Whether it may start processes, wait for them and signal them, in a namespace of their own.
 
     Raises:
         OSError: If the machine's architecture is not known here.
@@ -208,6 +228,10 @@ def build_inner(
     rules = _rules() | {name: [_deny()] for name in denied}
     if writes_files:
         rules = {name: body for name, body in rules.items() if name not in ("open", "openat")}
+        rules["fcntl"] = _one_of(1, (*_FCNTLS, *_LOCKS))
+    if processes:
+        rules["clone"] = _without(0, _NEW_NAMESPACES)
+        rules = {name: body for name, body in rules.items() if name not in ("kill", "tgkill", "wait4")}
     if not opens_files:
         rules |= {name: [_deny(errno.EACCES)] for name in ("open", "openat")}
     checks = [_when(numbers[name], body) for name, body in rules.items() if name in numbers]

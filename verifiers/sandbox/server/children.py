@@ -30,20 +30,31 @@ class Child:
     """CPU seconds of earlier jobs."""
     cpu: int | None = None
     """The only CPU that the child may run on; None if it may run on all."""
+    is_tree: bool = False
+    """Whether it may start processes, which count as part of it."""
 
     def clock(self) -> float:
         """CPU seconds of this job so far, over all threads."""
+        if self.is_tree:
+            return sum(map(_cpu_seconds, _tree(self.pid)))
         # The id of a process's CPU clock, as clock_getcpuclockid computes it.
         return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
 
+    def tree_memory(self) -> int:
+        """Bytes of memory of the child and its descendants that are neither files' nor this process's."""
+        own = _memory_bytes(os.getpid())
+        return sum(max(0, _memory_bytes(pid) - own) for pid in _tree(self.pid))
+
     def reap(self) -> None:
         """Kill the child if it still runs, and reap it."""
+        # What it has not waited for is not in its own usage.
+        spent, held = (self.clock(), self.tree_memory()) if self.is_tree else (0.0, 0)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         _, self.status, usage = os.wait4(self.pid, 0)
         os.close(self.handle)
-        self.cpu_s = usage.ru_utime + usage.ru_stime - self.before_s
-        self.memory_bytes = usage.ru_maxrss * 1024
+        self.cpu_s = max(usage.ru_utime + usage.ru_stime - self.before_s, spent)
+        self.memory_bytes = max(usage.ru_maxrss * 1024, held)
 
     def end(self) -> tuple[int | None, float, int]:
         """The fields of a `ProcessEnd`."""
@@ -90,6 +101,36 @@ class LastingProcess:
         """End the process."""
         self.control.close()
         self.child.reap()
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def _tree(pid: int) -> list[int]:
+    """A process and its descendants."""
+    pids = [pid]
+    for parent in pids:
+        with contextlib.suppress(OSError):  # it has ended
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{thread}/children") as file:
+                    pids += map(int, file.read().split())
+    return pids
+
+
+def _cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process, over all threads and children that it has reaped; 0 if it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / _TICKS
+    return 0.0
+
+
+def _memory_bytes(pid: int) -> int:
+    """Anonymous and shared memory of a process; 0 if it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
+        sizes = dict(line.split(":", 1) for line in file)
+        return sum(int(sizes.get(name, "0 kB").split()[0]) << 10 for name in ("RssAnon", "RssShmem"))
+    return 0
 
 
 def kill_strays() -> None:

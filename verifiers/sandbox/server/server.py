@@ -171,7 +171,8 @@ class Server:
 
     def _fork(self, name: str, descriptors: tuple[int, ...], limits: Limits) -> Child:
         role, run = self._roles[name]
-        settings = self._jail.settings(_with_room(limits, self._taken_mib, role.output_mib))
+        room = _with_room(limits, self._taken_mib, role.output_mib)
+        settings = () if role.confines_itself else self._jail.settings(room)
         pid = syscalls.fork()
         if pid == 0:
             try:
@@ -179,7 +180,7 @@ class Server:
                 run()
             finally:
                 _exit(1)
-        return Child(pid, os.pidfd_open(pid), cpu=self._placement.cpu)
+        return Child(pid, os.pidfd_open(pid), cpu=self._placement.cpu, is_tree=role.confines_itself)
 
     def _supervise(self, children: Sequence[Child], limits: Limits, start: float, *finished: int) -> str | None:
         """Wait until the last child ends or a `finished` descriptor is readable; return the limit exceeded before, if any."""
@@ -201,6 +202,8 @@ class Server:
                 tick_s = _TICK_S
             now = time.monotonic()
             clocks = [child.clock() for child in children]
+            if any(child.is_tree and child.tree_memory() > limits.memory_mib << 20 for child in children):
+                return "memory"
             idleness.add(now - last, sum(clocks) - spent)
             spent, last = sum(clocks), now
             if max(clocks) >= limits.cpu_s:

@@ -15,6 +15,7 @@ EXTRACTIONS = ("defining_block", "last_block", "first_block", "longest_block", "
 """`*_block` takes that code block, or the whole answer if there is none; `defining_block` is the last that defines a name which
 tests need, else the last; `raw` always takes the whole text."""
 
+PYTHON = "python"
 _MAYBE_PYTHON = {"", "pycon"}
 # Completions may be hostile, and are parsed in the caller's process: no pattern may backtrack more than a little.
 _PATH = r"(?:\./)?((?:[A-Za-z_]\w*/)*[A-Za-z_]\w*\.py)"
@@ -35,6 +36,8 @@ class ExtractedProgram:
     """The main file's path, if the completion gives one."""
     others: Mapping[str, str] = field(default_factory=dict)
     """Further files by path."""
+    language: str = PYTHON
+    """The name of its language."""
 
     def __str__(self) -> str:
         if not self.others:
@@ -92,6 +95,36 @@ def extract(
     return ExtractedProgram(text, path, files) if text.strip() else None
 
 
+def extract_in(
+    completion: str, policy: str, labels: Mapping[str, str], first: str, thoughts: tuple[str, ...] = THOUGHTS
+) -> ExtractedProgram | None:
+    """Find a program of one file in a completion, in one of several languages; None if there is none.
+
+    Blocks with a label of one of the languages come before those without a label, and these before others.
+
+    Args:
+        completion: A model's answer.
+        policy: One of `EXTRACTIONS`; `defining_block` is the last one.
+        labels: The language of each label, of which `"python"` stands for all of Python's.
+        first: The language of a program without a label.
+        thoughts: Names of the tags of thoughts.
+    """
+    if policy == "raw":
+        return ExtractedProgram(completion, language=first) if completion.strip() else None
+    answer = cut(completion, thoughts=thoughts).text
+    blocks = code_blocks(answer)
+    found = [(block, PYTHON if block.is_python else block.language) for block in blocks if block.content.strip()]
+    labelled = [(block, labels[label]) for block, label in found if label in labels]
+    candidates = (
+        labelled or [(block, first) for block, label in found if not label] or [(block, first) for block, _ in found]
+    )
+    if not candidates:
+        return ExtractedProgram(answer, language=first) if answer.strip() and not blocks else None
+    longest = max(candidates, key=lambda candidate: _length(candidate[0]))
+    block, language = {"first_block": candidates[0], "longest_block": longest}.get(policy, candidates[-1])
+    return ExtractedProgram(block.content, language=language)
+
+
 def _path(block: Block) -> str:
     """The path that a block's info string, its first line, or the line before gives it; or empty."""
     first = next(filter(str.strip, block.content.split("\n")), "")
@@ -132,6 +165,14 @@ def continues(program: str, prefix: str, *names: str) -> bool:
     if next(lines, "")[:1].isspace():
         return True
     return not _defines(program, own)
+
+
+def continued(prefix: str, source: str) -> str:
+    """A program that continues a prefix, whole."""
+    # A prompt may end with the indentation of the next line, which a completion continues or repeats.
+    goes_on = prefix.endswith((" ", "\t")) and not prefix.rpartition("\n")[2].strip() and not source[:1].isspace()
+    joint = "" if goes_on or not prefix or prefix.endswith("\n") or source.startswith("\n") else "\n"
+    return prefix + joint + source
 
 
 def _defines(program: str, names: Collection[str]) -> bool:

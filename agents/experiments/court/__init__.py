@@ -1,0 +1,25 @@
+"""The estimators' court: the expected gradient of any estimator, beside the exact gradient of the objective that it claims.
+
+Worlds are so small that all their episodes are listed and all batches of them enumerated: nothing is sampled, and a difference
+is a bias. `judge` tries an estimator on every case, each of which adds one thing to groups of episodes of one length: unequal
+lengths, tokens of the environment, several turns, truncation, broken verifiers, stale samples, a KL term, micro-batches, ranks.
+`rlvr gradient-lab --estimator module:function` prints what it finds.
+
+Names load when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verifiers import lazy_face
+
+if TYPE_CHECKING:
+    from agents.experiments.court.cases import Case as Case, case as case, every_case as every_case
+    from agents.experiments.court.findings import Finding as Finding, Judgement as Judgement, judge as judge
+    from agents.experiments.court.loading import load as load
+    from agents.experiments.court.own import of_agent as of_agent
+    from agents.experiments.court.record import Estimator as Estimator, Record as Record
+    from agents.experiments.court.trial import Comparison as Comparison, compare as compare
+
+__getattr__, __dir__, __all__ = lazy_face(__name__)

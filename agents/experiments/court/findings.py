@@ -1,0 +1,291 @@
+"""What a trial found: sentences with their numbers, and the smallest cases that show them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agents.deferred import torch
+from agents.experiments.court.cases import BASE, LENGTHS, Case, case, every_case
+from agents.experiments.court.record import Estimator, Record
+from agents.experiments.court.tables import Tables
+from agents.experiments.court.trial import MOST_ORDERED, TOLERANCE, Comparison, compare, has_kink, order_matters
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_FORMS: dict[str, Callable[[int, int], float]] = {
+    "": lambda n, total: 1.0,
+    "(n - 1) / n in groups of n": lambda n, total: (n - 1) / n,
+    "n / (n - 1) in groups of n": lambda n, total: n / (n - 1),
+    "(N - 1) / N in batches of N episodes": lambda n, total: (total - 1) / total,
+    "n in groups of n": lambda n, total: n,
+    "1 / n in groups of n": lambda n, total: 1 / n,
+    "n - 1 in groups of n": lambda n, total: n - 1,
+    "N in batches of N episodes": lambda n, total: total,
+    "1 / N in batches of N episodes": lambda n, total: 1 / total,
+}
+"""Factors by the numbers of valid episodes of a group and of the batch, up to a constant."""
+_ABOUT = {
+    LENGTHS: "episodes differ in length",
+    "several turns": "episodes have different numbers of turns, which are paid one by one",
+    "two problems": "a batch has two problems of different difficulty",
+    "tool tokens": "tokens of the environment are between the policy's own",
+    "truncated": "episodes are truncated",
+    "excluded": "the verifier breaks on an episode of each group",
+    "temperature": "the temperature is 0.5",
+    "stale samples": "older weights sampled, which ratios are relative to",
+    "another engine": "another engine sampled",
+    "accumulation": "micro-batches of unequal size",
+    "ranks": "the shares of two ranks",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence about an estimator."""
+
+    sentence: str
+    shown_by: Case | None = None
+    """The smallest case that shows it; None for what is no fault."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Every comparison of an estimator, and what follows from them."""
+
+    estimator: Estimator
+    comparisons: tuple[Comparison, ...]
+    findings: tuple[Finding, ...] = ()
+
+    def of(self, name: str) -> list[Comparison]:
+        """The comparisons of a case, by the size of groups."""
+        return [one for one in self.comparisons if one.case.name == name]
+
+    def code(self) -> str:
+        """A program that shows every fault on its smallest case; empty if there is none, or nothing to import."""
+        shown = dict.fromkeys(finding.shown_by for finding in self.findings if finding.shown_by is not None)
+        if not (shown and self.estimator.address):
+            return ""
+        lines = [
+            "from agents.experiments.court import case, compare, load",
+            "",
+            f'tried = load("{self.estimator.address}")',
+        ]
+        for one in shown:
+            small = ", small=True" if one.smallest and one == one.small() else ""
+            lines.append(f'print(compare(tried, case("{one.name}", {one.group_size}{small})).show())')
+        return "\n".join(lines)
+
+
+def judge(estimator: Estimator, progress: Callable[[int, int], None] | None = None) -> Judgement:
+    """Try an estimator on every case that it makes a claim about.
+
+    Args:
+        estimator: The estimator.
+        progress: Called with the numbers of cases that are done and of all.
+    """
+    sizes = estimator.group_sizes
+    ordered = any(order_matters(estimator, case(name, max(3, sizes[0]))) for name in (BASE, "several turns"))
+    tried = [
+        one
+        for one in every_case()
+        if one.name not in estimator.skipped
+        and one.group_size - one.errored in sizes
+        and not (ordered and one.group_size > MOST_ORDERED)
+        and not (one.parts and estimator.loss is None)
+    ]
+    comparisons = []
+    for number, one in enumerate(tried):
+        if progress is not None:
+            progress(number, len(tried))
+        try:
+            comparisons.append(compare(estimator, one, ordered=ordered))
+        except Exception as error:
+            error.add_note(f"in the case {one.title!r} of the court, on {estimator.name}")
+            raise
+    judgement = Judgement(estimator, tuple(comparisons))
+    return dataclasses.replace(judgement, findings=tuple(_findings(judgement, ordered)))
+
+
+def _findings(judgement: Judgement, ordered: bool) -> Iterator[Finding]:
+    estimator = judgement.estimator
+    broken = [one.case for one in judgement.comparisons if not math.isfinite(one.bias)]
+    if broken:
+        yield Finding(f"The gradient is not finite in the case {broken[0].title!r}.", broken[0])
+        return
+    yield _base(judgement)
+    if ordered:
+        yield Finding("The gradient depends on the order of the episodes in a group.", judgement.of(BASE)[0].case)
+    for name in (LENGTHS, "several turns", "two problems"):
+        yield from _departure(judgement, name)
+    for name in ("tool tokens", "truncated", "excluded", "temperature"):
+        yield from _difference(judgement, name, ordered=ordered)
+    yield from _kl(judgement)
+    for name in ("stale samples", "another engine"):
+        yield from _off_policy(judgement, name)
+    for name in ("accumulation", "ranks"):
+        yield from _division(judgement, name)
+    kinked = case(LENGTHS, estimator.group_sizes[0])
+    if estimator.loss is not None and has_kink(estimator, kinked):
+        yield Finding("The loss is not differentiable where the policy equals the one that sampled.", kinked)
+    for one in judgement.of(LENGTHS):
+        if one.case.group_size == MOST_ORDERED and one.scale > 0:
+            times = f"{one.relative_variance:.3g} times that with the best constant baseline"
+            yield Finding(f"In groups of {MOST_ORDERED} the variance is {times}, at equal size of the gradient.")
+
+
+def _base(judgement: Judgement) -> Finding:
+    """What holds where all episodes have one length."""
+    series = judgement.of(BASE)
+    first, last = series[0], series[-1]
+    groups = f"in groups of {first.case.group_size} to {last.case.group_size}"
+    if all(one.unbiased for one in series):
+        return Finding(f"Unbiased {groups}, where episodes have one length.")
+    shown = _smallest(judgement.estimator, first)
+    if not all(one.proportional for one in series):
+        worst = min(series, key=lambda one: one.cosine)
+        return Finding(
+            f"Biased in direction {groups}, even where episodes have one length: the cosine with the gradient is at least "
+            f"{worst.cosine:.4f}, and the component along it {first.scale:.3g} to {last.scale:.3g} times the gradient.",
+            shown,
+        )
+    form = _form(series + [one for one in judgement.of("two problems") if one.proportional]) or _form(series)
+    if form is None:
+        listed = ", ".join(f"{one.scale:.4g} for {one.case.group_size}" for one in series)
+        return Finding(f"The direction is unbiased, the size depends on that of the group: {listed}.", shown)
+    name, constant = form
+    if not name:
+        return Finding(
+            f"The direction is unbiased, and the size {constant:.4g} times that of the gradient {groups}.", shown
+        )
+    times = "" if abs(constant - 1) < TOLERANCE else f"{constant:.4g} times "
+    return Finding(f"The direction is unbiased, and the size biased by the factor {times}{name}.", shown)
+
+
+def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
+    """The closed form of the factors, and the constant before it; an empty form for a constant alone."""
+    for name, form in _FORMS.items():
+        ratios = []
+        for one in series:
+            valid = one.case.group_size - one.case.errored
+            ratios.append(one.scale / form(valid, valid * len(one.case.worlds)))
+        if max(ratios) - min(ratios) < TOLERANCE * max(ratios):
+            return name, ratios[0]
+    return None
+
+
+def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
+    """What a case adds to the bias of the base case, or of unequal lengths where these are biased."""
+    usual = {one.case.group_size: one for one in judgement.of(BASE)}
+    if name != LENGTHS and not all(one.proportional for one in judgement.of(LENGTHS)):
+        usual = {one.case.group_size: one for one in judgement.of(LENGTHS)}
+    for one in judgement.of(name):
+        plain = usual[one.case.group_size]
+        if _as_expected(one, plain, judgement):
+            continue
+        where = f"Where {_ABOUT[name]}, in groups of {one.case.group_size},"
+        if one.proportional:
+            text = f"{where} the factor is {one.scale:.4g} in place of {plain.scale:.4g}."
+        elif plain.proportional:
+            divided = _division_by_length(judgement.estimator, one.case) if name == LENGTHS else ""
+            text = f"{where} it is biased in direction: bias {one.bias:.1%}, cosine {one.cosine:.4f}{divided}."
+        elif one.cosine < plain.cosine - 0.01:
+            text = f"{where} it is further from the gradient: cosine {one.cosine:.4f}, {plain.cosine:.4f} otherwise."
+        else:
+            continue
+        yield Finding(text, _smallest(judgement.estimator, one))
+        return
+
+
+def _as_expected(one: Comparison, plain: Comparison, judgement: Judgement) -> bool:
+    """Whether the gradient is proportional to the exact one by the base case's factor or closed form."""
+    if not (one.proportional and plain.proportional):
+        return False
+    form = _form([*judgement.of(BASE), one])
+    return abs(one.scale - plain.scale) < TOLERANCE * plain.scale or (form is not None and form[0] != "")
+
+
+def _difference(judgement: Judgement, name: str, *, ordered: bool) -> Iterator[Finding]:
+    """How the expected gradient changes by what should not change it."""
+    for one in judgement.of(name)[:1]:
+        same = compare(judgement.estimator, one.case.counterpart(), ordered=ordered).expected / one.case.temperature
+        expected = torch.nn.functional.pad(same, (0, 0, 0, len(one.expected) - len(same)))
+        change = float((one.expected - expected).norm() / expected.norm())
+        if change > 10 * TOLERANCE:
+            verdict = "" if one.unbiased else f" ({one.verdict})"
+            text = f"Where {_ABOUT[name]}, which should change nothing, the gradient changes by {change:.1%}{verdict}."
+            yield Finding(text, one.case)
+
+
+def _smallest(estimator: Estimator, shown: Comparison) -> Case:
+    """The smallest problems that also show a bias."""
+    small = shown.case.small()
+    if small.group_size > MOST_ORDERED:
+        return shown.case
+    found = compare(estimator, small, ordered=True)
+    return small if (found.unbiased, found.proportional) == (shown.unbiased, shown.proportional) else shown.case
+
+
+def _division_by_length(estimator: Estimator, one: Case) -> str:
+    """Whether the bias is a division by numbers of tokens, found by multiplying gradients with them."""
+    loss = estimator.loss
+    if loss is None:
+        return ""
+    for name in ("episode", "batch"):
+
+        def multiplied(record: Record, name: str = name) -> Tensor:
+            counts = record.mask.sum(1, keepdim=True) if name == "episode" else record.mask.sum()
+            values = record.logprobs.detach()
+            return loss(dataclasses.replace(record, logprobs=values + counts * (record.logprobs - values)))
+
+        if compare(dataclasses.replace(estimator, loss=multiplied), one).proportional:
+            return f"; each {name}'s gradient is divided by its number of tokens"
+    return ""
+
+
+def _kl(judgement: Judgement) -> Iterator[Finding]:
+    """Of what the KL term's gradient is a gradient."""
+    for one in judgement.of("KL term")[:1]:
+        without = compare(judgement.estimator, dataclasses.replace(one.case, kl_coefficient=0.0))
+        term = (without.expected - one.expected) / one.case.kl_coefficient
+        if float(term.norm()) < TOLERANCE:
+            yield Finding("The coefficient of the KL term is not used.")
+            continue
+        gradients = Tables(one.case, successes=judgement.estimator.binary).kl_gradients()
+        cosines = {
+            name: float((term * gradient).sum() / term.norm() / gradient.norm()) for name, gradient in gradients.items()
+        }
+        name = max(cosines, key=lambda name: cosines[name])
+        if cosines[name] > 1 - TOLERANCE:
+            scale = float(term.norm() / gradients[name].norm())
+            factor = "" if abs(scale - 1) < TOLERANCE else f"{scale:.4g} times "
+            yield Finding(f"The KL term has {factor}the gradient of {name}.")
+        else:
+            near = f"nearest is {name}, with cosine {cosines[name]:.4f}"
+            yield Finding(f"The KL term has the gradient of no divergence; {near}.", one.case)
+
+
+def _off_policy(judgement: Judgement, name: str) -> Iterator[Finding]:
+    """How far a correction gets where another policy sampled."""
+    for one, usual in list(zip(judgement.of(name), judgement.of(BASE), strict=False))[:1]:
+        if one.proportional:
+            yield Finding(f"Where {_ABOUT[name]}, the correction is exact: {one.verdict}.")
+        else:
+            cosines = f"{one.cosine:.4f}, {usual.cosine:.4f} on-policy"
+            yield Finding(f"Where {_ABOUT[name]}, the cosine with the gradient is {cosines}.")
+
+
+def _division(judgement: Judgement, name: str) -> Iterator[Finding]:
+    """Whether a batch that is divided has the gradient of the undivided one."""
+    reduced = {"mean": "averaged", "sum": "summed"}[judgement.estimator.reduction]
+    for one in judgement.of(name):
+        if one.division > TOLERANCE:
+            yield Finding(
+                f"Divided into {_ABOUT[name]} whose gradients are {reduced}, a batch has another gradient than undivided: "
+                f"the difference is up to {one.division:.1%} of the largest gradient.",
+                one.case,
+            )

@@ -1,0 +1,47 @@
+"""Estimators by name: `module:function`, `module:estimator`, or an agent."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from agents.deferred import torch
+from agents.experiments.court.cases import BASE, case
+from agents.experiments.court.own import of_agent
+from agents.experiments.court.record import Estimator
+from agents.experiments.court.tables import Tables
+from verifiers import InvalidArgumentError, import_attribute, is_attribute_path
+
+
+def load(name: str) -> Estimator:
+    """The estimator that a name stands for.
+
+    Args:
+        name: module:attribute of an `Estimator`, or of a function from a `Record` to a loss (a tensor of one number) or to
+            advantages (a tensor or NumPy array of one number for each episode or token); or an agent's name.
+
+    Raises:
+        UnknownNameError: If there is nothing of this name.
+        InvalidArgumentError: If it is no estimator.
+    """
+    found = import_attribute(name, "estimator") if is_attribute_path(name) else name
+    if isinstance(found, str | type):
+        return dataclasses.replace(of_agent(name), address=name)
+    if isinstance(found, Estimator):
+        return dataclasses.replace(found, address=name)
+    if not callable(found):
+        raise InvalidArgumentError(
+            f"{name!r} is no estimator: expected an agents.experiments.court.Estimator, or a function from a record to a loss "
+            f"or to advantages, got {type(found).__name__}"
+        )
+    return _of_function(found, name)
+
+
+def _of_function(function: Any, name: str) -> Estimator:
+    """An estimator of a function, which the size of its result on one record shows to be a loss or advantages."""
+    tables = Tables(case(BASE, 2))
+    result = function(tables.record((0, 1), tables.theta))
+    title = name.partition(":")[2]
+    if torch.as_tensor(result).numel() == 1:
+        return Estimator(title, loss=function, address=name)
+    return Estimator(title, advantages=function, address=name)

@@ -1,0 +1,89 @@
+"""Agents of this package before the court: their own code, from the columns of a batch to the loss of an optimiser step."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any
+
+from agents import policies
+from agents.batch import Batch
+from agents.deferred import torch
+from agents.experiments.court.record import Estimator, Record
+from agents.experiments.court.worlds import VOCABULARY
+from agents.experiments.gradient_lab import batch_loss
+from agents.policies.trainable import TokenOutputs
+from agents.registry import agent_classes
+from agents.settings.choices import Aggregation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from agents.learn.agent import Agent
+
+_WHOLE = "the learner weighs the tokens of a whole step before it divides the step"
+LONGEST = 4
+"""Own tokens of the longest episode of any case."""
+
+
+def of_agent(agent: str, title: str | None = None, **settings: Any) -> Estimator:
+    """An agent as an estimator.
+
+    Args:
+        agent: Name of the agent, or module:Class.
+        title: Name of the estimator; by default that of the agent.
+        settings: Settings of the agent. By default there is no entropy bonus, a batch is one optimiser step, and `max_tokens`,
+            where the aggregation needs it, is 4. A KL coefficient is set by the cases about it.
+    """
+    objective = settings.pop("objective", "return")
+    successes = settings.pop("binary", False)
+    first = settings.pop("first_group_size", 2)
+
+    @functools.cache
+    def agent_for(kl_coefficient: float) -> Agent:
+        return _build(agent, kl_coefficient=kl_coefficient, **settings)
+
+    def loss(record: Record) -> Tensor:
+        built = agent_for(record.kl_coefficient)
+        batch = _batch(built, record)
+        return batch_loss(built, batch, built.advantages(batch), TokenOutputs(record.logprobs, record.entropies))
+
+    return Estimator(
+        title or agent,
+        loss=loss,
+        objective=objective,
+        binary=successes,
+        group_sizes=range(first, 9),
+        skipped={"accumulation": _WHOLE, "ranks": _WHOLE},
+    )
+
+
+def _build(name: str, **settings: Any) -> Agent:
+    cls, config_cls = agent_classes(name)
+    chosen: dict[str, Any] = {"entropy_coefficient": 0.0, "epochs": 1, "minibatches": 1, **settings}
+    if not chosen["kl_coefficient"]:
+        del chosen["kl_coefficient"]
+        chosen = {key: value for key, value in chosen.items() if not key.startswith("kl_")}
+    if chosen.get("aggregation", config_cls.aggregation) == Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM:
+        chosen.setdefault("max_tokens", LONGEST)
+    return cls(policies.CausalLMPolicy(policies.tiny_model(VOCABULARY + 1)), config_cls(**chosen))
+
+
+def _batch(agent: Agent, record: Record) -> Batch:
+    """What `update` makes of episodes before their advantages, from the record's columns in place of the models' passes."""
+    batch = Batch(
+        **{one.name: getattr(record, one.name) for one in dataclasses.fields(Batch) if hasattr(record, one.name)}
+        | {"loss_mask": record.mask, "logprobs": record.sampler_logprobs, "old_logprobs": None, "values": None},
+        step_values=torch.where(record.mask, record.values, torch.nan),
+        component_names=("first", "second"),
+        component_weights=torch.ones(2, dtype=torch.float64),
+    )
+    after = torch.nn.functional.pad(record.values, (0, 1))
+    columns = {"old": record.old_logprobs, "reference": record.reference_logprobs, "values": after}
+    models = agent.models
+    read = {
+        name: column
+        for name, column in columns.items()
+        if {"old": True, "reference": models.reference is not None, "values": models.critic is not None}[name]
+    }
+    return agent.updating.enrich.with_columns(agent.truncated(agent.usable(batch)), read)

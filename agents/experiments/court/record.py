@@ -1,0 +1,127 @@
+"""What the court shows to an estimator: the record of a batch; and what an estimator returns and claims."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from agents.deferred import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+Objective = Literal["return", "best of 2", "log-likelihood"]
+"""The expected return, the expected best return of two episodes, or the logarithm of the probability of a success, truncated to
+the terms that a group can estimate."""
+Reduction = Literal["mean", "sum"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """b episodes of up to l tokens, one group after the other, right-padded with 0 behind one token of the prompt.
+
+    Index t of a tensor refers to token t itself, values are those of the state before it, and every number is a float64. Where
+    `mask` is False (the prompt, tokens of the environment, padding, and all tokens of an episode whose verifier broke),
+    log-probabilities and values are numbers without meaning, as they are where a model computes them for whole rows.
+    """
+
+    tokens: Tensor
+    """i64[b l]."""
+    lengths: Tensor
+    """i64[b], number of tokens before the padding."""
+    mask: Tensor
+    """bool[b l], the policy's own tokens."""
+    turns: Tensor
+    """i64[b l], number of each token's turn from 0, or of the turn before it; -1 before the first."""
+    groups: Tensor
+    """i64[b], number of the group; episodes of one group answer the same problem."""
+    valid: Tensor
+    """bool[b], False where the verifier broke."""
+    truncated: Tensor
+    """bool[b], whether the budget ran out before the episode ended."""
+    rewards: Tensor
+    """f64[b l], the reward of each token, which may also come with a token of the environment."""
+    scores: Tensor
+    """f64[b], the sum of the rewards; NaN where the verifier broke."""
+    components: Tensor
+    """f64[b 2], two parts of which the score is the sum; NaN where the verifier broke."""
+    baselines: Tensor
+    """f64[b], the score of the problem's likeliest episode, which does not depend on the samples."""
+    values: Tensor
+    """f64[b l], values of a critic."""
+    logits: Tensor
+    """f64[b l v], the learner's logits before the temperature, with gradient."""
+    logprobs: Tensor
+    """f64[b l], the learner's log-probabilities at the temperature, with gradient."""
+    old_logprobs: Tensor
+    """f64[b l], those before the update, which ratios are relative to."""
+    sampler_logprobs: Tensor
+    """f64[b l], those of the policy that sampled."""
+    reference_logprobs: Tensor
+    """f64[b l], those of the reference policy."""
+    temperature: float
+    """The temperature of sampling."""
+    kl_coefficient: float
+    """Weight of the divergence from the reference in the objective; 0 outside of the cases about it."""
+    max_tokens: int
+    """The largest number of own tokens of any episode of the case."""
+    step_completions: int
+    """Number of valid episodes of the whole step, of which this record may be one micro-batch or the part of one rank."""
+    step_tokens: int
+    """Number of tokens on the mask in the whole step."""
+    advantages: Tensor | None = None
+    """f64[b l], what the estimator's advantages were, for its loss; None for an estimator without."""
+
+    @property
+    def entropies(self) -> Tensor:
+        """f64[b l], entropies of the learner's distributions at the temperature, in nats, with gradient."""
+        logs = (self.logits / self.temperature).log_softmax(-1)
+        return -(logs.exp() * logs).sum(-1)
+
+    def rows(self, indices: slice) -> Record:
+        """Select some episodes, without what is then padding in all of them."""
+        width = int(self.lengths[indices].max())
+        return self._map(
+            lambda name, value: value[indices][:, :width] if value.ndim > 1 and name != "components" else value[indices]
+        )
+
+    def numpy(self) -> Record:
+        """The record with NumPy arrays in place of tensors, for advantages that are computed without torch."""
+        return self._map(lambda name, value: value.detach().numpy())
+
+    def _map(self, function: Callable[[str, Tensor], Any]) -> Record:
+        fields = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+        tensors = {name: value for name, value in fields.items() if isinstance(value, torch.Tensor)}
+        return dataclasses.replace(self, **{name: function(name, value) for name, value in tensors.items()})
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A function under trial, with what it claims. At least one of `advantages` and `loss` is given.
+
+    With advantages alone, the loss is the policy gradient's: the sum of -A log pi over an episode's own tokens, averaged over
+    the valid episodes of the step. A loss alone is computed from whole groups. With both, advantages are those of the whole
+    step, and the loss may be asked for some of its rows.
+    """
+
+    name: str
+    advantages: Callable[[Record], Any] | None = None
+    """From a record to one number for each episode, [b], or for each token, [b l], as a tensor or a NumPy array."""
+    loss: Callable[[Record], Tensor] | None = None
+    """From a record to one number, with gradient, which is minimised."""
+    objective: Objective = "return"
+    """What is maximised."""
+    reduction: Reduction = "mean"
+    """How the gradients of micro-batches and of ranks are reduced to that of the step: averaged, or summed if the loss has
+    divided by the numbers of the whole step."""
+    binary: bool = False
+    """Whether scores have to be 1 and 0."""
+    group_sizes: Sequence[int] = range(2, 9)
+    """Sizes of groups that it is made for."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Cases that the estimator makes no claim about, by name, with the reason."""
+    address: str = ""
+    """Where it can be imported from, as module:attribute, for the code that shows a finding."""

@@ -1,0 +1,75 @@
+"""In which order problems are drawn, so that any first part of them is a random sample, and which belong together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+import rlvr_envs
+from agents.runs.clusters import own_cluster, problem_cluster
+from agents.runs.files.json_files import to_json
+from verifiers import InvalidArgumentError, Problem
+
+
+def drawing_order(problems: Iterable[str], clusters: Mapping[str, Hashable], seed: int) -> list[str]:
+    """Problems in a random order that follows from the seed and their names alone, those of a cluster one after the other.
+
+    Problems that are left out, or come later, change nothing about the order of the others.
+
+    Args:
+        problems: Their ids.
+        clusters: The cluster of each, by its id.
+        seed: Of the order.
+    """
+    return sorted(problems, key=lambda problem: (_mark(seed, clusters[problem]), _mark(seed, problem)))
+
+
+def dataset_order(problems: rlvr_envs.Dataset, seed: int, column: str | None) -> tuple[list[int], list[Hashable]]:
+    """The indices of a data set's problems in drawing order, and their clusters in the same order.
+
+    Raises:
+        InvalidArgumentError: If two problems have one id, or one lacks the column.
+    """
+    cluster = cluster_by(column)
+    clusters: dict[str, Hashable] = {}
+    indices: dict[str, int] = {}
+    for index in range(len(problems)):
+        problem = problems[index]
+        if indices.setdefault(problem.id, index) != index:
+            raise InvalidArgumentError(
+                f"problems {indices[problem.id]} and {index} have one id, {problem.id!r}, so that no order can be drawn"
+            )
+        clusters[problem.id] = cluster(problem) or own_cluster(problem.id)
+    order = drawing_order(indices, clusters, seed)
+    return [indices[name] for name in order], [clusters[name] for name in order]
+
+
+def cluster_by(column: str | None) -> Callable[[Problem | None], str | None]:
+    """What tells the cluster of a problem: its value in a column of the data set, or with None its prompt.
+
+    Args:
+        column: A key of the problems' metadata. The function raises `InvalidArgumentError` for a problem without it.
+    """
+    return problem_cluster if column is None else lambda problem: _in_column(problem, column)
+
+
+def _in_column(problem: Problem | None, column: str) -> str | None:
+    if problem is None:
+        return None
+    if column not in problem.metadata:
+        known = ", ".join(map(str, problem.metadata)) or "none"
+        raise InvalidArgumentError(
+            f"problem {problem.id!r} has no column {column!r} for its cluster; its columns: {known}"
+        )
+    return f"{column}={to_json(problem.metadata[column])}"
+
+
+def whole_clusters(clusters: Sequence[Hashable], problems: int) -> int:
+    """The number of problems, at least this many of a sequence, after which no cluster is cut in two."""
+    while 0 < problems < len(clusters) and clusters[problems] == clusters[problems - 1]:
+        problems += 1
+    return min(problems, len(clusters))
+
+
+def _mark(seed: int, name: Hashable) -> bytes:
+    return hashlib.blake2b(f"{seed} {name}".encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,0 +1,202 @@
+"""A leaderboard as one file of HTML, without scripts and without anything from elsewhere.
+
+All names, prompts and completions are text: nothing in them is mark-up.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from agents.runs.at_k import problem_pass_at
+from agents.runs.charts import Line, chart, shown
+from agents.runs.files.json_files import to_json
+from agents.runs.leaderboard import Leaderboard, LeaderboardCell
+from agents.runs.ranks import Better, better_by_decisions, better_by_tests, rank_ranges
+from verifiers.statistics import score_interval
+
+_LONGEST = 1500
+"""Characters of a prompt or completion that are shown."""
+_STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#1c1c1c;background:#fff}
+table{border-collapse:collapse;margin:.8em 0}th,td{padding:.25em .8em;text-align:right;border-bottom:1px solid #ddd}
+th:nth-child(2),td:nth-child(2),.left td,.left th{text-align:left}th{border-bottom:2px solid #888}
+svg{max-width:560px;display:block;margin:.8em 0;font-size:11px}.axis,.line{fill:none;stroke-width:1.5}.axis{stroke:#888}
+.bar{display:block;height:5px;background:#e4e4e4;min-width:90px}.bar i{display:block;height:5px;background:#1b6ca8}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f5f5f5;padding:.6em}small{color:#555}
+"""
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width"><title>{title}</title><style>{style}</style></head>
+<body>{body}</body></html>
+"""
+
+
+def leaderboard_page(board: Leaderboard) -> str:
+    """The page of a leaderboard: ranks, cost beside score, pass@k, each environment, and what determined the samples."""
+    parts = [
+        f"<h1>{shown(board.title)}</h1>",
+        _overall(board),
+        *(_environment(board, name) for name in board.environments),
+    ]
+    parts.append(_determined(board))
+    title = html.escape(board.title.encode("utf-8", "replace").decode())
+    return _PAGE.format(title=title, style=_STYLE, body="\n".join(parts))
+
+
+def _overall(board: Leaderboard) -> str:
+    ranking = board.ranking()
+    names = [name for name, _, _ in ranking]
+    ranges = rank_ranges(names, better) if (better := _better(board, board.environments)) is not None else None
+    rows = [
+        [_rank(ranges, name), shown(name), f"{mean:.3f}{_bar(mean)}", *map(_score, cells), _tokens(cells)]
+        for name, mean, cells in ranking
+    ]
+    lines = [Line(name, [(_mean_tokens(cells), mean)]) for name, mean, cells in ranking]
+    header = ["rank", "model", "mean", *map(shown, board.environments), "tokens per sample"]
+    undecided = "" if ranges is not None else " Ranks over all environments are not tested: see each environment."
+    note = (
+        "A rank is a range where a comparison by problem leaves it open: a model stands below all that are shown to be better, "
+        f"and above all that are shown to be worse.{undecided} Scores have 95 % intervals; ≈ is approximate."
+    )
+    cost = chart(lines, "tokens per sample", "mean score") or "<p>No tokens were counted.</p>"
+    return f"{_table(header, rows)}<p><small>{note}</small></p><h2>Cost and score</h2>{cost}"
+
+
+def _environment(board: Leaderboard, environment: str) -> str:
+    cells = [cell for _, _, cells in board.ranking() for cell in cells if cell.environment == environment]
+    cells.sort(key=lambda cell: -cell.score)
+    better = _better(board, [environment])
+    ranges = None if better is None else rank_ranges([cell.name for cell in cells], better)
+    rows = [
+        [
+            _rank(ranges, cell.name),
+            shown(cell.name),
+            f"{_score(cell)}{_bar(cell.score)}",
+            str(cell.problems),
+            str(sum(len(run.rows) for run in cell.runs)),
+            str(cell.errored),
+            str(sum(bool(row["truncated"]) for run in cell.runs for row in run.rows)),
+            _tokens([cell]),
+        ]
+        for cell in cells
+    ]
+    header = ["rank", "model", "score", "problems", "samples", "errored", "truncated", "tokens per sample"]
+    said = "".join(f"<li>{shown(decision)}</li>" for decision in board.decisions.get(environment, ()))
+    decided = f"<p>Problems were drawn until each pair was decided:</p><ul>{said}</ul>" if said else ""
+    curves = chart([_pass_curve(cell) for cell in cells], "k", "pass@k")
+    pass_at = f"<h3>pass@k</h3>{curves}" if any(_draws(cell) > 1 for cell in cells) and curves else ""
+    return f"<h2>{shown(environment)}</h2>{_table(header, rows)}{decided}{pass_at}{_example(cells)}"
+
+
+def _better(board: Leaderboard, environments: Sequence[str]) -> list[Better] | None:
+    """Which models are shown to be better on some environments; None where no test holds."""
+    chosen = [cell for cell in board.cells if cell.environment in environments]
+    if any(len(cell.runs) > 1 for cell in chosen):
+        return None  # of agents the unit is the training seed
+    if any(environment in board.decisions for environment in environments):
+        return better_by_decisions(board.decisions[environments[0]]) if len(environments) == 1 else None
+    runs: dict[str, list[Any]] = {}
+    for environment in environments:
+        for cell in chosen:
+            if cell.environment == environment:
+                runs.setdefault(cell.name, []).append(cell.runs[0])
+    return better_by_tests(runs)
+
+
+def _rank(ranges: dict[str, tuple[int, int]] | None, name: str) -> str:
+    if ranges is None:
+        return "–"
+    first, last = ranges[name]
+    return str(first) if first == last else f"{first}–{last}"
+
+
+def _score(cell: LeaderboardCell) -> str:
+    about = "≈" if cell.interval.approximate else ""
+    return f"{cell.score:.3f} {about}[{cell.interval.low:.3f}, {cell.interval.high:.3f}]"
+
+
+def _bar(score: float) -> str:
+    return f'<span class="bar"><i style="width:{100 * min(1.0, max(0.0, score)):.0f}%"></i></span>'
+
+
+def _mean_tokens(cells: Sequence[LeaderboardCell]) -> float:
+    """Tokens of a sample, with those of a search; 0 where a server counts none."""
+    counts = [row.get("search_tokens") or row["tokens"] for cell in cells for run in cell.runs for row in run.rows]
+    return float(np.mean(counts)) if counts else 0.0
+
+
+def _tokens(cells: Sequence[LeaderboardCell]) -> str:
+    return f"{tokens:,.0f}" if (tokens := _mean_tokens(cells)) else "–"
+
+
+def _draws(cell: LeaderboardCell) -> int:
+    """The fewest samples of a problem."""
+    return min((sum(row["problem"] == first for row in cell.runs[0].rows) for first in _firsts(cell)), default=0)
+
+
+def _firsts(cell: LeaderboardCell) -> list[int]:
+    return list(dict.fromkeys(row["problem"] for row in cell.runs[0].rows))
+
+
+def _pass_curve(cell: LeaderboardCell) -> Line:
+    """pass@k at powers of two, with intervals over problems, of a single run."""
+    samples, most = cell.runs[0].samples(), _draws(cell)
+    points, ranges = [], []
+    for k in sorted({2**power for power in range(most.bit_length())} | {most}) if most else ():
+        values = list(problem_pass_at(samples, k).values())
+        if values:
+            interval = score_interval(values)
+            points.append((float(k), float(np.mean(values))))
+            ranges.append((interval.low, interval.high))
+    return Line(cell.name, points, ranges)
+
+
+def _example(cells: Sequence[LeaderboardCell]) -> str:
+    """What each model says to the first problem that all have, to be unfolded."""
+    by_model = [(cell.name, {row["problem_id"]: row for row in reversed(cell.runs[0].rows)}) for cell in cells]
+    asked_ids = (row["problem_id"] for row in cells[0].runs[0].rows)
+    common = next((name for name in asked_ids if all(name in rows for _, rows in by_model)), None)
+    if common is None:
+        return ""
+    asked = by_model[0][1][common]
+    parts = [("prompt", asked["prompt"]), ("reference", asked["reference"])]
+    said = [
+        (f"{name}: {rows[common]['outcome'] or 'no verdict'}", rows[common]["completion"]) for name, rows in by_model
+    ]
+    shown_parts = "".join(f"<p>{shown(title)}</p><pre>{_long(text)}</pre>" for title, text in (*parts, *said))
+    return f"<details><summary>An example: {shown(common)}</summary>{shown_parts}</details>"
+
+
+def _long(value: object) -> str:
+    text = value if isinstance(value, str) else to_json(value)
+    return "<br>".join(map(shown, text[:_LONGEST].split("\n"))) + ("…" if len(text) > _LONGEST else "")
+
+
+def _determined(board: Leaderboard) -> str:
+    """The settings and versions of each evaluation, to be unfolded."""
+    parts = []
+    for cell in board.cells:
+        for run in cell.runs:
+            facts = {
+                **run.settings,
+                **{name: run.manifest.get(name) for name in ("versions", "hardware", "started", "finished")},
+            }
+            rows = [
+                [shown(name), shown(value if isinstance(value, str) else to_json(value))]
+                for name, value in facts.items()
+            ]
+            title = f"{shown(cell.environment)}, {shown(cell.name)}"
+            parts.append(f"<details><summary>{title}</summary>{_table(['setting', 'value'], rows, 'left')}</details>")
+    return f"<h2>What determined the samples</h2>{''.join(parts)}"
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "") -> str:
+    """A table of cells that are HTML already."""
+    head = "".join(f"<th>{cell}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

@@ -1,0 +1,96 @@
+"""A conversation as messages of a protocol of servers: with calls and results in fields of their own, or as text alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rlvr_envs.dialogue.described import without_tool_role
+from rlvr_envs.dialogue.plain import RESULT_FRAME
+from rlvr_envs.types import Turn
+from verifiers import AssistantMessage, MadeCall, Message, ToolMessage
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTurn(Turn):
+    """A turn that came as text and calls, with tokens of the environment's own tokenizer."""
+
+    made: tuple[MadeCall, ...] = ()
+    """The calls that are no part of the text, also those that could not be read."""
+    reasoning: str = ""
+    stopped_by: str = ""
+    """The stop string that ended the text, where it is known."""
+
+    @property
+    def message(self) -> Message:
+        """The turn as it stands in a dialogue, with the calls and thoughts that are no part of its text."""
+        if not self.made and not self.reasoning:
+            return Message("assistant", self.text)
+        return AssistantMessage("assistant", self.text, self.made, self.reasoning)
+
+
+def as_text(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
+    """A conversation in messages that are text alone; thoughts are left out."""
+    return tuple(without_tool_role([item if isinstance(item, Message) else _said(item) for item in view]))
+
+
+def _said(turn: Turn, calls: tuple[MadeCall, ...] = ()) -> Message:
+    """A turn as the policy said it, with the stop string."""
+    text = turn.text + (turn.stopped_by if isinstance(turn, MessageTurn) else "")
+    return AssistantMessage("assistant", text, calls) if calls else Message("assistant", text)
+
+
+def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
+    """A conversation in messages of which a turn has its calls, and each result the id of its call; thoughts are left out.
+
+    A call without a result is left out, and a result without a call is a message of the user, since servers refuse both.
+    """
+    messages: list[Message] = []
+    for turn, said in _answered(view):
+        calls = turn.made if isinstance(turn, MessageTurn) else ()
+        by_id = {call.id: call for call in calls}
+        # What is wrong with calls that can't be read is said after the results of the others, in the same order.
+        named = {message.call_id for message in said if isinstance(message, ToolMessage)}
+        unnamed = iter([call for call in calls if call.id not in named])
+        answered: list[MadeCall] = []
+        shown: list[Message] = []
+        for message in said:
+            own = by_id.get(message.call_id) if isinstance(message, ToolMessage) else None
+            call = (own or next(unnamed, None)) if message.role == "tool" else None
+            if call is not None:
+                answered.append(call)
+                shown.append(ToolMessage("tool", message.content, call.name, call.id))
+            elif message.role == "tool":
+                shown.append(Message("user", RESULT_FRAME.format(message.content)))
+            else:
+                shown.append(message)
+        if turn is not None:
+            messages.append(_said(turn, tuple(call for call in calls if call in answered)))
+        messages += shown
+    return tuple(messages)
+
+
+def _answered(view: Sequence[Message | Turn]) -> Iterator[tuple[Turn | None, list[Message]]]:
+    """The turns of a conversation, each with what was said after it; None for what was said before the first."""
+    turn: Turn | None = None
+    said: list[Message] = []
+    for item in view:
+        if isinstance(item, Turn):
+            if turn is not None or said:
+                yield turn, said
+            turn, said = item, []
+        else:
+            said.append(item)
+    yield turn, said
+
+
+def with_ids(calls: Sequence[MadeCall], turn: int) -> tuple[MadeCall, ...]:
+    """Calls of which each has an id of its own: the server's, or one made of the numbers of turn and call."""
+    seen: set[str] = set()
+    numbered: list[MadeCall] = []
+    for number, call in enumerate(calls):
+        fresh = call.id if call.id and call.id not in seen else f"call_{turn}_{number}"
+        seen.add(fresh)
+        numbered.append(dataclasses.replace(call, id=fresh))
+    return tuple(numbered)

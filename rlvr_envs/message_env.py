@@ -1,0 +1,291 @@
+"""`MessageEnv`: the episodes of an environment in messages, for whoever answers in text and calls instead of tokens.
+
+Turns, answers, verdicts and rewards are those of the same environment in tokens (`rlvr_envs.turns` is the loop of both). What
+the policy says is counted by whoever says it, such as the usage that a server reports; what others say is counted, and cut, by
+the environment's tokenizer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from rlvr_envs.contexts import DropResults, Summarize
+from rlvr_envs.dialogue import (
+    DescribedDialogue,
+    Dialogue,
+    MessageTurn,
+    ParsedTurn,
+    PlainDialogue,
+    TemplateDialogue,
+    ToolDescription,
+    ToolSchema,
+    as_text,
+    parse_made,
+    plain_format,
+    spell,
+    with_calls,
+    with_ids,
+)
+from rlvr_envs.envs import PromptRenderer
+from rlvr_envs.rules import Rules
+from rlvr_envs.streams import TokenStreams
+from rlvr_envs.tokenizers import decode, stop_tokens
+from rlvr_envs.turns import answer_turn, follow, judged_text
+from rlvr_envs.types import Turn
+from verifiers import Completion, InvalidArgumentError, MadeCall, Message, Problem, Verdict, dialogue_of
+
+Form = Literal["calls", "messages", "text"]
+"""What is exchanged: messages with tools and calls in fields of their own, messages of text alone, or one text to continue."""
+_TOKEN_RULES = ("legal_actions", "process_scorer")
+"""Rules that ask for the tokens of an episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextCompletion:
+    """A turn of the policy in text."""
+
+    text: str
+    """Without the stop string that ended it."""
+    tokens: int = 0
+    """Number of tokens, as whoever sampled it counts them; 0 if nobody does."""
+    truncated: bool = False
+    """Whether the token budget ran out."""
+    prompt_tokens: int = 0
+    """Number of tokens that it was sampled after; 0 if nobody counts them."""
+    calls: tuple[MadeCall, ...] = ()
+    """Calls of tools that are no part of the text."""
+    reasoning: str = ""
+    """Thoughts that are no part of the text, which are recorded and never judged."""
+    stopped_by: str = ""
+    """The stop string that ended it, where it is known."""
+
+
+class MessageEnv:
+    """The episodes of some streams in messages.
+
+    Args:
+        streams: Problems and rules; nothing in them changes.
+        form: What is exchanged.
+
+    Raises:
+        InvalidArgumentError: If the rules ask for the tokens of an episode, or a token that stops is no text.
+    """
+
+    def __init__(self, streams: TokenStreams, form: Form = "calls") -> None:
+        rules = streams.rules
+        for name in _TOKEN_RULES:
+            if getattr(rules, name) is not None:
+                raise InvalidArgumentError(
+                    f"episodes of messages have no tokens to limit or to score, but this environment has {name}: sample with "
+                    "the engine 'torch'"
+                )
+        self.streams = streams
+        self.form = form
+        self.rules = rules if form == "text" else _opened_by_messages(rules)
+        self.dialogue = _dialogue(rules, form)
+        own = () if rules.dialogue is None else rules.dialogue.stop  # ends a turn with a call that is text
+        kept = [stop for stop in rules.stop if stop not in own]
+        stops = kept if form == "calls" else [*kept, *self.dialogue.stop]
+        ends = stop_tokens(rules.tokenizer)  # which a server stops at by itself
+        self.stop = tuple(dict.fromkeys(_stop_text(rules, stop) for stop in stops if stop not in ends))
+        """The strings that end a turn."""
+        self.tools: tuple[ToolSchema, ...] = tuple(rules.tools) if form == "calls" else ()
+        """The tools that are offered beside the messages."""
+
+    def start(self, problem: Problem) -> MessageEpisode:
+        """Start an episode."""
+        return MessageEpisode(self, problem)
+
+    def opening(self, problem: Problem) -> tuple[Message, ...]:
+        """The messages that put a problem to the policy, without those that describe tools."""
+        render = self.rules.render_prompt
+        return render.messages(problem) if isinstance(render, PromptRenderer) else (Message("user", render(problem)),)
+
+    @property
+    def description(self) -> ToolDescription | None:
+        """What the messages say of the tools."""
+        dialogue: object = self.dialogue
+        if self.form == "messages" and isinstance(dialogue, PlainDialogue | DescribedDialogue):
+            return dialogue.description
+        return None
+
+
+def _opened_by_messages(rules: Rules) -> Rules:
+    """Rules of which a new context begins with the messages of a problem, instead of the text of a prompt."""
+    kept_short, render = rules.interaction, rules.render_prompt
+    if not isinstance(kept_short, Summarize | DropResults) or not isinstance(render, PromptRenderer):
+        return rules
+    render = render if isinstance(kept_short, DropResults) else dataclasses.replace(render, question=None)
+    return dataclasses.replace(rules, interaction=dataclasses.replace(kept_short, opening=render.messages))
+
+
+def _dialogue(rules: Rules, form: Form) -> Dialogue:
+    """The format in which calls that are text are read, and by which answers are cut."""
+    dialogue: Any = rules.dialogue or PlainDialogue(rules.tokenizer)
+    if form == "messages" and rules.tools and isinstance(dialogue, TemplateDialogue):
+        dialogue = DescribedDialogue(dialogue.tokenizer, rules.tools, plain_format(rules.tools))
+    return cast("Dialogue", dialogue)
+
+
+def _stop_text(rules: Rules, stop: str | int) -> str:
+    if isinstance(stop, str):
+        return stop
+    text = spell(rules.tokenizer, [stop])
+    if not text or "\ufffd" in text:
+        raise InvalidArgumentError(
+            f"episodes of messages have no tokens to stop at, and the stop token {stop} is no text: leave it out of stop="
+        )
+    return text
+
+
+class MessageEpisode:
+    """One episode of a `MessageEnv`: say what `prompt` asks for, and `take` it, until the episode is `over`."""
+
+    def __init__(self, env: MessageEnv, problem: Problem) -> None:
+        self.env = env
+        self.problem = problem
+        self.turns: tuple[Turn, ...] = ()
+        """The turns that were answered."""
+        self.over = False
+        self.truncated = False
+        """Whether a limit ended the episode, or the interaction broke."""
+        self.reward = 0.0
+        """What the turns have earned, without the verdict."""
+        self.error: Verdict | None = None
+        """A `VERIFIER_ERROR`, where the interaction broke."""
+        self.tokens = 0
+        """Number of tokens that the policy has said, as far as they were counted."""
+        self.prompt_tokens = 0
+        """Number of tokens that its turns were sampled after, added up over the turns."""
+        self._last: Message | None = None
+        self._closing: tuple[Message, ...] = ()
+        self._view: tuple[Message | Turn, ...] = env.opening(problem)
+        self._inserted = 0
+        self._left = env.rules.max_new_tokens
+        self._text = env.streams.prompt_text(problem) if env.form == "text" else ""
+        watched = env.rules.end_condition is not None
+        self._seen = env.streams.encode_prompt(problem) if watched else np.zeros(0, dtype=np.int32)
+        self._prompt_length = len(self._seen)
+
+    @property
+    def prompt(self) -> str | tuple[Message, ...]:
+        """What the policy answers now: messages, or the text to continue."""
+        if self.env.form == "text":
+            return self._text
+        if self.env.form == "calls":
+            return with_calls(self._view)
+        described = self.env.description
+        messages = as_text(self._view)
+        return messages if described is None else described.put_into(messages)
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens of the turn."""
+        return min(self._left, self.env.rules.turn_tokens or self._left)
+
+    @property
+    def completion(self) -> str:
+        """What is judged: the text of the last turn, which knows all that was said; of no turn where the episode goes on."""
+        last = self._last or Message("assistant", "")
+        if self.over or not self.turns:
+            return judged_text(self.turns, last, self._closing)
+        return Completion("", dialogue_of(judged_text(self.turns, last))[:-1])
+
+    def take(self, said: TextCompletion) -> None:
+        """Take a turn, and answer it, which may take time; the next one is asked for by `prompt`, unless the episode is over.
+
+        Raises:
+            InvalidArgumentError: If the interaction's answer is neither a `Reply` nor None.
+        """
+        rules, asked = self.env.rules, self.max_tokens
+        self.tokens += said.tokens
+        self.prompt_tokens += said.prompt_tokens
+        self._left -= max(said.tokens, 1)
+        turn, met = self._until_end(self._turn(said))
+        self._last = turn.message
+        ran_out = said.truncated and asked != rules.turn_tokens
+        full = rules.max_context_tokens is not None and turn.context_tokens > rules.max_context_tokens
+        if met or ran_out or full or rules.interaction is None:
+            self._end(terminated=met or not (ran_out or full))
+        else:
+            self._answer(turn)
+
+    def _turn(self, said: TextCompletion) -> MessageTurn:
+        """The turn, with the calls in it and the tokens that the environment's tokenizer makes of it."""
+        tokenizer, dialogue = self.env.rules.tokenizer, self.env.dialogue
+        made = with_ids(said.calls, len(self.turns)) if self.env.form == "calls" else ()
+        parsed = ParsedTurn()
+        if self.env.form == "calls":
+            parsed = parse_made(made)
+        elif self.env.rules.tools:
+            parsed = dialogue.parse(tokenizer.encode(said.text))
+        stopped_by = said.stopped_by
+        if self.env.form != "calls" and (parsed.calls or parsed.errors) and not stopped_by:
+            # Servers do not say which stop string they have stopped at; a call is closed by its own.
+            stopped_by = next((stop for stop in map(str, dialogue.stop)), "")
+        tokens = tokenizer.encode(said.text + stopped_by)
+        return MessageTurn(
+            tokens if stopped_by else np.append(tokens, np.int32(self.env.rules.turn_end)),
+            said.text,
+            parsed.calls,
+            parsed.errors,
+            context_tokens=said.prompt_tokens + said.tokens,
+            made=made,
+            reasoning=said.reasoning,
+            stopped_by=stopped_by,
+        )
+
+    def _until_end(self, turn: MessageTurn) -> tuple[MessageTurn, bool]:
+        """The turn up to where the end condition holds, and whether it does."""
+        over = self.env.rules.end_condition
+        if over is None:
+            return turn, False
+        seen = np.concatenate([self._seen, turn.tokens])
+        for end in range(len(self._seen) + 1, len(seen) + 1):
+            if over(seen[:end], self._prompt_length, self.problem):
+                tokens = seen[len(self._seen) : end]
+                text = turn.text if end == len(seen) else decode(self.env.rules.tokenizer, tokens)
+                return dataclasses.replace(turn, tokens=tokens, text=text), True
+        return turn, False
+
+    def _answer(self, turn: MessageTurn) -> None:
+        rules = self.env.rules
+        turns, window = (*self.turns, turn), rules.max_context_tokens or sys.maxsize
+        given = answer_turn(
+            rules,
+            self.env.dialogue,
+            turns,
+            self.problem,
+            left=self._left,
+            inserted=self._inserted,
+            in_view=turn.context_tokens,
+            window=window,
+            context=sys.maxsize,
+        )
+        after = follow(rules, turns, given, self._left)
+        self.reward += after.reward
+        if after.over:
+            self.error, self._closing = after.error, after.closing
+            self._end(terminated=after.terminated)
+            return
+        assert given.tokens is not None
+        self.turns, self._last = after.turns, None
+        answered = after.turns[-1]
+        if answered.context is None:
+            self._inserted += len(given.tokens)
+            self._view = (*self._view, answered, *given.shown)
+            came = np.concatenate([turn.tokens, given.tokens])
+            self._seen = np.concatenate([self._seen, came])
+            self._text += spell(rules.tokenizer, came.tolist())
+        else:
+            self._view = (*answered.context, *given.shown)
+            self._seen, self._prompt_length = given.tokens, len(given.tokens)
+            self._text = spell(rules.tokenizer, given.tokens.tolist())
+
+    def _end(self, *, terminated: bool) -> None:
+        self.over, self.truncated = True, not terminated

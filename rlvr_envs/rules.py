@@ -1,0 +1,133 @@
+"""`Rules`: everything that decides how an episode goes, apart from its problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvr_envs.dialogue import Dialogue, ToolSchema
+from rlvr_envs.stop_strings import StopStrings
+from rlvr_envs.tokenizers import Tokenizer, stop_tokens, token_table, utf8
+from rlvr_envs.types import EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
+from verifiers import InvalidArgumentError, Message, Problem, Verifier, check_types
+
+Verification = Literal["sync", "deferred"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Everything that decides how an episode goes, apart from its problem.
+
+    Raises:
+        InvalidArgumentError: If a limit is not positive, or a stop is neither text nor a token of the vocabulary, or a
+            fixed mask of legal tokens is of another vocabulary, or a function can't be called as it will be.
+    """
+
+    tokenizer: Tokenizer
+    render_prompt: Callable[[Problem], str]
+    """Turns a problem into the text of its prompt; one with a method `parts`, as `PromptRenderer` has, gives it in parts."""
+    max_prompt_tokens: int
+    max_new_tokens: int
+    """The policy's own tokens, over all turns."""
+    verifier: Verifier | None = None
+    stop: Sequence[str | int] = ()
+    """Stop strings and further stop tokens; those of the tokenizer (`rlvr_envs.stop_tokens`) always stop."""
+    end_token: int | None = None
+    """The token that ends a turn which is given as text; None for the tokenizer's end token. In a chat it is the one with which
+    the chat template closes a turn (`rlvr_envs.turn_end`)."""
+    legal_actions: LegalActions | None = None
+    process_scorer: ProcessScorer | None = None
+    end_condition: EndCondition | None = None
+    """Ends the episode, not only the turn, as soon as it holds."""
+    interaction: Interaction | None = None
+    max_inserted_tokens: int = 0
+    """What the interaction may append over a whole episode. A longer reply is cut, with a mark; the episode is truncated where
+    not even that fits."""
+    max_turns: int | None = None
+    """The turns of the policy, after which an episode that would go on is truncated; None for any number."""
+    max_context_tokens: int | None = None
+    """The most tokens that the policy has in view, which is the length of its observation: a turn that fills it is truncated,
+    unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's next turn has
+    room for `turn_tokens`, or else for a quarter of the context, but at most for half of what is left of it. None for as many
+    as an episode may have."""
+    turn_tokens: int | None = None
+    """The policy's tokens in a turn, after which it is answered without a stop; None for any number."""
+    dialogue: Dialogue | None = None
+    """How replies become tokens and tool calls are read; by default as plain text."""
+    opening: Callable[[Problem], tuple[Message, ...]] | None = None
+    """Gives the messages with which the dialogue opens, where that encodes the prompt, such as one that lists tools."""
+    tools: Sequence[ToolSchema] = ()
+    """What the policy may call, as servers are told of it; the interaction carries the calls out."""
+    interaction_workers: int = 32
+    """Threads in which rows are answered at the same time."""
+    verification: Verification = "sync"
+    verification_workers: int = 16
+    """Threads that deferred verdicts are worked out in; the verifier has to allow that many calls at once. One that has
+    `verify_batch` gets all episodes of a transition in one call, any other gets each in a call of its own."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        limits = (
+            ("max_prompt_tokens", 1),
+            ("max_new_tokens", 1),
+            ("max_inserted_tokens", 0),
+            ("verification_workers", 1),
+            ("interaction_workers", 1),
+            *(
+                (name, 1)
+                for name in ("max_turns", "max_context_tokens", "turn_tokens")
+                if getattr(self, name) is not None
+            ),
+        )
+        for name, least in limits:
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < least:
+                raise InvalidArgumentError(f"{name} must be at least {least}, got {value!r}")
+        for stop in self.stop:
+            if not isinstance(stop, str | int | np.integer):
+                raise InvalidArgumentError(f"a stop must be text or a token, got {type(stop).__name__} {stop!r}")
+            if isinstance(stop, str):
+                utf8(stop)
+        if self.verification not in ("sync", "deferred"):
+            raise InvalidArgumentError(f"verification must be 'sync' or 'deferred', got {self.verification!r}")
+        if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
+            raise InvalidArgumentError("an interaction and max_inserted_tokens > 0 come together: give both or neither")
+        if self.max_context_tokens is not None and self.max_context_tokens <= self.max_prompt_tokens:
+            raise InvalidArgumentError(
+                f"max_context_tokens must be more than max_prompt_tokens={self.max_prompt_tokens}, so that the policy can "
+                f"answer any prompt; got {self.max_context_tokens}"
+            )
+        legal, vocab_size = self.legal_actions, self.tokenizer.vocab_size
+        if isinstance(legal, FixedActions) and len(legal.mask) != vocab_size:
+            raise InvalidArgumentError(
+                f"the mask of legal tokens must have one entry for each of the {vocab_size} tokens, got {len(legal.mask)}"
+            )
+
+    @property
+    def buffer_tokens(self) -> int:
+        """The length of the token buffer of one stream."""
+        longest = self.max_prompt_tokens + self.max_new_tokens + self.max_inserted_tokens
+        return longest if self.max_context_tokens is None else min(longest, self.max_context_tokens)
+
+    def stop_tokens(self) -> NDArray[np.bool_]:
+        """The tokens that end a turn, as bool[vocab_size]."""
+        named = [token for stop in self.stop if (token := self._token_of(stop)) is not None]
+        return token_table(self.tokenizer, [self.turn_end, *stop_tokens(self.tokenizer), *named])
+
+    @property
+    def turn_end(self) -> int:
+        """The token that ends a turn which is given as text."""
+        return self.tokenizer.eos_token if self.end_token is None else self.end_token
+
+    def _token_of(self, stop: str | int) -> int | None:
+        """The token that a stop names: itself, or a special token that is written out, whose bytes never appear."""
+        return self.tokenizer.special_tokens.get(stop) if isinstance(stop, str) else stop
+
+    def stop_strings(self) -> StopStrings | None:
+        """The matcher for the strings that end a turn, None where there are none."""
+        strings = [stop for stop in self.stop if isinstance(stop, str) and self._token_of(stop) is None]
+        return StopStrings(strings, self.tokenizer.token_bytes, self.tokenizer.vocab_size) if strings else None

@@ -1,0 +1,430 @@
+"""Episodes of several turns through a server, against the same episodes in tokens."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from agents import EvaluationRecord, evaluate
+from agents.commands.main import main
+from agents.runs.inspect_log import write_inspect_log
+from agents.runs.judging import rejudge
+from agents.runs.reading import RecordedRun
+from rlvr_envs import ENVIRONMENTS, Reply as EnvReply, Tokenizer, TokenVectorEnv, Turn, environment_class
+from rlvr_envs.dialogue import PlainDialogue, ToolSchema
+from tests.agents.endpoint_server import Body, Reply, Server, chat, running
+from tests.agents.twins import (
+    Script,
+    by_server,
+    calculates,
+    call,
+    computes,
+    endpoint_at,
+    guesses,
+    in_tokens,
+    serves,
+    view_of,
+)
+from verifiers import EngineError, Message, Problem
+
+pytest.importorskip("openai")
+
+GAMES = ("GuessNumber", "Mastermind", "Wordle", "Hangman", "TwentyQuestions", "Blackjack", "TicTacToe", "ConnectFour")
+PROBLEMS = 5
+
+
+def world(name: str, **options: Any) -> TokenVectorEnv:
+    return environment_class(name).make_vec(1, **{"split": "test", "prompt": "auto_chat", **options})
+
+
+def questions_of(env: TokenVectorEnv, problems: int) -> list[str]:
+    render: Any = env.streams.rules.render_prompt
+    return [render.asked(env.streams.dataset[at]).prompt for at in range(problems)]
+
+
+def test_every_game_has_a_twin() -> None:
+    """Where legal tokens are limited there are no messages to play by; games of other packages need these."""
+    tasks = {name: environment_class(name).task for name in ENVIRONMENTS}
+    others = {"TextArena", "GEM", "GridWorld", "Maze", "Bandit", "ContextualBandit"}
+    others |= {"CliffWalk", "FrozenLake", "BlackjackHand"}
+    with_rules = {name.split("/")[1].removesuffix("-v0") for name, task in tasks.items() if task.rules is not None}
+    assert with_rules == others | {*GAMES}
+
+
+@pytest.mark.parametrize("route", ["chat", "completions"])
+@pytest.mark.parametrize("name", GAMES)
+def test_a_game_is_the_same_by_messages_and_by_tokens(name: str, route: str) -> None:
+    env = world(name)
+    questions = questions_of(env, PROBLEMS)
+    with running(serves(guesses, questions)) as server:
+        by_messages = by_server(env, endpoint_at(server.url, route=route), PROBLEMS)
+    assert by_messages == [in_tokens(env, problem, guesses, questions) for problem in range(PROBLEMS)]
+    assert max(len(one.dialogue) for one in by_messages) > 2
+
+
+class SeveralCalls(PlainDialogue):
+    """Does not end a turn with its first call."""
+
+    def __init__(self, tokenizer: Tokenizer, tools: Sequence[ToolSchema]) -> None:
+        super().__init__(tokenizer, tools, describe=True)
+        self.stop = ()
+
+
+def several(script: Script) -> Script:
+    """Calls twice where the script calls once."""
+
+    def say(question: str, since: str) -> str:
+        text, more = script(question, since), script(question, since + "again")
+        return text + more if text.endswith("</tool>") and more.startswith("<tool>") else text
+
+    return say
+
+
+HOW = {
+    "protocol": {},
+    "text": {"tools": "text"},
+    "completions": {"route": "completions"},
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("script", [calculates, computes])
+def test_tools_are_the_same_by_messages_and_by_tokens(script: Script, how: str) -> None:
+    options = {"tools": "calculator" if script is calculates else "python", "max_new_tokens": 2000}
+    options |= {"max_inserted_tokens": 5000}
+    env = world("Addition", **options)
+    problems = 12 if script is calculates else 3
+    questions = questions_of(env, problems)
+    twin = world("Addition", dialogue=SeveralCalls, **options) if how == "protocol" else env
+    said = several(script) if how == "protocol" else script
+    with running(serves(said, questions)) as server:
+        by_messages = by_server(env, endpoint_at(server.url, **HOW[how]), problems)
+        tools = [body.get("tools") for body in server.bodies]
+    assert by_messages == [in_tokens(twin, problem, said, questions) for problem in range(problems)]
+    assert "correct" in {one.outcome for one in by_messages}
+    assert max(len(one.dialogue) for one in by_messages) > 2
+    assert tools == [list(env.streams.rules.tools) if how == "protocol" else None] * len(tools)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("limit", ["summarize_after", "drop_results_after"])
+def test_long_dialogues_are_kept_short_alike(limit: str, how: str) -> None:
+    options = {"tools": "python", "max_new_tokens": 2000, "max_inserted_tokens": 5000, limit: 750}
+    env = world("Addition", **options)
+    twin = world("Addition", describe_tools="none", **options) if how == "protocol" else env
+    questions = questions_of(env, 3)
+
+    def say(question: str, since: str) -> str:
+        if since.endswith("nothingelse"):
+            return f"so far {len(since)}"
+        if "sofar" in since or "removedtosavespace" in since:
+            return f"\\boxed{{{sum(map(int, re.findall(r'[0-9]+', question)))}}}"
+        return call("python", code="print('y' * 350)")
+
+    with running(serves(say, questions)) as server:
+        by_messages = by_server(env, endpoint_at(server.url, **HOW[how]), 3)
+        views = list(map(view_of, server.bodies))
+    assert by_messages == [in_tokens(twin, problem, say, questions) for problem in range(3)]
+    assert any(
+        ("Summary of the work so far:" if limit == "summarize_after" else "[removed to save space]") in view
+        for view in views
+    )
+
+
+@pytest.mark.parametrize("limits", [{"max_new_tokens": 11}, {"max_turns": 2}, {"max_inserted_tokens": 20}])
+def test_limits_end_a_game_alike(limits: dict[str, Any]) -> None:
+    env = world("GuessNumber", **limits)
+    questions = questions_of(env, PROBLEMS)
+
+    def say(question: str, since: str) -> str:
+        return "between " * (len(since) % 2) + guesses(question, since)
+
+    with running(serves(say, questions)) as server:
+        by_messages = by_server(env, endpoint_at(server.url), PROBLEMS)
+    assert by_messages == [in_tokens(env, problem, say, questions) for problem in range(PROBLEMS)]
+    assert any(one.truncated for one in by_messages)
+
+
+def test_the_command_plays_and_records_a_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    env, folder = world("GuessNumber"), tmp_path / "a"
+    questions = questions_of(env, PROBLEMS)
+    with running(serves(guesses, questions)) as server:
+        words = f"eval --env GuessNumber --engine openai --base-url {server.url} --model m --problems {PROBLEMS}"
+        words += " --price 2 8 --out"
+        with pytest.raises(SystemExit) as ended:
+            main([*words.split(), str(folder)])
+    assert ended.value.code == 0
+    rows = RecordedRun.read(folder).rows
+    for problem, row in enumerate(rows):
+        twin = in_tokens(env, problem, guesses, questions)
+        said = tuple((message["role"], message["content"]) for message in row["dialogue"])
+        assert (said, row["score"], row["outcome"], row["truncated"]) == (
+            twin.dialogue,
+            twin.score,
+            twin.outcome,
+            twin.truncated,
+        )
+        turns = [content for role, content in said if role == "assistant"]
+        assert row["tokens"] == sum(len(turn) + 1 for turn in turns)
+        assert row["cost"] == (2 * row["prompt_tokens"] + 8 * row["tokens"]) / 1e6 > 0
+    flips, _ = rejudge(RecordedRun.read(folder), env.streams.dataset, env.streams.rules.verifier)
+    assert not flips
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["show", str(folder), "0"])
+    shown = capsys.readouterr().out
+    assert all(message["content"].strip() in shown for message in rows[0]["dialogue"])
+    lines = [{name: row[name] for name in ("problem_id", "completion", "dialogue")} for row in rows]
+    (tmp_path / "lines.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(SystemExit):
+        main(["grade", str(tmp_path / "lines.jsonl"), "--env", "GuessNumber", "--out", str(tmp_path / "graded")])
+    graded = RecordedRun.read(tmp_path / "graded").rows
+    assert [(row["outcome"], row["detail"]) for row in graded] == [(row["outcome"], row["detail"]) for row in rows]
+
+
+# What goes wrong
+
+
+def turns_in(body: Body) -> int:
+    return sum(message["role"] == "assistant" for message in body["messages"])
+
+
+def goes_on(turns: Sequence[Turn], problem: Problem) -> EnvReply | None:
+    """Three turns, of which the first two earn."""
+    return EnvReply((Message("user", "go on"),), reward=0.25) if len(turns) < 3 else None
+
+
+FAULTS: dict[str, Reply | str] = {
+    "500": (500, b"out of memory", {}),
+    "busy": (429, b"later", {"Retry-After": "0.01"}),
+    "refused": (400, b"the context is too long", {}),
+    "half a JSON": chat("5")[:40],
+    "cut off": (200, chat("5"), {"Content-Length": "9999"}),
+    "closed": None,
+    "no choices": b'{"object": "chat.completion"}',
+    "withheld": chat("", "content_filter"),
+    "no list of calls": chat("", tool_calls="5"),
+    "half a call": chat("", tool_calls=[{"id": "a", "type": "function"}]),
+    "hang": "hang",
+}
+
+
+@pytest.mark.parametrize("turn", range(3))
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_turn_that_fails_costs_no_score_and_no_turn_before_it(fault: str, turn: int, tmp_path: Path) -> None:
+    """Failing once changes nothing; failing for good leaves an errored sample with the turns so far, which can be resumed."""
+    env = world("Addition", interaction=goes_on)
+    questions = questions_of(env, 2)
+
+    def say(question: str, since: str) -> str:
+        return f"turn {len(since)}"
+
+    policy: dict[str, Any] = {"timeout_s": 0.3 if fault == "hang" else 30.0}
+
+    def play(server: Server, folder: str, **how: Any) -> tuple[Any, tuple[Any, ...]]:
+        with EvaluationRecord(tmp_path / folder, **how) as record:
+            result = evaluate(env, endpoint_at(server.url, **policy), problems=2, record=record)
+        return result, RecordedRun.read(tmp_path / folder).rows
+
+    with running(serves(say, questions)) as server:
+        whole, rows = play(server, "whole")
+        server.script = lambda body, attempt: FAULTS[fault] if (turns_in(body), attempt) == (turn, 1) else "as usual"
+        server.attempts.clear()
+        if fault != "refused":
+            assert play(server, "once") == (whole, rows)
+
+        def fails(body: Body, _: int) -> Reply | str:
+            is_first = any(questions[0] in message["content"] for message in body["messages"])
+            return FAULTS[fault] if is_first and turns_in(body) == turn else "as usual"
+
+        server.script = fails
+        incomplete, torn = play(server, "torn")
+        assert (incomplete.failed_requests, incomplete.score) == (1, 0.5)
+        assert torn[1] == rows[1]
+        assert (torn[0]["score"], torn[0]["outcome"], torn[0]["completion"]) == (None, None, "")
+        assert (torn[0]["dialogue"] or []) == rows[0]["dialogue"][: 2 * turn]
+        server.script = lambda *_: "as usual"
+        mended, rows_again = play(server, "torn", resume=True)
+    assert rows_again == rows
+    assert mended.rows == whole.rows
+
+
+RIGHT = "right"
+"""Stands for the right answer in what a server says."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a server says first, and what becomes of it; after that it says the right answer."""
+
+    first: dict[str, Any]
+    score: float | None = 0.0
+    truncated: bool = False
+    turns: int = 1
+    reply: str = ""
+    """Part of what the first turn is answered."""
+    echo: Any = None
+    """The calls of the first turn as the server sees them with the second request."""
+
+
+def function_call(arguments: str, name: str = "calculator", id: str = "a") -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+ONE = '{"expression": "1"}'
+CASES = {
+    "nothing": Case({"text": ""}),
+    "a refusal": Case({"text": None, "refusal": "I won't."}),
+    "out of tokens": Case({"text": "so", "finish": "length"}, truncated=True),
+    "half a call": Case({"text": "", "finish": "length", "tool_calls": [function_call('{"expr')]}, truncated=True),
+    "right, and thoughts of another answer": Case({"text": RIGHT, "reasoning_content": "\\boxed{0}"}, score=1.0),
+    "wrong, and thoughts of the right answer": Case({"text": "\\boxed{0}", "reasoning_content": RIGHT}),
+    "a call": Case(
+        {"text": None, "tool_calls": [function_call(ONE)]}, 1.0, turns=2, reply="1", echo=[function_call(ONE)]
+    ),
+    "calls with one id": Case(
+        {"text": None, "tool_calls": [function_call(ONE), function_call(ONE)]},
+        1.0,
+        turns=2,
+        reply="1",
+        echo=[function_call(ONE), function_call(ONE, id="call_0_1")],
+    ),
+    "an unknown tool": Case(
+        {"text": "", "tool_calls": [function_call(ONE, "calc")]},
+        1.0,
+        turns=2,
+        reply="Error: there is no tool 'calc'",
+        echo=[function_call(ONE, "calc")],
+    ),
+    "no JSON": Case(
+        {"text": "", "tool_calls": [function_call('{"expr')]},
+        1.0,
+        turns=2,
+        reply="Error: the tool call is no valid JSON",
+        echo=[function_call('{"unreadable": "{\\"expr"}')],
+    ),
+    "no arguments": Case(
+        {"text": "", "tool_calls": [function_call("")]},
+        1.0,
+        turns=2,
+        reply="'expression' is a required property",
+        echo=[function_call("{}")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    env = world("Addition", tools="calculator")
+    problem = env.streams.dataset[0]
+    right = f"\\boxed{{{problem.reference}}}"
+    usage = {"prompt_tokens": 7, "completion_tokens": 5}
+
+    def said(body: Body, _: str) -> bytes:
+        message = case.first if turns_in(body) == 0 else {"text": RIGHT}
+        given = {name: right if value == RIGHT else value for name, value in message.items()}
+        return chat(given.pop("text"), given.pop("finish", "stop"), usage=usage, **given)
+
+    with running(said) as server, EvaluationRecord(tmp_path / "a") as record:
+        result = evaluate(env, endpoint_at(server.url, price=(2.0, 8.0)), problems=1, record=record)
+    (row,) = RecordedRun.read(tmp_path / "a").rows
+    assert (row["score"], row["truncated"], len(server.bodies)) == (case.score, case.truncated, case.turns)
+    assert (row["prompt_tokens"], row["tokens"]) == (7 * case.turns, 5 * case.turns)
+    assert row["cost"] == result.cost == pytest.approx(case.turns * (7 * 2.0 + 5 * 8.0) / 1e6)
+    assert result.summary()["prompt_tokens"] == 7 * case.turns
+    thoughts = case.first.get("reasoning_content")
+    if thoughts is not None:
+        assert [message["reasoning"] for message in row["dialogue"]] == [right if thoughts == RIGHT else thoughts]
+    if case.turns == 2:
+        first, *results, last = row["dialogue"]
+        assert [call["name"] for call in first["calls"]] == [call["function"]["name"] for call in case.echo]
+        assert all(case.reply in message["content"] for message in results)
+        _, turn, *told = server.bodies[1]["messages"]
+        assert turn["tool_calls"] == case.echo
+        assert [message["tool_call_id"] for message in told] == [call["id"] for call in case.echo]
+        assert [message["content"] for message in told] == [message["content"] for message in results]
+        assert last["content"] == right
+    if row["dialogue"] is not None:  # both ways to look at it show what is beside the text
+        with pytest.raises(SystemExit):
+            main(["show", str(tmp_path / "a"), "0"])
+        write_inspect_log(RecordedRun.read(tmp_path / "a"), tmp_path / "a.eval")
+        with zipfile.ZipFile(tmp_path / "a.eval") as log:
+            (name,) = [name for name in log.namelist() if name.startswith("samples/")]
+            (turn, *_) = [said for said in json.loads(log.read(name))["messages"] if said["role"] == "assistant"]
+        shown = capsys.readouterr().out
+        for call in case.first.get("tool_calls", ()):
+            assert f"calls {call['function']['name']}: {call['function']['arguments']}" in shown
+        calls = turn.get("tool_calls", [])
+        assert [call["function"] for call in calls] == [
+            call["function"]["name"] for call in case.first.get("tool_calls", ())
+        ]
+        assert ("parse_error" in json.dumps(calls)) == ("no valid JSON" in case.reply or case.truncated)
+        if thoughts is not None:
+            assert f"assistant, thinking: {right if thoughts == RIGHT else thoughts}" in shown
+            assert turn["content"][0] == {"type": "reasoning", "reasoning": right if thoughts == RIGHT else thoughts}
+
+
+def test_turns_are_budgeted_by_the_servers_counts(tmp_path: Path) -> None:
+    """A turn may have what others have left. A server that counts nothing is refused, and one that forgets is asked again."""
+    env = world("Addition", interaction=goes_on, max_new_tokens=20)
+
+    def said(body: Body, _: str) -> bytes:
+        return chat("x", usage={"prompt_tokens": 9, "completion_tokens": 8})
+
+    with running(said) as server:
+        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        assert [body["max_tokens"] for body in server.bodies] == [20, 12, 4]
+        assert (row.tokens, row.truncated) == (24, False)  # a server may overdo it in the turn that ends the episode
+    env = world("Addition", interaction=goes_on, max_new_tokens=16)
+    with running(said) as server:
+        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        assert (len(server.bodies), row.truncated, row.score) == (2, True, 0.5)
+    full = world("Addition", interaction=goes_on, max_context_tokens=4000)
+    with running(lambda body, _: chat("x", usage={"prompt_tokens": 4000, "completion_tokens": 1})) as server:
+        (row,) = evaluate(full, endpoint_at(server.url), problems=1).rows
+        assert (len(server.bodies), row.truncated, row.score) == (1, True, 0.0)
+    with running(lambda *_: chat("x", usage={"prompt_tokens": 3})) as server:
+        with pytest.raises(EngineError, match=r"counts no tokens .* use a server that reports usage"):
+            evaluate(env, endpoint_at(server.url), problems=1)
+        server.script = lambda body, attempt: "as usual" if turns_in(body) else said(body, "")
+        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        assert row.unanswered
+        assert "counts no tokens" in str(row.error)
+
+
+def broken(turns: Sequence[Turn], problem: Problem) -> EnvReply:
+    """Breaks at the second turn."""
+    if len(turns) == 2:
+        raise OSError("no such host")
+    return EnvReply((Message("user", "go on"),))
+
+
+def test_an_interaction_that_breaks_is_an_error_of_the_verifier() -> None:
+    env = world("Addition", interaction=broken)
+    with running(lambda *_: chat("x", usage={"prompt_tokens": 3, "completion_tokens": 1})) as server:
+        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+    assert (row.score, row.outcome, row.truncated) == (None, "verifier_error", True)
+    assert "no such host" in str(row.error)
+
+
+def ends_with_b(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
+    """An `EndCondition`: the policy has said a `b`."""
+    return ord("b") in tokens[prompt_length:]
+
+
+def test_an_end_condition_ends_a_turn_where_it_holds() -> None:
+    env = world("Addition", end_condition=ends_with_b)
+    questions = questions_of(env, 3)
+    with running(serves(lambda question, _: f"{len(question)}ab and more", questions)) as server:
+        by_messages = by_server(env, endpoint_at(server.url), 3)
+    assert [one.dialogue[-1][1] for one in by_messages] == [f"{len(question)}ab" for question in questions]
+    assert not any(one.truncated for one in by_messages)

@@ -1,0 +1,435 @@
+"""The estimators' court: its gradients against brute force, planted faults that it finds, and correct estimators that pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import runpy
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.advantages import gae, group_centered, leave_one_out, pass_at_k
+from agents.commands.main import main
+from agents.experiments.court import Estimator, Judgement, Record, case, compare, judge, of_agent
+from agents.experiments.court.cases import every_case, names
+from agents.experiments.court.tables import Tables
+from agents.experiments.court.trial import batches, order_matters
+from agents.turns import turn_group_relative
+from verifiers import InvalidArgumentError, UnknownNameError
+
+Gradient = dict[tuple[int, ...], NDArray[np.float64]]
+"""The gradient by the logits of each state, which is named by the tokens before it."""
+
+
+class BruteForce:
+    """The episodes of a case with one problem, in NumPy, from the logits that its records show."""
+
+    def __init__(self, name: str, size: int) -> None:
+        tables = Tables(case(name, size))
+        self.size = size
+        count = len(tables.case.worlds[0])
+        record = Tables(dataclasses.replace(case(name, size), group_size=count, errored=0)).record(
+            range(count), tables.theta.detach()
+        )
+        self.tokens, self.mask, self.scores = (np.asarray(one) for one in (record.tokens, record.mask, record.scores))
+        odds = np.exp(np.asarray(record.logits) / record.temperature)
+        self.chances = odds / odds.sum(-1, keepdims=True)
+        self.temperature = record.temperature
+        picked = np.take_along_axis(self.chances, self.tokens[..., None], -1)[..., 0]
+        self.probability = np.where(self.mask, picked, 1.0).prod(1)
+
+    def weighted(self, weights: NDArray[np.float64], rows: tuple[int, ...]) -> Gradient:
+        """The sum over rows and own tokens of weight f64[b l] times grad log pi."""
+        total: Gradient = defaultdict(lambda: np.zeros(2))
+        for weight, row in zip(weights, rows, strict=True):
+            for at in np.flatnonzero(self.mask[row]):
+                slope = (np.arange(2) == self.tokens[row, at]) - self.chances[row, at]
+                total[tuple(self.tokens[row, 1:at])] += weight[at] * slope / self.temperature
+        return total
+
+    def exact(self) -> Gradient:
+        weights = np.repeat((self.probability * self.scores)[:, None], self.mask.shape[1], axis=1)
+        return self.weighted(weights, tuple(range(len(self.scores))))
+
+    def expected(self, weigh: Callable[[NDArray[np.float64], NDArray[np.bool_]], NDArray[np.float64]]) -> Gradient:
+        """The expectation over all ordered groups, for weights f64[n l] of scores f64[n] and masks bool[n l]."""
+        total: Gradient = defaultdict(lambda: np.zeros(2))
+        for rows in itertools.product(range(len(self.scores)), repeat=self.size):
+            index = list(rows)
+            weights = self.probability[index].prod() * weigh(self.scores[index], self.mask[index])
+            for state, slope in self.weighted(weights, rows).items():
+                total[state] += slope
+        return total
+
+
+def as_table(tables: Tables, gradient: Gradient) -> NDArray[np.float64]:
+    """A gradient by states as one by the rows of a table, matched by their logits."""
+    table = np.zeros(tuple(tables.theta.shape))
+    record = tables.record(range(tables.first[-1]), tables.theta.detach())
+    for row, at in zip(*np.nonzero(np.asarray(tables.own)), strict=True):
+        logits = np.asarray(record.logits[row, at])
+        place = int(np.flatnonzero((np.asarray(tables.theta.detach()) == logits).all(1))[0])
+        table[place] = gradient[tuple(np.asarray(record.tokens)[row, 1:at].tolist())]
+    return table
+
+
+def z_by_length(scores: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """GRPO as in the paper: z-scores, each episode's gradient divided by its length."""
+    std = scores.std(ddof=1)
+    z = (scores - scores.mean()) / (std + 1e-4) if std > 0 else 0 * scores
+    return np.repeat((z / mask.sum(1) / len(scores))[:, None], mask.shape[1], axis=1)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("name", ["one length", "unequal lengths", "tool tokens", "temperature"])
+def test_expected_and_exact_gradients_are_those_of_brute_force(name: str, size: int) -> None:
+    brute, tables = BruteForce(name, size), Tables(case(name, size))
+    estimator = of_agent("grpo", aggregation="sequence-mean-token-mean")
+    compared = compare(estimator, case(name, size))
+    np.testing.assert_allclose(compared.exact, as_table(tables, brute.exact()), atol=1e-12)
+    np.testing.assert_allclose(compared.expected, as_table(tables, brute.expected(z_by_length)), atol=1e-12)
+    in_order = compare(estimator, case(name, size), ordered=True)
+    torch.testing.assert_close(in_order.expected, compared.expected, atol=1e-12, rtol=1e-10)
+    assert in_order.variance == pytest.approx(compared.variance, rel=1e-9)
+
+
+def test_every_case_enumerates_a_distribution_and_its_gradient_is_a_slope() -> None:
+    for one in every_case():
+        if one.group_size > 3:
+            continue
+        tables = Tables(one)
+        assert sum(chance for _, chance in batches(tables, ordered=False)) == pytest.approx(1, abs=1e-12)
+        direction = torch.randn(tables.theta.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+        def objective(sign: int, tables: Tables = tables, direction: Tensor = direction) -> float:
+            """J minus the KL term, by episodes."""
+            logs = tables.log_probabilities(tables.theta.detach() + sign * 1e-5 * direction)
+            reference = tables.log_probabilities(tables._reference_logits)
+            values = tables.scores - tables.case.kl_coefficient * (logs - reference)
+            return float((logs.exp() * values).sum()) / len(tables.worlds)
+
+        slope = (objective(1) - objective(-1)) / 2e-5
+        assert slope == pytest.approx(float((tables.gradient("return") * direction).sum()), rel=1e-6, abs=1e-9)
+
+
+def test_no_constant_baseline_has_less_variance_than_the_best() -> None:
+    tables = Tables(case("unequal lengths", 3))
+
+    def variance(constant: float) -> float:
+        return compare(Estimator("", advantages=lambda record: record.scores - constant), tables.case).variance
+
+    at_0, at_1, at_2 = map(variance, (0.0, 1.0, 2.0))  # of a parabola
+    curvature = (at_0 - 2 * at_1 + at_2) / 2
+    slope = at_1 - at_0 - curvature
+    assert at_0 - slope**2 / (4 * curvature) == pytest.approx(tables.best_variance(), rel=1e-9)
+
+
+# Estimators that are right
+
+
+def policy_loss(record: Record, weights: Tensor) -> Tensor:
+    return -torch.where(record.mask, weights * record.logprobs, 0.0).sum() / record.valid.sum()
+
+
+def rloo(record: Record) -> Tensor:
+    return leave_one_out(record.scores, record.groups, record.valid)
+
+
+def rloo_in_numpy(record: Record) -> NDArray[np.float64]:
+    arrays = record.numpy()
+    scores = np.asarray(arrays.scores)
+    others = np.asarray(arrays.groups)[:, None] == np.asarray(arrays.groups)
+    others &= np.asarray(arrays.valid) & ~np.eye(len(scores), dtype=bool)
+    known = np.nan_to_num(scores)
+    return np.where(arrays.valid, known - others @ known / others.sum(1), 0.0)
+
+
+def by_turns(record: Record) -> Tensor:
+    return turn_group_relative(record.rewards, record.mask, record.groups, record.valid, relative=leave_one_out)
+
+
+def corrected(record: Record) -> Tensor:
+    """RLOO with the ratio of whole episodes to the sampler, and k1 in the reward."""
+    ratios = torch.where(record.mask, record.logprobs - record.sampler_logprobs, 0.0).sum(1).exp()
+    scores = record.scores - record.kl_coefficient * torch.where(
+        record.mask, record.logprobs - record.reference_logprobs, 0.0
+    ).sum(1)
+    own = leave_one_out(scores.detach(), record.groups, record.valid)
+    return -torch.where(record.valid, ratios * own, 0.0).sum() / record.valid.sum()
+
+
+def from_values(record: Record) -> Tensor:
+    return gae(record.rewards, record.values, record.mask)
+
+
+RIGHT = {
+    "RLOO": Estimator("", advantages=rloo),
+    "RLOO in NumPy": Estimator("", advantages=rloo_in_numpy),
+    "by turns": Estimator("", advantages=by_turns),
+    "whole ratios": Estimator("", loss=corrected, skipped={"ranks": "by its mean", "accumulation": "by its mean"}),
+    "critic": Estimator("", advantages=from_values),
+    "of the whole step": Estimator(
+        "",
+        advantages=rloo,
+        loss=lambda record: (
+            policy_loss(record, record.advantages) * record.valid.sum() / record.step_completions  # type: ignore[arg-type]
+        ),
+        reduction="sum",
+    ),
+    "best of 2": Estimator(
+        "",
+        advantages=lambda record: pass_at_k(record.scores, record.groups, record.valid, 2),
+        objective="best of 2",
+        group_sizes=range(3, 7),
+        skipped={"excluded": "too small groups"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_estimators_are_unbiased_and_have_no_fault(name: str) -> None:
+    few = [size for size in RIGHT[name].group_sizes if size < 5][:2]
+    judgement = judge(dataclasses.replace(RIGHT[name], group_sizes=few))
+    assert [finding.sentence for finding in judgement.findings if finding.shown_by is not None] == []
+    assert judgement.findings[0].sentence.startswith("Unbiased in groups of ")
+    off = {"stale samples", "another engine", "KL term"}
+    for one in judgement.comparisons:
+        assert one.unbiased or (one.case.name in off and name != "whole ratios"), str(one)
+    if name == "whole ratios":
+        sentences = " ".join(finding.sentence for finding in judgement.findings)
+        assert sentences.count("the correction is exact") == 2
+        assert "The KL term has the gradient of KL(policy || reference) of whole episodes." in sentences
+
+
+# Planted faults
+
+
+def all_tokens(record: Record) -> Tensor:
+    """Trains on padding and tokens of the environment too."""
+    return -(rloo(record)[:, None] * record.logprobs).sum() / record.valid.sum()
+
+
+def length_with_answers(record: Record) -> Tensor:
+    """Divides by lengths that count the environment's tokens."""
+    return policy_loss(record, rloo(record)[:, None] / (record.lengths[:, None] - 1))
+
+
+def by_batch_length(record: Record) -> Tensor:
+    return policy_loss(record, rloo(record)[:, None]) * record.valid.sum() / record.mask.sum()
+
+
+def broken_scores_0(record: Record) -> Tensor:
+    return group_centered(record.scores.nan_to_num(0.0), record.groups, torch.ones_like(record.valid))
+
+
+def unshared_turns_0(record: Record) -> Tensor:
+    """Leaves out turns that one episode of a group alone has."""
+    scores = by_turns(record)
+    shared = torch.stack(
+        [
+            torch.stack([(record.turns[record.groups == group] >= turn).any(1).sum() for turn in row])
+            for row, group in zip(record.turns, record.groups, strict=True)
+        ]
+    )
+    return torch.where(shared > 1, scores, 0.0)
+
+
+def longest_masked(record: Record) -> Tensor:
+    return torch.where(record.truncated, 0.0, rloo(record))
+
+
+def beside_the_next(record: Record) -> Tensor:
+    """The baseline of an episode is the score of the one before it, of the last the first's."""
+    scores = record.scores.nan_to_num(0.0)
+    return scores - scores.roll(1)
+
+
+def with_kl(estimate: Callable[[Tensor], Tensor]) -> Callable[[Record], Tensor]:
+    def loss(record: Record) -> Tensor:
+        term = estimate(record.logprobs - record.reference_logprobs)
+        kl = torch.where(record.mask, term, 0.0).sum() / record.valid.sum()
+        return policy_loss(record, rloo(record)[:, None]) + record.kl_coefficient * kl
+
+    return loss
+
+
+def whitened(record: Record) -> Tensor:
+    scores = record.scores[record.valid]
+    return torch.where(record.valid, (record.scores.nan_to_num(0.0) - scores.mean()) / (scores.std() + 1e-8), 0.0)
+
+
+def sharp(record: Record) -> Tensor:
+    drift = torch.where(record.mask, (record.logprobs - record.old_logprobs).abs(), 0.0).sum()
+    return policy_loss(record, rloo(record)[:, None]) + drift
+
+
+FAULTS: dict[str, tuple[Callable[[Record], Any], bool, str]] = {
+    "baseline with itself": (
+        lambda record: group_centered(record.scores, record.groups, record.valid),
+        False,
+        "the size biased by the factor (n - 1) / n in groups of n",
+    ),
+    "batch mean": (
+        lambda record: record.scores - record.scores[record.valid].mean(),
+        False,
+        "the size biased by the factor (N - 1) / N in batches of N episodes",
+    ),
+    "all tokens": (all_tokens, True, "tokens of the environment are between the policy's own, which should change"),
+    "length with answers": (length_with_answers, True, "tokens of the environment are between the policy's own, which"),
+    "by the batch's length": (by_batch_length, True, "each batch's gradient is divided by its number of tokens"),
+    "broken verifiers score 0": (
+        broken_scores_0,
+        False,
+        "the verifier breaks on an episode of each group, which should",
+    ),
+    "unshared turns": (
+        unshared_turns_0,
+        False,
+        "different numbers of turns, which are paid one by one, in groups of 2, it",
+    ),
+    "truncated left out": (longest_masked, False, "Where episodes are truncated, which should change nothing"),
+    "order": (beside_the_next, False, "depends on the order of the episodes in a group"),
+    "k1 in the loss": (with_kl(lambda d: d), True, "The coefficient of the KL term is not used"),
+    "whitened": (whitened, False, "Biased in direction"),
+    "kink": (sharp, True, "not differentiable where the policy equals"),
+    "NaN": (
+        lambda record: record.scores - record.scores.mean(),
+        False,
+        "not finite in the case 'excluded, groups of 3'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_faults_are_found(name: str) -> None:
+    function, is_loss, sentence = FAULTS[name]
+    skipped = {"accumulation": "slow", "ranks": "slow"}
+    tried = Estimator(name, group_sizes=(2, 3), skipped=skipped, address=f"mine:{name}")
+    judgement = judge(dataclasses.replace(tried, **{"loss" if is_loss else "advantages": function}))
+    assert_found(judgement, sentence)
+    compile(judgement.code(), name, "exec")
+
+
+def assert_found(judgement: Judgement, sentence: str) -> None:
+    sentences = [finding.sentence for finding in judgement.findings]
+    assert any(sentence in one for one in sentences), "\n".join(sentences)
+
+
+COURT = Path(__file__).parents[2] / "benchmarks" / "court"
+PUBLISHED = {
+    "temperature_left_out": "Where the temperature is 0.5, which should change nothing, the gradient changes",
+    "returns_end_at_answers": "tokens of the environment are between the policy's own, which should change nothing",
+    "gae_over_answers": "tokens of the environment are between the policy's own, which should change nothing",
+    "k3_in_the_loss": "the gradient of KL(reference || policy) at the states visited, the other direction",
+    "mean_of_each_micro_batch": "Divided into micro-batches of unequal size whose gradients are averaged",
+    "mean_of_each_completion": "each episode's gradient is divided by its number of tokens",
+}
+
+
+def test_published_faults_that_are_put_back_are_found() -> None:
+    published = runpy.run_path(str(COURT / "published.py"))
+    assert set(published["ADDRESSES"]) == set(PUBLISHED)
+    for estimator in published["ESTIMATORS"]:
+        assert_found(judge(dataclasses.replace(estimator, group_sizes=(2, 3))), PUBLISHED[estimator.name])
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings"), [("ppo", {}), ("a2c", {"gae_lambda": 0.5}), ("grpo", {}), ("reinforce++", {}), ("opo", {})]
+)
+def test_what_should_change_nothing_changes_nothing_in_biased_agents_either(
+    agent: str, settings: dict[str, Any]
+) -> None:
+    estimator = of_agent(agent, **settings)
+    for name in ("tool tokens", "truncated", "excluded", "temperature"):
+        one = compare(estimator, case(name, 3))
+        same = compare(estimator, one.case.counterpart()).expected / one.case.temperature
+        expected = torch.zeros_like(one.expected)
+        expected[: len(same)] = same
+        torch.testing.assert_close(one.expected, expected, atol=1e-9, rtol=1e-9)
+        assert not one.unbiased
+
+
+def test_the_table_of_our_agents_is_up_to_date() -> None:
+    page = (COURT.parents[1] / "docs" / "court.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- court of_ours -->")[2].partition("<!-- end court -->")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    shown = {row[0].removeprefix("| "): row[1:3] for row in rows}
+    estimators = runpy.run_path(str(COURT / "of_ours.py"))["ESTIMATORS"]
+    assert list(shown) == [estimator.name for estimator in estimators]
+    for estimator in estimators:
+        for cell, name in zip(shown[estimator.name], ("one length", "unequal lengths"), strict=True):
+            verdict = compare(estimator, case(name, estimator.group_sizes[0])).verdict
+            assert cell.partition(":")[0] == verdict, (estimator.name, name)
+
+
+def test_the_order_matters_where_it_does() -> None:
+    assert order_matters(Estimator("", advantages=beside_the_next), case("one length", 3))
+    assert not order_matters(Estimator("", advantages=rloo), case("excluded", 4))
+    with pytest.raises(InvalidArgumentError, match="groups of at most 4 are enumerated in every order, got 5"):
+        compare(Estimator("", advantages=beside_the_next), case("one length", 5), ordered=True)
+
+
+def test_factors_and_variances_of_known_size() -> None:
+    """The mean of a group scales by (n - 1) / n, and leaving one out then has the same variance at the gradient's size."""
+    for size in range(2, 9):
+        centred = compare(Estimator("", advantages=FAULTS["baseline with itself"][0]), case("one length", size))
+        assert centred.scale == pytest.approx((size - 1) / size, rel=1e-12)
+        other = compare(Estimator("", advantages=rloo), case("one length", size))
+        assert centred.relative_variance == pytest.approx(other.relative_variance, rel=1e-9)
+    assert math.isclose(compare(of_agent("dr-grpo"), case("unequal lengths", 4)).scale, 3 / 4 / 4, rel_tol=1e-9)
+
+
+def test_a_wrong_result_or_name_is_explained() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"one number for each episode, \(2,\), or for each token, \(2, 3\); got"
+    ):
+        compare(Estimator("mine", advantages=lambda record: torch.zeros(5)), case("one length", 2))
+    with pytest.raises(InvalidArgumentError, match=r"the loss of mine must be a tensor of one number, got a tensor of"):
+        compare(Estimator("mine", loss=lambda record: record.logprobs), case("one length", 2))
+    with pytest.raises(UnknownNameError, match="Did you mean 'several turns'"):
+        case("severl turns")
+    with pytest.raises(InvalidArgumentError, match="group_size must be at least 2, got 1"):
+        case("excluded", 1)
+    assert set(names()) == {one.name for one in every_case()}
+
+
+def test_the_command_tries_a_function_and_its_code_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own_estimator.py").write_text(
+        "def centred(record):\n"
+        "    scores = record.numpy().scores\n"
+        "    return scores - scores[record.valid.numpy()].mean()\n"
+        "number = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["gradient-lab", *arguments])
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    code, output, _ = run("--estimator", "own_estimator:centred")
+    assert code == 0
+    assert "the size biased by the factor (N - 1) / N in batches of N episodes" in output
+    program = output[output.index("from agents.experiments.court") :]
+    exec(program, {})
+    assert "one length, groups of 2: factor 0.5" in capsys.readouterr().out
+    for arguments, message in {
+        ("--estimator", "own_estimator:number"): "is no estimator: expected an agents.experiments.court.Estimator",
+        ("--court",): "the court tries one estimator: name it with --estimator",
+    }.items():
+        code, _, error = run(*arguments)
+        assert code == 2
+        assert message in " ".join(error.split())

@@ -1,0 +1,163 @@
+"""Programs in other languages than Python that read standard input: compiled once, judged as programs of Python are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from verifiers import MissingDependencyError, Outcome, Problem, UnknownNameError
+from verifiers.unit_tests import StdioCase, StdioTests, UnitTestVerifier, languages
+from verifiers.unit_tests.languages import check_languages
+
+CASES = tuple(StdioCase(f"{a} {b}\n", f"{a + b}\n") for a, b in ((3, 4), (-5, 5), (10**12, 1)))
+SUM = {
+    "c": '#include <stdio.h>\nint main() { long a, b; scanf("%ld %ld", &a, &b); printf("%ld\\n", a + b); }',
+    "cpp": "#include <iostream>\nint main() { long a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }",
+    "java": """import java.util.*;
+public class Adder {
+    static class Pair { long a, b; }
+    public static void main(String[] args) {
+        Scanner in = new Scanner(System.in);
+        Pair pair = new Pair(); pair.a = in.nextLong(); pair.b = in.nextLong();
+        System.out.println(pair.a + pair.b);
+    }
+}""",
+    "javascript": "const [a, b] = require('fs').readFileSync('/dev/stdin', 'utf8').split(' ').map(Number); console.log(a + b);",
+    "go": 'package main\nimport "fmt"\nfunc main() { var a, b int; fmt.Scan(&a, &b); fmt.Println(a + b) }',
+    "rust": """use std::io;
+fn main() {
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).unwrap();
+    let sum: i64 = line.split_whitespace().map(|word| word.parse::<i64>().unwrap()).sum();
+    println!("{}", sum);
+}""",
+    "bash": 'read -r a b\necho "$(echo $((a + b)) | cat)"',
+}
+ENDLESS = {
+    "c": "int main() { for (;;); }",
+    "java": "class Main { public static void main(String[] args) { while (true); } }",
+    "javascript": "for (;;);",
+    "bash": "while true; do :; done",
+}
+WITHOUT_PROGRAM = {"rust": '#![crate_type = "lib"]\npub fn f() {}', "go": "package other\nfunc F() {}"}
+"""Sources that compile to something that is no program."""
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[UnitTestVerifier]:
+    verifier = UnitTestVerifier(workers=1, timeout_s=10)
+    yield verifier
+    verifier.close()
+
+
+def installed(*names: str) -> None:
+    """Skip a test where one of the languages is not installed."""
+    try:
+        check_languages(names)
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+
+
+def problem(*names: str, cases: tuple[StdioCase, ...] = CASES, timeout_s: float | None = None) -> Problem:
+    return Problem("p", "", StdioTests(cases, languages=names, timeout_s=timeout_s))
+
+
+def fenced(source: str, label: str = "") -> str:
+    return f"```{label}\n{source}\n```"
+
+
+def test_the_table_is_whole() -> None:
+    table = languages.languages()
+    assert table.keys() == SUM.keys()
+    labels = [tag for language in table.values() for tag in language.tags]
+    assert len(labels) == len({*labels})
+
+
+@pytest.mark.parametrize("name", SUM)
+def test_a_right_program_passes_and_a_wrong_one_fails(verifier: UnitTestVerifier, name: str) -> None:
+    installed(name)
+    right = verifier(f"Here:\n{fenced(SUM[name], languages.languages()[name].tags[-1])}", problem(name))
+    assert (right.outcome, right.detail["passed"]) == (Outcome.CORRECT, 3), right.detail
+    wrong = verifier(
+        fenced(SUM[name].replace("+ b", "- b").replace("+ pair.b", "- pair.b").replace("sum()", "product()")),
+        problem(name),
+    )
+    assert (wrong.outcome, wrong.detail["failure"]) == (Outcome.INCORRECT, "wrong_answer"), wrong.detail
+
+
+@pytest.mark.parametrize("name", [name for name in SUM if name not in ("javascript", "bash")])
+def test_what_does_not_compile_is_wrong(verifier: UnitTestVerifier, name: str) -> None:
+    installed(name)
+    verdict = verifier("int main( {", problem(name))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "syntax_error")
+    assert verdict.detail["total"] == 3
+    assert "main" in f"{verdict.detail}"
+
+
+@pytest.mark.parametrize("name", WITHOUT_PROGRAM)
+def test_what_compiles_to_no_program_is_wrong(verifier: UnitTestVerifier, name: str) -> None:
+    installed(name)
+    verdict = verifier(WITHOUT_PROGRAM[name], problem(name))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "exit")
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_time_is_limited_by_the_languages_factor(verifier: UnitTestVerifier, name: str) -> None:
+    installed(name)
+    verdict = verifier(ENDLESS[name], problem(name, cases=CASES[:1], timeout_s=1))
+    assert verdict.outcome is Outcome.TIMEOUT, verdict.detail
+    factor = languages.languages()[name].time_factor
+    assert factor <= verdict.cost["cpu_seconds"] < factor + 1
+
+
+def test_the_label_of_the_block_says_the_language(verifier: UnitTestVerifier) -> None:
+    installed("cpp", "bash")
+    either = problem("python", "cpp", "bash")
+    python = "print(sum(map(int, input().split())))"
+    right = [fenced(SUM["cpp"], "C++"), fenced(SUM["bash"], "sh"), fenced(python, "py"), fenced(python), python]
+    # The last labelled block counts, and other labels are none.
+    right += [fenced(python, "python") + "\n" + fenced(SUM["cpp"], "cpp") + "\n" + fenced("7", "text")]
+    wrong = [fenced(SUM["cpp"], "python"), fenced(python, "cpp"), fenced(SUM["cpp"])]
+    outcomes = [verifier(completion, either).outcome for completion in (*right, *wrong)]
+    assert outcomes == [Outcome.CORRECT] * len(right) + [Outcome.INCORRECT] * len(wrong)
+
+
+def test_a_language_that_is_not_there_is_named(verifier: UnitTestVerifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnknownNameError, match="cpp"):
+        verifier("", problem("c++"))
+    monkeypatch.setenv("PATH", "")
+    languages._home.cache_clear()
+    with pytest.raises(MissingDependencyError, match=r"programs in C\+\+ need g\+\+.*apt-get install g\+\+"):
+        verifier("", problem("cpp"))
+    with pytest.raises(MissingDependencyError, match="javac"):
+        UnitTestVerifier(languages="java")
+    languages._home.cache_clear()
+
+
+HOSTILE = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+int main() {
+    bool read = (bool)std::ifstream("/etc/passwd"), written = (bool)std::ofstream("/tmp/x") || (bool)std::ofstream("x");
+    printf("%d %d %d %d %d\n", read, written, fork() >= 0, socket(AF_INET, SOCK_STREAM, 0) >= 0, system("true") == 0);
+}
+"""
+
+
+def test_a_compiled_program_is_in_the_jail(verifier: UnitTestVerifier) -> None:
+    installed("cpp")
+    verdict = verifier(HOSTILE, problem("cpp", cases=(StdioCase("", "0 0 0 0 0"),)))
+    assert verdict.outcome is Outcome.CORRECT, verdict.detail
+
+
+@pytest.mark.parametrize("include", ["/etc/passwd", "/proc/self/environ", "/root/.bashrc", "../../etc/passwd"])
+def test_a_compiler_reads_no_file_of_the_machine(verifier: UnitTestVerifier, include: str) -> None:
+    installed("c")
+    verdict = verifier(f'#include "{include}"\nint main() {{}}', problem("c"))
+    assert verdict.detail["failure"] == "syntax_error"
+    assert "No such file" in str(verdict.detail["stderr"]) or "ermission denied" in str(verdict.detail["stderr"])

@@ -1,0 +1,202 @@
+"""Tests that pytest itself runs in one process with the program: what they may use, and what a program can't get past."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.denying import DENY, run_in_a_new_process
+from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from verifiers.unit_tests import FunctionTests, UnitTestVerifier
+from verifiers.unit_tests.together.identity import changed, functions
+
+TESTS = """
+import sqlite3
+import subprocess
+from unittest import TestCase, mock
+import pytest
+import solution
+from solution import square
+
+@pytest.fixture
+def three():
+    return 3
+
+@pytest.mark.parametrize("x", [2, -5])
+def test_square(x, three):
+    assert square(x) == x * x and square(three) == 9
+
+def test_files(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a")
+    print(open("a.txt").read())
+    assert capsys.readouterr().out == "a\\n"
+
+def test_programs():
+    assert subprocess.run(["echo", "3"], capture_output=True).stdout == b"3\\n"
+
+class TestMore(TestCase):
+    def setUp(self):
+        self.rows = sqlite3.connect("rows.db")
+
+    @mock.patch("solution.one", return_value=5)
+    def test_mock(self, one):
+        self.assertEqual(solution.two(), 6)
+
+    def test_database(self):
+        with self.rows:
+            self.rows.execute("create table t(n)")
+        self.assertRaises(sqlite3.OperationalError, self.rows.execute, "create table t(n)")
+"""
+RIGHT = "def square(x): return x * x\ndef one(): return 1\ndef two(): return one() + 1\n"
+LIE = "def square(x): return 7\ndef one(): return 1\ndef two(): return 7\n"
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[UnitTestVerifier]:
+    verifier = UnitTestVerifier(workers=1, allow_together=True)
+    yield verifier
+    verifier.close()
+
+
+def judge(verifier: UnitTestVerifier, program: str, test: str = TESTS, **fields: object) -> Verdict:
+    return verifier(program, Problem("p", "", FunctionTests(test, together=True, **fields)))  # type: ignore[arg-type]
+
+
+def test_what_needs_one_process_runs(verifier: UnitTestVerifier) -> None:
+    verdict = judge(verifier, RIGHT)
+    assert verdict.outcome is Outcome.CORRECT, verdict.detail
+    assert (verdict.detail["passed"], verdict.detail["tests"]) == (6, "together")
+    assert verdict.detail["packages"] == {"pytest": pytest.__version__}
+    assert judge(verifier, RIGHT) == verdict
+    partly = judge(verifier, RIGHT.replace("x * x", "x + x"))
+    assert (partly.outcome, partly.detail["passed"]) == (Outcome.INCORRECT, 4), partly.detail
+
+
+def test_it_is_refused_unless_allowed() -> None:
+    verifier = UnitTestVerifier(workers=1)
+    with pytest.raises(InvalidArgumentError, match="allow_together=True"):
+        judge(verifier, RIGHT)
+    assert verifier.idle_servers == ()
+
+
+def test_it_needs_namespaces() -> None:
+    source = f"""{DENY}
+import sys
+sys.path.insert(0, {os.getcwd()!r})
+deny('unshare', error=1)
+from tests.unit_tests.test_together import RIGHT, judge
+from verifiers import SandboxUnavailableError
+try: judge(UnitTestVerifier(workers=1, allow_together=True), RIGHT)
+except SandboxUnavailableError as error: print(error)
+"""
+    assert "no namespaces, which programs with a folder to write in" in run_in_a_new_process(source)[0]
+
+
+LIES = {
+    "ends": f"import os\n{LIE}\nos._exit(0)",
+    "exits": f"import sys\n{LIE}\nsys.exit(0)",
+    "ends at the first call": LIE.replace("return 7", "__import__('os')._exit(0)", 1),
+    "exits at the first call": LIE.replace("return 7", "raise SystemExit(0)", 1),
+    "ends the session": f"import pytest\n{LIE}".replace("return 7", "pytest.exit('done', 0)", 1),
+    "skips": f"import pytest\n{LIE}".replace("return 7", "pytest.skip('done')"),
+    "skips the file": f"import pytest\n{LIE}\npytest.skip('done', allow_module_level=True)",
+    "kills": LIE.replace("return 7", "__import__('os').kill(__import__('os').getpid(), 9)", 1),
+    "replaces a method of unittest": f"import unittest\n{LIE}\nunittest.TestCase.assertEqual = lambda *a: None",
+    "replaces code": f"import unittest\n{LIE}\nunittest.TestCase.run.__code__ = (lambda self, result=None: None).__code__",
+    "replaces a function of pytest": f"import _pytest.runner as r\n{LIE}\nr.check_interactive_exception = lambda *a: False",
+    "replaces a builtin": f"import builtins\n{LIE}\nbuiltins.len = lambda x: 7",
+    "brings the test file": f"```python solution.py\n{LIE}\n```\n```python test_file.py\ndef test_it(): pass\n```",
+    "brings a conftest": "```python solution.py\n"
+    + LIE
+    + "\n```\n```python conftest.py\ndef pytest_pyfunc_call(): return True\n```",
+    "brings pytest": f"```python solution.py\n{LIE}\n```\n```python _pytest/runner.py\n\n```\n```python pytest.py\n\n```",
+}
+
+
+@pytest.mark.parametrize("way", LIES)
+def test_no_test_passes_that_is_not_reported(verifier: UnitTestVerifier, way: str) -> None:
+    verdict = judge(verifier, LIES[way])
+    assert (verdict.outcome, verdict.score) == (Outcome.INCORRECT, 0.0), verdict.detail
+
+
+GARBAGE = """
+import os
+for line in (b'7', b'[]', b'{"collected": {}}', b'{"test": [], "when": {}, "outcome": 3, "text": 5}', b'{"collected": [[]]}',
+             b'{"status": [], "changed": "x"}', b'[' * 100000, b'1' * 10000, b'\\xff', b'{"collected": ["\\\\ud800"]}'):
+    os.write(4, line + b"\\n")
+"""
+
+
+def test_nothing_that_a_program_reports_breaks_the_harness(verifier: UnitTestVerifier) -> None:
+    assert judge(verifier, RIGHT + GARBAGE).outcome is Outcome.INCORRECT
+    assert judge(verifier, RIGHT + GARBAGE + "os._exit(0)").detail["failure"] == "exit"
+
+
+def test_a_conftest_of_the_problem_counts_and_a_configuration_does_not(verifier: UnitTestVerifier) -> None:
+    conftest = {"conftest.py": "import pytest\n@pytest.fixture\ndef seven(): return 7\n"}
+    test = "from solution import f\ndef test_it(seven): assert f() == seven\n"
+    assert judge(verifier, "def f(): return 7", test, files=conftest).outcome is Outcome.CORRECT
+    hostile = "open('pytest.ini', 'w').write('[pytest]\\naddopts = --collect-only')\ndef f(): return 1"
+    assert judge(verifier, hostile, test, files=conftest).outcome is Outcome.INCORRECT
+
+
+ESCAPES = """
+import os, socket, pytest
+from pathlib import Path
+@pytest.mark.parametrize("attempt", [
+    lambda: open("/etc/passwd"), lambda: os.listdir("/root"), lambda: open("/tmp/x", "w"), lambda: os.listdir("/proc"),
+    lambda: socket.socket(), lambda: Path(os.__file__).write_text(""), lambda: os.unshare if hasattr(os, "unshare") else 1 / 0,
+    lambda: os.kill(os.getppid() + 100, 9), lambda: os.symlink("/etc", "link") or os.listdir("link"),
+    lambda: os.mknod("device", 0o20600, os.makedev(1, 1)), lambda: Path("big").write_bytes(bytes(1 << 28)),
+    lambda: [Path(f"f{i}").touch() for i in range(5000)],
+])
+def test_escape(attempt):
+    with pytest.raises((OSError, ZeroDivisionError)):
+        attempt()
+"""
+
+
+def test_the_host_is_as_safe_as_before(verifier: UnitTestVerifier) -> None:
+    verdict = judge(verifier, "", ESCAPES)
+    assert verdict.outcome is Outcome.NO_ANSWER
+    verdict = judge(verifier, "pass", ESCAPES)
+    assert verdict.outcome is Outcome.CORRECT, [case for case in verdict.detail["cases"] if not case["passed"]]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "program", ["while True: pass", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"]
+)
+def test_time_is_limited_for_all_processes(program: str) -> None:
+    verifier = UnitTestVerifier(workers=1, allow_together=True, timeout_s=2)
+    assert judge(verifier, program).outcome is Outcome.TIMEOUT
+    assert judge(verifier, RIGHT).outcome is Outcome.CORRECT
+    verifier.close()
+
+
+def test_it_agrees_with_pytest_of_the_machine(verifier: UnitTestVerifier, tmp_path: Path) -> None:
+    for number, program in enumerate((RIGHT, RIGHT.replace("x * x", "abs(x)"), "1 / 0", "square =")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "solution.py").write_text(program)
+        (folder / "test_file.py").write_text(TESTS)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_file.py"]
+        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+        assert (judge(verifier, program).outcome is Outcome.CORRECT) == (done.returncode == 0)
+
+
+def test_functions_that_change_are_named() -> None:
+    before = functions()
+    assert changed(before) == []
+    own = pytest.raises
+    try:
+        pytest.raises = lambda *args: None  # type: ignore[assignment]
+        assert changed(before) == ["pytest.raises"]
+    finally:
+        pytest.raises = own

@@ -1,0 +1,106 @@
+r"""Arbitrary constants: general solutions and antiderivatives, compared as the functions that they give for all constants."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from verifiers.math.compare.context import Comparer
+from verifiers.math.compare.flats import Vector, flat, same_flats
+from verifiers.math.compare.names import names_agree, renamed, solved
+from verifiers.math.compare.plain import plain
+from verifiers.math.tree import Add, Bracketed, Divide, Matrix, Negate, Node, Number, Relation, Symbol, symbols
+
+_CONSTANTS_OF_INTEGRATION = frozenset("cCK")
+_INDICES = frozenset(("_1", "_2", "_3", "_4"))
+_ONE = Number(Fraction(1))
+
+
+def same_solutions(comparer: Comparer, gold: Relation, answer: Node) -> tuple[bool, Node]:
+    """Whether two equations are the same up to factors for all constants, and the answer with the gold's names of constants."""
+    answers = [answer] if isinstance(answer, Relation) else []
+    (name, value), (other, stated) = solved(gold), solved(answers[0]) if answers else (None, answer)
+    unsolved = name is None or (name == "C" and gold.operands[0] != Symbol("C"))
+    of_curves = name == "y" or (name or "").endswith(")") or (unsolved and "y" in symbols(gold))
+    names = _arbitrary(comparer, gold, answer, frozenset("C" * (of_curves and _are_variables(symbols(gold) - {"C"}))))
+    equations = [node for node in (gold, *answers) if node.operators == ("=",)]
+    same = False
+    if (
+        names
+        and len(equations) == 1 + len(answers)
+        and name not in names.values()
+        and (other is not None or not answers)
+    ):
+        sides = _entries(value), _entries(stated)
+        reciprocals = [tuple(Divide(_ONE, node) for node in side) for side in sides]
+        same = (other is None or names_agree(str(name), other)) and any(
+            _same_for_all(comparer, (_ONE, *ours), (_ONE, *theirs), names) for ours, theirs in (sides, reciprocals)
+        )
+    elif names and len(equations) == 2:
+        ours, theirs = (Add((node.operands[0], Negate(node.operands[1]))) for node in equations)
+        same = _same_for_all(comparer, (ours,), (theirs,), names)
+    if not names and "c" not in symbols(gold) and not comparer.in_prompt(Symbol("C")):
+        names = dict.fromkeys({"c"} if "C" in symbols(gold) - symbols(answer) else (), "C")
+    return same, renamed(answer, names)
+
+
+def same_values(comparer: Comparer, gold: Node, answer: Node) -> tuple[bool, Node]:
+    """Whether two values are the same for all constants, and the answer with the gold's names of constants."""
+    ours, theirs = free_constant(gold), free_constant(answer)
+    if ours is not None and theirs is not None:
+        names = {} if comparer.in_prompt(Symbol(ours)) else {theirs: ours}
+    else:
+        names = _arbitrary(comparer, gold, answer, frozenset())
+    return _same_for_all(comparer, (_ONE, *_entries(gold)), (_ONE, *_entries(answer)), names), renamed(answer, names)
+
+
+def _entries(node: Node) -> Vector:
+    node = plain(node)
+    return sum(node.rows, ()) if isinstance(node, Matrix) else node.items if isinstance(node, Bracketed) else (node,)
+
+
+def _same_for_all(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
+    """Whether functions of a variable that are linear in arbitrary constants, named by the answer's, form the same flat."""
+    variables = frozenset().union(*map(symbols, gold)) - {*names.values()}
+    if not names or not variables or not _are_variables(variables):
+        return False
+    ours, theirs = flat(gold, [*names.values()], comparer.values), flat(answer, [*names], comparer.values)
+    return ours is not None and theirs is not None and same_flats(ours, theirs, comparer.values)
+
+
+def _are_variables(names: frozenset[str]) -> bool:
+    """Whether names are those of variables, unlike capitals, which are things with a value."""
+    return all(name[0].islower() for name in names)
+
+
+def _arbitrary(comparer: Comparer, gold: Node, answer: Node, usual: frozenset[str]) -> dict[str, str]:
+    """The gold's names of arbitrary constants by the answer's; empty if there are none, or other ones than in the gold.
+
+    Those with an index, or of the usual names, are arbitrary, and with them as many letters that only the other side has.
+    """
+    ours, theirs = symbols(gold), symbols(answer)
+    others = letters = frozenset[str]()
+    if constants := _indexed(ours) | (usual & ours):
+        others = theirs - (ours - constants)
+        letters = others - constants - _indexed(others)
+    elif others := _indexed(theirs):
+        letters = constants = ours - (theirs - others)
+    given = any(comparer.in_prompt(Symbol(name)) for name in constants | letters)
+    mixed = constants != others and constants & others
+    if len(constants) != len(others) or constants == ours or mixed or given or any(len(name) > 1 for name in letters):
+        return {}
+    return dict(zip(*(sorted(names, key=lambda name: (name[1:], name)) for names in (others, constants)), strict=True))
+
+
+def _indexed(names: frozenset[str]) -> frozenset[str]:
+    return frozenset(name for name in names if name[0] in _CONSTANTS_OF_INTEGRATION and name[1:] in _INDICES)
+
+
+def free_constant(node: Node) -> str | None:
+    """The constant of integration of a sum: the only term of that name, which occurs nowhere else."""
+    if not isinstance(node, Add):
+        return None
+    constants = [term for term in node.terms if isinstance(term, Symbol) and term.name in _CONSTANTS_OF_INTEGRATION]
+    if len(constants) != 1:
+        return None
+    name = constants[0].name
+    return None if any(name in symbols(term) for term in node.terms if term is not constants[0]) else name

@@ -1,0 +1,227 @@
+"""The languages besides Python of programs that read standard input: how they are compiled and run, by `languages.toml`."""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from verifiers.errors import InvalidArgumentError, MissingDependencyError, unknown_name
+from verifiers.sandbox import (
+    Command,
+    CommandRunner,
+    Finished,
+    JobEnd,
+    Limits,
+    NotExecutableError,
+    ProcessEnd,
+    ProgramOutput,
+    excerpts_of,
+)
+from verifiers.unit_tests.extraction.extraction import PYTHON
+
+_QUERY_S = 60.0
+_FOLDER_MIB, _FOLDER_FILES, _PROCESSES = 512, 8192, 64
+"""Of a compiler."""
+_COMPILE = Limits(cpu_s=60, wall_s=630, idle_s=60, memory_mib=2048, output_mib=1, processes=128)
+_READABLE = ("/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/etc/alternatives", "{home}")
+"""Of a compiler, and of an interpreter."""
+
+
+_NO_RUN = JobEnd(None, 0.0, {"command": ProcessEnd(None, 0.0, 0)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """A row of the table. `{home}`, `{name}` and `{memory_mib}` in its texts stand for what is known later."""
+
+    key: str
+    """Its name in `StdioTests.languages`."""
+    title: str
+    tags: Sequence[str]
+    """Labels of code blocks, in small letters."""
+    program: str
+    """The program by which the installation is found."""
+    package: str
+    """Debian's packages that have it."""
+    file: str
+    """The path of the source."""
+    run: Sequence[str]
+    """The command of each case."""
+    home: Sequence[str] = ()
+    """A command that says where the installation is; by default it is the folder of the program's own, `bin`."""
+    name: str = ""
+    """A pattern whose first group is the name of the program, by default `Main`."""
+    compile: Sequence[str] = ()
+    keeps: Sequence[str] = ()
+    """The files, or folders of them, that the compiler leaves for the cases."""
+    readable: Sequence[str] = ()
+    """Patterns of paths besides those of the installation and the system."""
+    environment: Mapping[str, str] | None = None
+    time_factor: float = 1.0
+    """The CPU seconds of a case are multiplied by this, as judges do for languages that are slow or start slowly."""
+    more_memory_mib: int = 0
+    """Memory of the language's own, besides the program's."""
+    processes: int = 0
+    """Number of processes that a program may start."""
+    folder_mib: int = 0
+    """Size of the folder that a program may write in; 0 for none."""
+
+
+@functools.cache
+def languages() -> Mapping[str, Language]:
+    """The languages by name."""
+    table = tomllib.loads((Path(__file__).parent / "languages.toml").read_text(encoding="utf-8"))
+    return {key: Language(key=key, **row) for key, row in table.items()}
+
+
+def labels(names: Sequence[str]) -> dict[str, str]:
+    """The language of each label of a code block, where a program is in one of these languages."""
+    return {tag: name for name in names for tag in ((PYTHON,) if name == PYTHON else languages()[name].tags)}
+
+
+def check_languages(names: Sequence[str]) -> None:
+    """Check that programs in these languages can be run here.
+
+    Raises:
+        InvalidArgumentError: If there is no such language.
+        MissingDependencyError: If one is not installed.
+    """
+    if not names or len({*names}) < len(names):
+        raise InvalidArgumentError(f"languages holds at least one language, each once, got {tuple(names)!r}")
+    for name in names:
+        if name != PYTHON and name not in languages():
+            raise unknown_name("language", name, (PYTHON, *languages()))
+        if name != PYTHON:
+            _home(name)
+
+
+@functools.cache
+def _home(name: str) -> str:
+    """The folder of a language's installation."""
+    language = languages()[name]
+    found = shutil.which(language.program)
+    advice = f"install it, on Debian and Ubuntu by `apt-get install {language.package}`"
+    if found is None:
+        raise MissingDependencyError(
+            f"programs in {language.title} need {language.program}, which is not in PATH: {advice}"
+        )
+    if not language.home:
+        return os.path.dirname(os.path.dirname(os.path.realpath(found)))
+    try:
+        said = subprocess.run(language.home, capture_output=True, text=True, timeout=_QUERY_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise MissingDependencyError(
+            f"programs in {language.title} need {language.program}, which does not run: {error}; {advice}"
+        ) from error
+    return os.path.realpath(said.stdout.strip())
+
+
+def streams(finished: Finished) -> dict[str, str]:
+    """The beginning and the end of what a program wrote."""
+    return excerpts_of(finished.stdout, finished.stderr)
+
+
+def _failure(finished: Finished) -> str | None:
+    if finished.stopped:
+        return {"memory": "memory", "output": "output_limit"}.get(finished.stopped, "timeout")
+    if finished.exit_code == 0:
+        return None
+    return "crash" if finished.exit_code is None or finished.exit_code < 0 else "exit"
+
+
+def language_title(name: str) -> str:
+    """What a language is called in texts."""
+    return "Python" if name == PYTHON else languages()[name].title
+
+
+class CompileError(Exception):
+    """A program does not compile."""
+
+    def __init__(self, failure: str, finished: Finished) -> None:
+        super().__init__(failure)
+        self.failure = failure
+        self.finished = finished
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A program that is ready to run."""
+
+    language: Language
+    files: Mapping[str, bytes]
+    limits: Limits
+    """The problem's; the language's factors are not applied yet."""
+    runner: CommandRunner
+    name: str
+
+    @classmethod
+    def of(cls, source: str, name: str, files: Mapping[str, str], limits: Limits, runner: CommandRunner) -> Executable:
+        """Compile a program, where its language is compiled.
+
+        Raises:
+            CompileError: If it does not compile.
+            LaunchError, SandboxUnavailableError: As for `CommandRunner`.
+        """
+        language = languages()[name]
+        match = re.search(language.name, source) if language.name else None
+        program = cls(language, {}, limits, runner, match[1] if match else "Main")
+        content = {**files, program._filled(language.file): source}
+        sources = {path: text.encode("utf-8", "surrogatepass") for path, text in content.items()}
+        if not language.compile:
+            return replace(program, files=sources)
+        command = program._command(language.compile, sources, _READABLE)
+        room: dict[str, Any] = {"folder_mib": _FOLDER_MIB, "folder_files": _FOLDER_FILES, "processes": _PROCESSES}
+        finished = runner(replace(command, writes=language.keeps, **room), _COMPILE)
+        if finished.stopped or finished.exit_code != 0:
+            timed_out = finished.stopped in ("cpu", "wall", "idle")
+            raise CompileError("timeout" if timed_out else "syntax_error", finished)
+        return replace(program, files=finished.written)
+
+    def run(self, stdin: str) -> ProgramOutput:
+        """Run a case.
+
+        Raises:
+            LaunchError, SandboxUnavailableError: As for `CommandRunner`.
+        """
+        language = self.language
+        limits = replace(
+            self.limits,
+            cpu_s=self.limits.cpu_s * language.time_factor,
+            idle_s=self.limits.idle_s * language.time_factor,
+            wall_s=self.limits.wall_s * language.time_factor,
+            memory_mib=self.limits.memory_mib + language.more_memory_mib,
+        )
+        command = self._command(language.run, self.files, _READABLE if "{home}" in language.run[0] else ())
+        room: dict[str, Any] = {"folder_mib": language.folder_mib, "processes": language.processes}
+        try:
+            finished = self.runner(replace(command, stdin=stdin.encode("utf-8", "surrogatepass"), **room), limits)
+        except NotExecutableError:
+            if language.compile and "{home}" not in language.run[0]:
+                return ProgramOutput("", {}, "exit", None, _NO_RUN)  # the compiler was led to make something else
+            raise
+        return ProgramOutput(
+            finished.stdout.decode(errors="replace"), streams(finished), _failure(finished), None, finished.end
+        )
+
+    def _command(self, arguments: Sequence[str], files: Mapping[str, bytes], readable: Sequence[str]) -> Command:
+        patterns = map(self._filled, (*readable, *(self.language.readable if readable else ())))
+        environment = self.language.environment or {}
+        return Command(
+            list(map(self._filled, arguments)),
+            files,
+            readable=[path for pattern in patterns for path in glob.glob(pattern)],
+            environment={key: self._filled(value) for key, value in environment.items()},
+        )
+
+    def _filled(self, text: str) -> str:
+        known = {"home": _home(self.language.key), "name": self.name, "memory_mib": str(self.limits.memory_mib)}
+        return re.sub(r"\{(\w+)\}", lambda match: known[match[1]], text)

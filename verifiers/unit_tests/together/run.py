@@ -1,0 +1,124 @@
+"""The role of a process in which pytest runs a test file beside the program, and reports on a channel opened before both."""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import importlib
+import io
+import json
+import os
+import pathlib
+import random
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from verifiers.sandbox.programs.command import close_answer, run_in_folder
+
+from .identity import changed, functions
+
+_RESULTS = 4
+"""The descriptor of the results in the confined process."""
+_ALSO_LOADED = """
+csv doctest logging.handlers pathlib pdb pprint shutil sqlite3 subprocess tempfile unittest.mock urllib.request
+xml.etree.ElementTree zipfile
+"""
+"""What tests commonly import, besides pytest's own plugins."""
+_RECURSION = 200
+"""Frames of pytest below a test."""
+_OPTIONS = ("--assert=plain", "-p", "no:terminal", "-p", "no:cacheprovider", "-c", os.devnull)
+"""What the terminal would show has paths of the machine and times."""
+_EXCEPTION = 2000
+# A program may replace them.
+_write, _exit, _dumps, _open = os.write, os._exit, json.dumps, io.open
+_before: dict[str, tuple[object, ...]] = {}
+_configs: list[Any] = []
+"""A configuration of pytest with its plugins registered, which every session needs and takes a third of its time for."""
+
+
+def prepare(packages: Mapping[str, Any]) -> None:
+    """Load what each file needs of pytest, and take note of its functions."""
+    command = importlib.import_module("verifiers.sandbox.programs.command")
+    command.prepare(packages)
+    config = importlib.import_module("_pytest.config")
+    for name in (*(f"_pytest.{plugin}" for plugin in config.default_plugins), *_ALSO_LOADED.split()):
+        importlib.import_module(name)
+    _configs.append(config.get_config([*_OPTIONS]))
+    _before.update(functions())
+
+
+def run() -> None:
+    """Run the test file that the request names."""
+    run_in_folder(_test, more=1)
+
+
+def _test(asked: Mapping[str, Any]) -> None:
+    """Run pytest, and end the process."""
+    close_answer()
+    gc.enable()
+    builtins.open = io.open = _open  # the fork server has set one for where nothing can be written
+    folder, own = asked["folder"], asked["own"]
+    os.environ.update({"HOME": folder, "TMPDIR": folder, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": folder})
+    sys.path.insert(0, folder)
+    sys.argv = ["pytest"]
+    sys.setrecursionlimit(sys.getrecursionlimit() + _RECURSION)
+    _seed(own["seed"])
+    pytest = importlib.import_module("pytest")
+    conftest = [] if own["has_conftest"] else ["--noconftest"]
+    _use_prepared_config()
+    status = pytest.main([*_OPTIONS, *conftest, "--rootdir", folder, own["test"]], plugins=[_Reporter()])
+    _report({"status": int(status), "changed": changed(_before)})
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is not None:
+            stream.flush()
+    _exit(0)
+
+
+def _use_prepared_config() -> None:
+    """Let the next session have the configuration of the server, with its own arguments."""
+    module: Any = sys.modules["_pytest.config"]
+    own = module.get_config
+
+    def get_config(args: list[str], plugins: list[object], **more: object) -> Any:
+        module.get_config = own
+        config = _configs.pop()
+        config.invocation_params = config.InvocationParams(args=args, plugins=plugins, dir=pathlib.Path.cwd())
+        return config
+
+    module.get_config = get_config
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed(seed)
+
+
+def _report(line: Mapping[str, object]) -> None:
+    _write(_RESULTS, _dumps(line).encode() + b"\n")
+
+
+class _Reporter:
+    """A plugin of pytest that reports each phase of each test as it ends."""
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        _report({"collected": [item.nodeid for item in session.items]})
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            _report({"not_collected": report.nodeid, "text": _text(report)})
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        failed = {} if report.passed else {"text": _text(report)}
+        _report({"test": report.nodeid, "when": report.when, "outcome": report.outcome, **failed})
+
+
+def _text(report: Any) -> str:
+    """The exception of a failure, without its traceback, in which are paths of the machine."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash:
+        return str(crash.message)[-_EXCEPTION:]
+    text = str(report.longrepr)
+    marked = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
+    return "\n".join(marked or [text])[-_EXCEPTION:]
