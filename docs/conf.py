@@ -43,7 +43,7 @@ napoleon_use_rtype = False
 nitpick_ignore_regex = [
     (r"py:.*", r"(torch|numpy|jaxtyping|gymnasium)\..*"),
     (r"py:.*", r"(collections\.abc|contextlib|fractions|os|pathlib|re|threading)\..*"),  # Python's own
-    (r"py:class", r"Tensor|Float|Bool|Int"),  # of torch and jaxtyping, in shapes: Float[Tensor, "b t"]
+    (r"py:class", r"Tensor|Float|Bool|Int|NDArray|np\.\w+"),  # in shapes: Float[Tensor, "b t"]
     (r"py:exc", r"ResetNeeded"),  # gymnasium.error's
     (
         r"py:class",

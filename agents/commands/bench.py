@@ -12,7 +12,8 @@ from rich.console import Console
 
 import rlvr_envs
 from agents.commands.common import DEVICE, check_at_least, check_engine, check_share, env_arguments, on_device
-from agents.commands.evaluate import EngineName, Evaluate, short_name
+from agents.commands.evaluate import Evaluate, short_name
+from agents.commands.evaluate_options import EngineName
 from agents.commands.main import check_before_loading, parse_command
 from agents.commands.problems import load_problems
 from agents.commands.saved_agents import SavedAgent, make_plain

@@ -36,6 +36,7 @@ ARGUMENTS = {
     "sandbox_ablation": "--programs 1 --rounds 1 --only kept_containers cpu_affinity",
     "startup": "--rounds 1 --only compare",
     "streaming": "--completions 4 --slots 2 --median 2 --longest 4 --token-ms 0.1 --verify-ms 0.1 --rounds 1",
+    "until_decided": "--runs 4 --problems 20 --runs-with-a-difference 4",
     "training_step": f"--work 2x4 {TINY_MODEL} --rounds 1 --steps 1 --threads 1",
 }
 SAYS_WHAT_IS_MISSING = {"math_verifier": "math-verify is not installed", "training_step": "TRL is not installed"}

@@ -75,7 +75,7 @@ def test_a_run_killed_with_sigkill_and_resumed_is_bit_identical(tmp_path: Path) 
     assert rows[:STEPS] == metrics(whole)
     of_whole = (whole / "rollouts.jsonl").read_text().splitlines()
     assert (killed / "rollouts.jsonl").read_text().splitlines()[: len(of_whole)] == of_whole
-    assert len(of_whole) == 4 * STEPS
+    assert len(of_whole) == 8 * STEPS
     if last == STEPS:
         assert weights(killed) == weights(whole)
 

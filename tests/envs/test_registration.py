@@ -90,7 +90,8 @@ def test_make_vec_is_native_and_agrees_with_single_environments(every_id: str) -
         for row, env in enumerate(singles):
             if not done[row]:
                 alone[row], *result, _ = env.step(tokens[step, row])
-                assert result == [reward[row], terminated[row], truncated[row]]
+                # The reward is NaN where tests run together with the program, which is refused unless it is allowed.
+                np.testing.assert_array_equal(result, [reward[row], terminated[row], truncated[row]])
                 done[row] = result[1] or result[2]
 
 

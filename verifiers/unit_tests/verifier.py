@@ -117,8 +117,9 @@ class UnitTestVerifier:
         """
         if languages:
             check_languages(languages.split(",") if isinstance(languages, str) else languages)
-        if not isinstance(partial_credit, bool):
-            raise InvalidArgumentError(f"partial_credit must be True or False, got {partial_credit!r}")
+        for name, value in (("partial_credit", partial_credit), ("allow_together", allow_together)):
+            if not isinstance(value, bool):
+                raise InvalidArgumentError(f"{name} must be True or False, got {value!r}")
         _one_of("extraction", extraction, EXTRACTIONS)
         self._partial_credit = partial_credit
         self._extraction = extraction

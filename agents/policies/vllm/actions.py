@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from agents.policies.vllm.engine import SampledCompletion
 from agents.types import Action
-from verifiers import EngineError
+from verifiers import EngineError, InvalidArgumentError
 
 
 def action_of(
@@ -75,3 +75,19 @@ def _candidates(
         for position, tokens in enumerate(completion.kept):
             kept[row, position, [token for token in tokens if token < shape[-1]]] = True
     return kept
+
+
+def check_mask(mask: NDArray[np.int8] | None, asked: NDArray[np.int64], legal: NDArray[np.int8] | None) -> None:
+    """Check that the mask i8[b v] of the rows that are asked for is the engine's one set of legal tokens i8[v].
+
+    Raises:
+        InvalidArgumentError: If it is another.
+    """
+    if mask is None:
+        return
+    if legal is None or (np.atleast_2d(mask)[asked].astype(bool) != legal.astype(bool)).any():
+        raise InvalidArgumentError(
+            "the environment restricts the legal tokens, and vLLM takes one set of them for all steps: pass the mask of a "
+            "FixedActions to VLLMPolicy as legal_tokens (`for_env` does), and sample with the policy itself where the "
+            "legal tokens change"
+        )

@@ -20,7 +20,7 @@ from agents.policies.vllm.engine import Engine, require_vllm
 from agents.policies.vllm.engine_group import EngineGroup
 from agents.policies.vllm.process_engine import RESUME, ProcessEngine
 from agents.policies.vllm.server_engine import ServerEngine
-from verifiers import EngineDiedError
+from verifiers import EngineDiedError, InvalidArgumentError
 
 
 class EngineLauncher:
@@ -119,6 +119,20 @@ def transfer_of(learner: CausalLMPolicy, config: VLLMConfig) -> str:
         return config.weight_transfer
     shared = learner.model.device.type == "cuda" and importlib.util.find_spec("vllm") is not None
     return "ipc" if shared else "shared-memory"
+
+
+def check_layers(learner: CausalLMPolicy, config: VLLMConfig) -> None:
+    """Check that a learner's weights can be transferred layer by layer.
+
+    Raises:
+        InvalidArgumentError: If they go from GPU to GPU, which takes all of them at once.
+    """
+    way = transfer_of(learner, config)
+    if way != "shared-memory":
+        raise InvalidArgumentError(
+            "weights that are divided among ranks go to vLLM layer by layer through shared memory, and weight_transfer is "
+            f"{way!r} here: set weight_transfer='shared-memory', or leave `shard` out"
+        )
 
 
 def engine_dtype(learner: CausalLMPolicy, config: VLLMConfig) -> str:

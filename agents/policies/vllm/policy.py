@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import rlvr_envs
 from agents.policies.transformers.policy import CausalLMPolicy
-from agents.policies.vllm.actions import action_of
+from agents.policies.vllm.actions import action_of, check_mask
 from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.engine import (
     Engine,
@@ -30,7 +30,7 @@ from agents.policies.vllm.engine import (
 )
 from agents.policies.vllm.engine_group import EngineGroup, Member
 from agents.policies.vllm.engine_weights import EngineWeights
-from agents.policies.vllm.launcher import EngineLauncher, transfer_of
+from agents.policies.vllm.launcher import EngineLauncher, check_layers
 from agents.policies.vllm.rows import Rows
 from agents.seeding import mix
 from agents.types import Action
@@ -211,7 +211,7 @@ class VLLMPolicy:
         room = width - length
         wanted = (length > 0) & (room > 0) & (True if rows is None else rows)
         asked = np.flatnonzero(wanted)
-        self._check_mask(action_mask, asked)
+        check_mask(action_mask, asked, self.legal_tokens)
         self._request(asked, tokens, length, np.minimum(room, self.max_new_tokens or width))
         ready = asked[self.engines.wait(self._rows.tickets(asked), self._reload, every=not self.config.streaming)]
         action = action_of(
@@ -268,17 +268,6 @@ class VLLMPolicy:
                 f"{context}: lower max_new_tokens or max_prompt_tokens, raise max_model_len, or use another model"
             )
 
-    def _check_mask(self, mask: NDArray[np.int8] | None, asked: NDArray[np.int64]) -> None:
-        if mask is None:
-            return
-        legal = self.legal_tokens
-        if legal is None or (np.atleast_2d(mask)[asked].astype(bool) != legal.astype(bool)).any():
-            raise InvalidArgumentError(
-                "the environment restricts the legal tokens, and vLLM takes one set of them for all steps: pass the mask of a "
-                "FixedActions to VLLMPolicy as legal_tokens (`for_env` does), and sample with the policy itself where the "
-                "legal tokens change"
-            )
-
     def _context_tokens(self, policy: CausalLMPolicy) -> int:
         """The longest sequence that the engine accepts, as far as is known here."""
         context = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
@@ -319,17 +308,8 @@ class VLLMPolicy:
             self._weights.sleep(self.learner)
 
     def check_layers(self) -> None:
-        """Check that the weights can be transferred layer by layer.
-
-        Raises:
-            InvalidArgumentError: If they go from GPU to GPU, which takes all of them at once.
-        """
-        way = transfer_of(self.learner, self.config)
-        if way != "shared-memory":
-            raise InvalidArgumentError(
-                f"weights that are divided among ranks go to vLLM layer by layer through shared memory, and weight_transfer is "
-                f"{way!r} here: set weight_transfer='shared-memory', or leave `shard` out"
-            )
+        """Check that the weights can be transferred layer by layer; see `agents.types.TakesLayers`."""
+        check_layers(self.learner, self.config)
 
     def sync(self) -> dict[str, float]:
         """Transfer the learner's weights to the engines, unless they have them, and compare log-probabilities of a few tokens.

@@ -118,7 +118,7 @@ def same_assignments(comparer: Comparer, gold: Node, answer: Node) -> bool:
     if ours is not None and theirs is not None:
         names = ours.equations.keys() - ours.words
         stated = theirs.first | theirs.words <= ours.equations.keys() and names <= theirs.equations.keys()
-        return stated and all(comparer.same(ours.equations[name], theirs.equations[name]) for name in names)
+        return stated and comparer.in_order(*([side.equations[name] for name in names] for side in (ours, theirs)))
     if ours is not None:
         return _has_values(comparer, gold, ours, answer)
     return theirs is not None and _is_assigned(comparer, gold, theirs, answer)

@@ -17,40 +17,44 @@ _ONE = Number(Fraction(1))
 
 def same_solutions(comparer: Comparer, gold: Relation, answer: Node) -> tuple[bool, Node]:
     """Whether two equations are the same up to factors for all constants, and the answer with the gold's names of constants."""
-    answers = [answer] if isinstance(answer, Relation) else []
-    (name, value), (other, stated) = solved(gold), solved(answers[0]) if answers else (None, answer)
-    unsolved = name is None or (name == "C" and gold.operands[0] != Symbol("C"))
-    of_curves = name == "y" or (name or "").endswith(")") or (unsolved and "y" in symbols(gold))
-    names = _arbitrary(comparer, gold, answer, frozenset("C" * (of_curves and _are_variables(symbols(gold) - {"C"}))))
-    equations = [node for node in (gold, *answers) if node.operators == ("=",)]
+    equations = [node for node in (gold, answer) if isinstance(node, Relation)]
+    (name, value), (other, stated) = solved(gold), solved(equations[1]) if len(equations) > 1 else (None, answer)
+    if name == "C" and gold.operands[0] != Symbol("C"):  # the constant is what the rest is equal to
+        name = other = None
+    of_curves = name == "y" or (name or "").endswith(")") or (name is None and "y" in symbols(gold))
+    usual = frozenset("C" * (of_curves and _are_variables(symbols(gold) - {"C"})))
+    names = _arbitrary(comparer, gold if name is None else value, answer if other is None else stated, usual)
     same = False
-    if (
-        names
-        and len(equations) == 1 + len(answers)
-        and name not in names.values()
-        and (other is not None or not answers)
-    ):
-        sides = _entries(value), _entries(stated)
-        reciprocals = [tuple(Divide(_ONE, node) for node in side) for side in sides]
-        same = (other is None or names_agree(str(name), other)) and any(
-            _same_for_all(comparer, (_ONE, *ours), (_ONE, *theirs), names) for ours, theirs in (sides, reciprocals)
-        )
-    elif names and len(equations) == 2:
-        ours, theirs = (Add((node.operands[0], Negate(node.operands[1]))) for node in equations)
-        same = _same_for_all(comparer, (ours,), (theirs,), names)
+    if names and not comparer.inside and all(node.operators == ("=",) for node in equations):
+        if name is not None and (other is not None or len(equations) == 1):
+            same = other is None or names_agree(name, other)
+            same = same and _same_functions(comparer, _entries(value), _entries(stated), names)
+        elif len(equations) == 2:
+            ours, theirs = (Add((node.operands[0], Negate(node.operands[1]))) for node in equations)
+            same = _same_for_all(comparer, (ours,), (theirs,), names)
     if not names and "c" not in symbols(gold) and not comparer.in_prompt(Symbol("C")):
         names = dict.fromkeys({"c"} if "C" in symbols(gold) - symbols(answer) else (), "C")
     return same, renamed(answer, names)
 
 
+def _same_functions(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
+    """Whether functions, or their reciprocals if only these are linear in the constants, are the same for all constants."""
+    if flat(gold, [*names.values()]) is None:
+        gold, answer = (tuple(Divide(_ONE, node) for node in side) for side in (gold, answer))
+    return _same_for_all(comparer, (_ONE, *gold), (_ONE, *answer), names)
+
+
 def same_values(comparer: Comparer, gold: Node, answer: Node) -> tuple[bool, Node]:
     """Whether two values are the same for all constants, and the answer with the gold's names of constants."""
     ours, theirs = free_constant(gold), free_constant(answer)
+    free = ours is not None and theirs is not None
     if ours is not None and theirs is not None:
         names = {} if comparer.in_prompt(Symbol(ours)) else {theirs: ours}
     else:
         names = _arbitrary(comparer, gold, answer, frozenset())
-    return _same_for_all(comparer, (_ONE, *_entries(gold)), (_ONE, *_entries(answer)), names), renamed(answer, names)
+    alone = free or not comparer.inside  # unlike constants that other items may have
+    same = bool(names) and alone and _same_for_all(comparer, (_ONE, *_entries(gold)), (_ONE, *_entries(answer)), names)
+    return same, renamed(answer, names)
 
 
 def _entries(node: Node) -> Vector:
@@ -61,9 +65,11 @@ def _entries(node: Node) -> Vector:
 def _same_for_all(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
     """Whether functions of a variable that are linear in arbitrary constants, named by the answer's, form the same flat."""
     variables = frozenset().union(*map(symbols, gold)) - {*names.values()}
-    if not names or not variables or not _are_variables(variables):
+    if gold == tuple(renamed(node, names) for node in answer):
+        return True
+    if not variables or not _are_variables(variables):
         return False
-    ours, theirs = flat(gold, [*names.values()], comparer.values), flat(answer, [*names], comparer.values)
+    ours, theirs = flat(gold, [*names.values()]), flat(answer, [*names])
     return ours is not None and theirs is not None and same_flats(ours, theirs, comparer.values)
 
 

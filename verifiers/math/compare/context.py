@@ -36,6 +36,8 @@ class Comparer:
     """Whether the problem asks for a ratio, so that `1:30` is a ratio and not a time of day."""
     compare: Callable[[Comparer, Node, Node], bool] = field(kw_only=True)
     """The comparison of two trees of any kind, which the comparisons of containers apply to their items."""
+    inside: bool = field(default=False, init=False)
+    """Whether the present comparison is of items of a container, which may share names of constants."""
     values: ValueComparer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,4 +66,8 @@ class Comparer:
     def _same_item(self, gold: Node, answer: Node) -> bool:
         """As `same`, but inside a container a set of one item does not equal the item, nor a sentence its equation."""
         alike = all(isinstance(gold, cls) == isinstance(answer, cls) for cls in (SetOf, Sentence))
-        return alike and self.same(gold, answer)
+        outer, self.inside = self.inside, True
+        try:
+            return alike and self.same(gold, answer)
+        finally:
+            self.inside = outer

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -47,6 +48,8 @@ _NEAR = 1e-9
 """How near an index must be to an integer before the points are compared exactly."""
 _FREE_INTEGERS = frozenset("nmkjlpqNMKt")
 """Letters that are free integers without a statement to that effect, in an answer to a gold that has one."""
+_PARAMETERS = frozenset(("t", "s", "r", "k", "lambda", "mu"))
+"""Letters that are free real numbers in the points of a gold without a statement to that effect."""
 _ZERO, _ONE = Number(Fraction(0)), Number(Fraction(1))
 Point = tuple[Node, ...]
 """Coordinates, of which a number has one."""
@@ -64,38 +67,47 @@ class Families:
     real: bool = False
 
 
-def families(node: Node, gold: Families | None = None) -> Families | None:
+def families(node: Node, gold: Families | None = None, given: Callable[[Node], bool] | None = None) -> Families | None:
     r"""Read a list as families; None for anything else.
 
     Args:
         node: The list, or one expression.
         gold: The gold, for an answer: real numbers, and the integer of a family of numbers, may then be free without a last
             item that declares them, such as `n \\in \\mathbb{Z}`.
+        given: Whether the prompt has a symbol; without a prompt, None. A parameter of points that it lacks is any real number.
     """
     if isinstance(node, Unknown) and node.name == "span":
         return _span(node.arguments)
-    if isinstance(node, Bracketed) and node.opening == "{":
-        node = ListOf(node.items, "and")
-    items, joiner = (node.items, node.joiner) if isinstance(node, ListOf) else ((node,), ",")
-    name, domain = parameter(node) or ("", node)
-    free, real = {name} - {""}, domain == NamedSet("R")
-    items = items[:-1] if free else items
-    while real and len(items) > 1 and isinstance(items[-1], Symbol):
-        free, items = free | {items[-1].name}, items[:-1]
+    items, joiner, free, domain = _declaration(node)
     if (residues := _residues(items, joiner)) is not None:
         return residues
-    declared = real or domain == NamedSet("Z") if free else gold is not None
-    points = _points(items, joiner) if declared else None
+    integer, real = domain == NamedSet("Z"), domain == NamedSet("R")
+    points = _points(items, joiner) if integer or real or (not free and (gold or given)) else None
     if points is None:
         return None
     names, members = points
-    used = {name for member in members for node in member for name in symbols(node)}
-    numbers = len(members[0]) == 1
-    if gold is not None and not free:
-        real = gold.real  # integers must be declared for points, which may be those of a whole line
-        free = used if real else used & _FREE_INTEGERS if numbers else set()
-    several = real and (len(members) > 1 or numbers)
-    return Families(names, tuple(sorted(free)), members, real) if free and used == free and not several else None
+    used = frozenset(name for member in members for node in member for name in symbols(node))
+    if not free and gold is not None:  # integers must be declared for points, which may be those of a whole line
+        real = gold.real
+        free = used if real else used & _FREE_INTEGERS if len(members[0]) == 1 else frozenset()
+    elif not free and given is not None and len(used) == 1 and (names or len(members[0]) > 2):  # two may be an interval
+        real, free = True, frozenset(name for name in used & _PARAMETERS if not given(Symbol(name)))
+    line = not real or len(members) == 1 < len(members[0])
+    return Families(names, tuple(sorted(free)), members, real) if free and used == free and line else None
+
+
+def _declaration(node: Node) -> tuple[tuple[Node, ...], str, frozenset[str], Node | None]:
+    """The items before the last, which declares free numbers, their joiner, these numbers and the set that they are from."""
+    if isinstance(node, Bracketed) and node.opening == "{":
+        node = ListOf(node.items, "and")
+    items, joiner = (node.items, node.joiner) if isinstance(node, ListOf) else ((node,), ",")
+    if (declared := parameter(node)) is None:
+        return items, joiner, frozenset(), None
+    items, free = items[:-1], {declared[0]}
+    while declared[1] == NamedSet("R") and len(items) > 1 and isinstance(items[-1], Symbol):
+        free.add(items[-1].name)
+        items = items[:-1]
+    return items, joiner, frozenset(free), declared[1]
 
 
 def _points(items: tuple[Node, ...], joiner: str) -> tuple[tuple[str, ...], tuple[Point, ...]] | None:
@@ -177,7 +189,7 @@ def same_families(gold: Families, answer: Families, values: ValueComparer) -> bo
     if gold.names and answer.names and not named_alike:
         return False
     if gold.real or answer.real:
-        lines = [flat((_ONE, *node.members[0]), node.free, values) for node in (gold, answer) if node.real]
+        lines = [flat((_ONE, *node.members[0]), node.free) for node in (gold, answer) if node.real]
         flats = [line for line in lines if line is not None]
         return same_flats(flats[0], flats[1], values) if len(flats) == 2 else None
     ours, theirs = (_progressions(node, values) for node in (gold, answer))

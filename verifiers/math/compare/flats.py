@@ -2,46 +2,66 @@ r"""Flats: all sums of one vector and of any multiples of others, compared as se
 
 Vectors are tuples of numbers or of functions. So lines, spans and general solutions of linear differential equations are
 flats, by whatever start, vectors and constants they are given: `C/x` and `C/(2x)`, for every C. Their normal form is that of
-Gauss and Jordan, of values to 250 digits at several points.
+Gauss and Jordan, of values at several points: to 30 digits to tell apart, to 250 to confirm.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from verifiers.math.tree import Add, Multiply, Negate, Node, Number, Symbol, symbols
-from verifiers.math.values.exact import NotExactError, UndefinedError, substitute
-from verifiers.math.values.numeric import CONFIRM_DIGITS, Estimate, estimate
+from verifiers.math.tree import Add, Divide, Multiply, Negate, Node, Number, Symbol, symbols
+from verifiers.math.values.exact import NotExactError, UndefinedError
+from verifiers.math.values.numeric import CONFIRM_DIGITS, FILTER_DIGITS, Estimate, estimate
 from verifiers.math.values.sample_points import SamplePoints, sampling_for
-from verifiers.math.values.tiers import GoldError, Tier, ValueComparer
+from verifiers.math.values.tiers import Tier, ValueComparer
 
 MAX_VECTORS = 6
 _MAX_POINTS = 24
-_SCALE = 10**200  # one part in it is nothing
+_ZERO, _ONE = Number(Fraction(0)), Number(Fraction(1))
+_START = ""  # the part of an expression without free numbers
 Vector = tuple[Node, ...]
 Flat = list[Vector]
 """A vector, and those of which any multiples are added to it; its own length counts only if a coordinate of it is 1."""
 
 
-def flat(vector: Vector, free: Sequence[str], values: ValueComparer) -> Flat | None:
-    """The flat of a vector whose coordinates depend on free numbers; None if they are not linear in these."""
-    points = [{name: Number(Fraction(name == one)) for name in free} for one in ("", *free)]
-    start, *ends = (tuple(_at(coordinate, point) for coordinate in vector) for point in points)
-    moves = [tuple(Add((two, Negate(one))) for one, two in zip(start, end, strict=True)) for end in ends]
-    multiples = [[Multiply((Symbol(name), one)) for one in move] for name, move in zip(free, moves, strict=True)]
-    with contextlib.suppress(GoldError):  # not linear, if it has no value where all of these are 0
-        if all(map(values.identical, vector, map(Add, zip(start, *multiples, strict=True)))):
-            return [start, *moves]
-    return None
+def flat(vector: Vector, free: Sequence[str]) -> Flat | None:
+    """The flat of a vector whose coordinates depend on free numbers; None if they are not linear in these as written."""
+    coordinates = [_parts(coordinate, frozenset(free)) for coordinate in vector]
+    rows = [[parts.get(name, _ZERO) for parts in coordinates if parts is not None] for name in (_START, *free)]
+    return None if None in coordinates else [tuple(row) for row in rows]
 
 
-def _at(node: Node, point: dict[str, Number]) -> Node:
-    for name, value in point.items():
-        node = substitute(node, name, value)
-    return node
+def _parts(node: Node, free: frozenset[str]) -> dict[str, Node] | None:
+    """The coefficient of each free number in an expression, and the rest; None if it is not linear in them."""
+    if not symbols(node) & free:
+        return {_START: node}
+    if isinstance(node, Symbol):
+        return {node.name: _ONE}
+    if isinstance(node, Negate):
+        return _each(node.value, free, Negate)
+    if isinstance(node, Divide) and isinstance(node.denominator, Divide):
+        numerator = Multiply((node.numerator, node.denominator.denominator))
+        return _parts(Divide(numerator, node.denominator.numerator), free)
+    if isinstance(node, Divide) and isinstance(node.denominator, Negate):
+        return _parts(Negate(Divide(node.numerator, node.denominator.value)), free)
+    if isinstance(node, Divide) and not symbols(node.denominator) & free:
+        return _each(node.numerator, free, lambda part: Divide(part, node.denominator))
+    if isinstance(node, Multiply):
+        first, *others = sorted(node.factors, key=lambda factor: not symbols(factor) & free)
+        alone = not any(symbols(factor) & free for factor in others)
+        return _each(first, free, lambda part: Multiply((part, *others))) if alone else None
+    terms = [_parts(term, free) for term in node.terms] if isinstance(node, Add) else [None]
+    known = [parts for parts in terms if parts is not None]
+    names = dict.fromkeys(name for parts in known for name in parts)
+    sums = {name: Add(tuple(parts[name] for parts in known if name in parts)) for name in names}
+    return None if None in terms else dict(sums)
+
+
+def _each(node: Node, free: frozenset[str], change: Callable[[Node], Node]) -> dict[str, Node] | None:
+    parts = _parts(node, free)
+    return None if parts is None else {name: change(part) for name, part in parts.items()}
 
 
 def same_flats(gold: Flat, answer: Flat, values: ValueComparer) -> bool:
@@ -50,61 +70,80 @@ def same_flats(gold: Flat, answer: Flat, values: ValueComparer) -> bool:
         return False
     values.use(Tier.NUMERIC)
     try:
-        columns = list(_columns(gold, answer))
+        return all(
+            _same_to(gold, answer, *precision) for precision in ((FILTER_DIGITS, 10**15), (CONFIRM_DIGITS, 10**200))
+        )
     except (NotExactError, UndefinedError):
         return False
+
+
+def _same_to(gold: Flat, answer: Flat, digits: tuple[int, int], scale: int) -> bool:
+    """Whether two flats have the same normal form to one part in a scale.
+
+    Raises:
+        NotExactError: If a value is not known well enough.
+        UndefinedError: If the answer has no value where the gold has one.
+    """
+    columns = list(_columns(gold, answer, digits))
     rows = list(zip(*columns, strict=True))
     ours, theirs = rows[: len(gold)], rows[len(gold) :]
-    enough = len(columns) > len(gold) * len(gold[0]) or not _symbols(gold)
-    return enough and all(_same_forms(_normal_form(ours[at:]), _normal_form(theirs[at:])) for at in (1, 0))
+    enough = digits == FILTER_DIGITS or len(columns) > len(gold) * len(gold[0]) or not _symbols(gold)
+    return enough and all(
+        _same_forms(_normal_form(ours[at:], scale), _normal_form(theirs[at:], scale), scale) for at in (1, 0)
+    )
 
 
 def _symbols(vectors: Flat) -> frozenset[str]:
     return frozenset().union(*(symbols(node) for vector in vectors for node in vector))
 
 
-def _columns(gold: Flat, answer: Flat) -> Iterator[list[Any]]:
-    """The values of one coordinate at one point, for all vectors.
+def _columns(gold: Flat, answer: Flat, digits: tuple[int, int]) -> Iterator[list[Any]]:
+    """The values of one coordinate for all vectors, at each point at which all coordinates have values.
 
     Raises:
         NotExactError: If a value is not known well enough.
         UndefinedError: If the answer has no value where the gold has one.
     """
     ours, theirs = (Add(tuple(node for vector in vectors for node in vector)) for vectors in (gold, answer))
-    sampling = sampling_for(ours, theirs) if symbols(ours) | symbols(theirs) else SamplePoints(count=1)
-    for sample in range(min(sampling.count, _MAX_POINTS)):
-        for nodes in zip(*gold, *answer, strict=True):
-            expected = _estimates(nodes[: len(gold)], sample, sampling)
-            actual = None if expected is None else _estimates(nodes[len(gold) :], sample, sampling)
-            if expected is None or any(one.branched for one in expected):
-                continue
-            if actual is None:
-                raise UndefinedError("no value of the answer")
-            if any(one.branched for one in actual) and sampling.lenient and sampling.is_signed(sample):
-                continue
-            if any(one.uneven for one in (*expected, *actual)):
-                raise NotExactError("a term too small to be seen")
-            yield [one.value for one in (*expected, *actual)]
+    constant = not symbols(ours) | symbols(theirs)
+    sampling = SamplePoints(count=1) if constant else sampling_for(ours, theirs)
+    more = 0 if constant or sampling.integers else len(gold)  # with positive coordinates
+    for sample in range(-more, min(sampling.count, 3 if digits == FILTER_DIGITS else _MAX_POINTS)):
+        expected = _estimates([node for vector in gold for node in vector], digits, sample, sampling)
+        if expected is None or any(one.branched for one in expected):
+            continue
+        actual = _estimates([node for vector in answer for node in vector], digits, sample, sampling)
+        if actual is None:
+            raise UndefinedError("no value of the answer")
+        if any(one.branched for one in actual) and sampling.lenient and sampling.is_signed(sample):
+            continue
+        if digits == CONFIRM_DIGITS and any(one.uneven for one in (*expected, *actual)):
+            raise NotExactError("a term too small to be seen")
+        both = [one.value for one in (*expected, *actual)]
+        yield from (both[place :: len(gold[0])] for place in range(len(gold[0])))
 
 
-def _estimates(nodes: Sequence[Node], sample: int, sampling: SamplePoints) -> list[Estimate] | None:
+def _estimates(
+    nodes: Sequence[Node], digits: tuple[int, int], sample: int, sampling: SamplePoints
+) -> list[Estimate] | None:
     try:
-        return [estimate(node, CONFIRM_DIGITS, sample, sampling) for node in nodes]
+        return [estimate(node, digits, sample, sampling) for node in nodes]
     except UndefinedError:
         return None
 
 
-def _normal_form(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+def _normal_form(rows: Sequence[Sequence[Any]], scale: int) -> list[list[Any]]:
     """The reduced echelon form of rows, without those that are 0."""
-    left = [[value / size for value in row] for row in rows if (size := max(map(abs, row)))]
+    left = [[value / size for value in row] for row in rows if row and (size := max(map(abs, row)))]
     form: list[list[Any]] = []
     for place in range(len(rows[0]) if rows else 0):
-        first = max(left, key=lambda row: abs(row[place]), default=None)
-        if first is None or abs(first[place]) * _SCALE <= 1:
+        sizes = [abs(row[place]) for row in left]
+        if not sizes or max(sizes) * scale <= 1:
             continue
+        first = left.pop(sizes.index(max(sizes)))
         pivot = [value / first[place] for value in first]
-        left = [_reduced(row, pivot, place) for row in left if row is not first]
-        form = [*(_reduced(row, pivot, place) for row in form), pivot]
+        left, form = ([_reduced(row, pivot, place) for row in some] for some in (left, form))
+        form.append(pivot)
     return form
 
 
@@ -112,9 +151,9 @@ def _reduced(row: list[Any], pivot: list[Any], place: int) -> list[Any]:
     return [one - row[place] * two for one, two in zip(row, pivot, strict=True)]
 
 
-def _same_forms(ours: list[list[Any]], theirs: list[list[Any]]) -> bool:
+def _same_forms(ours: list[list[Any]], theirs: list[list[Any]], scale: int) -> bool:
     return len(ours) == len(theirs) and all(
-        abs(one - two) * _SCALE <= max(abs(one), abs(two), 1)
+        abs(one - two) * scale <= max(abs(one), abs(two), 1)
         for row, other in zip(ours, theirs, strict=True)
         for one, two in zip(row, other, strict=True)
     )

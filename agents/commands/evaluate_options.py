@@ -1,0 +1,163 @@
+"""The options of `rlvr eval`, and what is checked of them before a model is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agents.commands.common import (
+    DEVICE,
+    check_at_least,
+    check_is_saved,
+    check_share,
+    env_arguments,
+    make_vec,
+    with_options,
+)
+from agents.commands.saved_agents import SavedAgent, check_table_temperature, make_plain
+from agents.runs.at_k import check_draws
+from agents.runs.evaluation import MAX_ERROR_SHARE
+from agents.runs.evaluation_record import MANIFEST
+from verifiers import InvalidArgumentError, UnknownNameError
+
+EngineName = Literal["torch", "vllm", "openai"]
+SearchName = Literal["best-of-n", "beam", "mcts"]
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Options of `rlvr eval`."""
+
+    env: str
+    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several are separated by commas."""
+    model: str
+    """Folder, GGUF file or Hugging Face name of the model: a run's folder, a checkpoint, or any causal language model; with the
+    engine openai, the name that the server knows it by. A run may also be one of a table or a multilayer perceptron."""
+    split: str = "test"
+    """Split of the data set to answer."""
+    problems: int | None = None
+    """Number of problems to answer, from the beginning of the split; all of them by default."""
+    samples: int = 1
+    """Number of completions for each problem."""
+    pass_at: tuple[int, ...] = ()
+    """Numbers k for which to report pass@k, the probability that one of k samples is correct; at most --samples."""
+    maj_at: tuple[int, ...] = ()
+    """Numbers k for which to report maj@k, the probability that a majority vote of k samples is correct; at most --samples."""
+    search: SearchName | None = None
+    """Search for each completion instead of sampling once: the best of n samples, beam search, or Monte Carlo tree search."""
+    search_args: tuple[str, ...] = ()
+    """Settings of the search, each as name=value, such as n=16, width=4 or simulations=256."""
+    guide: str | None = None
+    """What best-of-n (majority, likelihood, oracle or a verifier) and mcts (oracle or a verifier) choose by. A verifier, such
+    as reward_model, is not shown the reference answer; oracle is that of the evaluation: its score is no accuracy."""
+    guide_args: tuple[str, ...] = ()
+    """Arguments of the guide, where it is a verifier, each as name=value, such as model=MODEL for the guide reward_model."""
+    temperature: float = 0.0
+    """Sampling temperature; 0 chooses the likeliest token."""
+    seed: int = 0
+    """Seed of sampling."""
+    num_envs: int = 64
+    """Number of episodes played at once, or of requests that wait for a server's answer."""
+    order_seed: int | None = None
+    """Seed of a random order in which problems are drawn, so that the first --problems are a random sample; by default they are
+    the first of the split."""
+    clusters: str | None = None
+    """Column of the data set that is equal for problems which belong together, such as variants of one, for all intervals; by
+    default those with equal prompts do."""
+    engine: EngineName = "torch"
+    """Engine used for sampling: torch, vLLM, or a server that speaks OpenAI's protocol, at --base-url."""
+    base_url: str | None = None
+    """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""
+    engine_args: tuple[str, ...] = ()
+    """Arguments of the engine, each as name=value: settings of VLLMConfig and arguments of vllm.LLM, or settings of
+    EndpointConfig, such as api_key=env:OPENAI_API_KEY."""
+    price: tuple[float, float] | None = None
+    """Money for a million tokens of prompts and for a million of completions, such as 0.15 0.6, with the engine openai: samples
+    and results then say what they cost."""
+    out: Path | None = None
+    """Folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER.
+    Several environments each get a folder in it."""
+    resume: bool = False
+    """Continue the evaluation in the folder --out, or start it if there is none yet. The other options must be the same, but
+    there may be more problems and samples. Samples whose verifier broke, or whose request failed, are repeated."""
+    overwrite: bool = False
+    """Replace the evaluation in the folder --out."""
+    max_error_share: float = MAX_ERROR_SHARE
+    """Share of samples without a score above which the command ends with exit code 1; --resume repeats them."""
+    verifier: str | None = None
+    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
+    verifier_args: tuple[str, ...] = ()
+    """Arguments of the verifier, each as name=value."""
+    reward_model: str | None = None
+    """Folder or Hugging Face name of a reward model to use as the verifier."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; of one of several
+    environments GSM8K.max_new_tokens=64."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
+    else the first of cuda, xpu and mps that is available."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
+        check_at_least(0, seed=self.seed, temperature=self.temperature, order_seed=self.order_seed)
+        check_share(max_error_share=self.max_error_share)
+        check_draws(self.samples, pass_at=self.pass_at, maj_at=self.maj_at)
+        if (self.engine == "openai") != (self.base_url is not None):
+            raise InvalidArgumentError("--base-url and --engine openai come together: give both or neither")
+        if self.price is not None and self.engine != "openai":
+            raise InvalidArgumentError("--price is what a server charges: give --engine openai, too, or leave it out")
+        if self.search is None and (self.search_args or self.guide or self.guide_args):
+            raise InvalidArgumentError("--search-args, --guide and --guide-args belong to a search: give --search, too")
+        if self.search is not None and self.engine == "openai":
+            raise InvalidArgumentError(
+                "--search does not work with --engine openai: take several --samples with --pass-at and --maj-at, or choose "
+                "another engine"
+            )
+        if self.engine != "openai":
+            check_is_saved(self.model)
+
+
+def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
+    """The agent to evaluate, if it is no language model.
+
+    Raises:
+        InvalidArgumentError: If an option is given that needs a language model.
+    """
+    saved = SavedAgent.find(options.model) if options.engine == "torch" else None
+    if saved is None:
+        return None
+    refused = ("search", "verifier", "reward_model", "pass_at", "maj_at", "engine_args", "clusters", "order_seed")
+    for option in refused:
+        if getattr(options, option) not in (None, ()):
+            raise InvalidArgumentError(
+                f"--{option.replace('_', '-')} needs completions of a language model, and {options.model} holds "
+                f"{'a table' if saved.is_table else 'a multilayer perceptron'}: leave it out"
+            )
+    if saved.is_table:
+        check_table_temperature(options.temperature)
+    return saved
+
+
+def check_before(options: EvaluateOptions, folder: Path) -> None:
+    """Check the options of an evaluation of one environment, but for its model and a verifier that is given.
+
+    Raises:
+        InvalidArgumentError: If one can't be used; the message names the environment.
+    """
+    arguments, name = env_arguments(options.env_args), options.env
+    saved = saved_agent(options)
+    try:
+        available = (
+            make_vec(name, 1, with_options({"split": options.split}, arguments)).num_problems
+            if saved is None
+            else getattr(make_plain(name, options.split, arguments).unwrapped, "num_problems", None)
+        )
+    except (InvalidArgumentError, UnknownNameError) as error:
+        raise InvalidArgumentError(f"{name}: {error}") from error
+    if options.problems is not None and available is not None and options.problems > available:
+        raise InvalidArgumentError(f"--problems {options.problems} is too many: {name} {options.split} has {available}")
+    if not (options.resume or options.overwrite) and (folder / MANIFEST).exists():
+        raise InvalidArgumentError(
+            f"{folder} holds an evaluation: continue it (--resume), replace it (--overwrite), or choose another folder"
+        )
