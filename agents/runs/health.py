@@ -39,8 +39,7 @@ SPREAD_SHARE = 0.5
 MOST_CLIPPED = 0.5
 MOST_TRUNCATED = 0.25
 MOST_KL = 1.0
-MOST_FLAT = 2 / 3
-"""Share of the groups from which on a step learns from a third of what it samples, or less."""
+MOST_FLAT = 0.9
 
 _NORMAL = 1.96
 """Standard errors from a mean to an end of its 95 % interval."""
