@@ -191,9 +191,9 @@ view/oldest.pins := view
 view/oldest.install := $(view/newest.install)
 view/oldest.then = $(@D)/bin/pip install --disable-pip-version-check inspect-ai==$(OLDEST_INSPECT)
 
-# Metrics through wandb, offline, and trackio; no torch, as in those that follow.
+# Metrics through wandb, offline, and trackio, and read by rldoctor; no torch, as in those that follow.
 loggers.pins := loggers
-loggers.install := -e '.[wandb,trackio]' pytest
+loggers.install := -e '.[wandb,trackio]' rldoctor pytest
 
 # A search engine, and MCP servers that the tests start.
 tools.pins := tools

@@ -128,7 +128,7 @@ def calculator(settings: argparse.Namespace) -> None:
         policy.model.load_state_dict(weights)
         policy.weights_changed()
         print(row(f"start, {name}", test[tool], policy, settings.problems), flush=True)
-        seconds = learned(policy, GRPO, train[tool], settings.steps, settings.problems_per_step, seed=0)
+        seconds = learned(policy, train[tool], settings.steps, settings.problems_per_step, seed=0)
         print(row(f"GRPO, {name}", test[tool], policy, settings.problems, seconds), flush=True)
 
 

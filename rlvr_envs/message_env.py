@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -36,33 +35,13 @@ from rlvr_envs.rules import Rules
 from rlvr_envs.streams import TokenStreams
 from rlvr_envs.tokenizers import decode, stop_tokens
 from rlvr_envs.turns import answer_turn, follow, judged_text
-from rlvr_envs.types import Turn
-from verifiers import Completion, InvalidArgumentError, MadeCall, Message, Problem, Verdict, dialogue_of
+from rlvr_envs.types import TextCompletion, Turn
+from verifiers import Completion, InvalidArgumentError, Message, Problem, Verdict, dialogue_of
 
 Form = Literal["calls", "messages", "text"]
 """What is exchanged: messages with tools and calls in fields of their own, messages of text alone, or one text to continue."""
 _TOKEN_RULES = ("legal_actions", "process_scorer")
 """Rules that ask for the tokens of an episode."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextCompletion:
-    """A turn of the policy in text."""
-
-    text: str
-    """Without the stop string that ended it."""
-    tokens: int = 0
-    """Number of tokens, as whoever sampled it counts them; 0 if nobody does."""
-    truncated: bool = False
-    """Whether the token budget ran out."""
-    prompt_tokens: int = 0
-    """Number of tokens that it was sampled after; 0 if nobody counts them."""
-    calls: tuple[MadeCall, ...] = ()
-    """Calls of tools that are no part of the text."""
-    reasoning: str = ""
-    """Thoughts that are no part of the text, which are recorded and never judged."""
-    stopped_by: str = ""
-    """The stop string that ended it, where it is known."""
 
 
 class MessageEnv:

@@ -8,8 +8,7 @@ from typing import Any
 import rlvr_envs
 import verifiers
 from agents.commands.common import VerifierChoice
-from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, preferring, unknown_name
-from verifiers.unit_tests import UnitTestVerifier
+from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_file, preferring, unit_tests, unknown_name
 
 
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> rlvr_envs.Dataset:
@@ -98,5 +97,5 @@ def make_verifier(
 
 def permit_together(verifier: Verifier | None) -> None:
     """Let a verifier that is not trained on judge tests which run together with the program."""
-    if isinstance(verifier, UnitTestVerifier):
+    if isinstance(verifier, unit_tests.UnitTestVerifier):
         verifier.allow_together = True

@@ -89,8 +89,10 @@ class Trainer:
         learner.config.check_schedule(learner.run_steps)
         if run is not None and self._health.steps == 0:
             for row in run.rows():
-                if "reward" in row:  # not the line of an evaluation
+                if "reward" in row:
                     self._health.observe(row["step"], row)
+                else:  # the line of an evaluation
+                    self._health.observe_held_out(row)
         require_same_weights(self._ranks, learner.policy.model)
 
         def keep() -> None:
@@ -125,6 +127,7 @@ class Trainer:
         if held_out is None or not held_out.is_due(step):
             return {}
         metrics = held_out.evaluate(step)
+        self._health.observe_held_out(metrics)
         if run is not None:
             run.log_evaluation(step, metrics)
         if held_out.best_step == step:
