@@ -335,7 +335,8 @@ def _drawn(k: int, samples: int, size: int) -> Array:
     likeliest = int(np.count_nonzero(ratios >= 1))
     weights[likeliest + 1 :] = np.cumprod(ratios[likeliest:])
     weights[:likeliest] = np.cumprod(1 / ratios[:likeliest][::-1])[::-1]
-    return weights / weights.sum()
+    drawn: Array = weights / weights.sum()
+    return drawn
 
 
 def _check_draw(samples: int, k: int) -> None:
