@@ -68,7 +68,7 @@ def export(
         folder: Where to write; made if it is not there.
         split: None for the test split, or the environment's own default if there is none.
         limit: How many problems; None for all.
-        **arguments: Of the data set, such as `data_dir`.
+        **arguments: Arguments of the data set, such as `data_dir`.
 
     Returns:
         The YAML file.

@@ -1,4 +1,4 @@
-"""What the adapters share: problems of an environment, and texts and messages as other libraries write them."""
+"""Shared code of the adapters: problems of an environment, and texts and messages as other libraries write them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from verifiers import (
 
 @dataclass(frozen=True)
 class LoadedTask:
-    """What an environment asks, and who judges it."""
+    """The problems of an environment, its verifier and its prompt."""
 
     problems: rlvr_envs.Dataset
     verifier: Verifier
     prompt: rlvr_envs.Prompt
     verifier_spec: tuple[str, Mapping[str, object]]
-    """Name and arguments of that verifier, for those who make it elsewhere."""
+    """Name and arguments of the verifier, by which other programs can make it."""
     split: str
 
     def text(self, index: int) -> str:
@@ -89,7 +89,7 @@ def number_of_problems(problems: rlvr_envs.Dataset, env: str, limit: int | None)
     """How many problems of an environment are used, at most `limit`.
 
     Raises:
-        InvalidArgumentError: If there are none.
+        InvalidArgumentError: If the environment has no problems.
     """
     count = len(problems) if limit is None else min(limit, len(problems))
     if count < 1:
@@ -111,7 +111,7 @@ def text_of(completion: object) -> str:
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """What stands before the first stop string, which is all that an environment judges."""
+    """The text before the first stop string; an environment judges nothing beyond it."""
     return text[: min((at for string in stop if (at := text.find(string)) >= 0), default=len(text))]
 
 
@@ -125,7 +125,7 @@ def prompt_of(prompt: object) -> str | tuple[Message, ...]:
 
 
 def _content(content: object) -> str:
-    """The text of a message: none where it only calls a tool, and without pictures where it has parts."""
+    """The text of a message: empty if it only calls a tool, and without the pictures among its parts."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, Sequence):

@@ -1,8 +1,7 @@
 """TRL: verifiers as reward functions of `GRPOTrainer` and its relatives.
 
 A completion that the verifier could not judge gets None. TRL leaves a completion out of the baseline, and gives it the
-advantage 0, where *every* reward function gives None; None of one among several counts as 0 there. `all_or_none` makes several
-agree.
+advantage 0, if *every* reward function returns None; otherwise a None counts as 0. `all_or_none` makes several functions agree.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def reward_function(
         problems: Problems that the column `problem` counts from 0; with them, `reference` is not used.
         stop: Texts at which a completion ends, where its model went on.
         name: What TRL's logs call it.
-        **arguments: Of the verifier.
+        **arguments: Arguments of the verifier.
     """
     made = verifiers.make(verifier, **arguments)
     title = name or (verifier if isinstance(verifier, str) else type(verifier).__name__)
@@ -123,10 +122,10 @@ def _problems(prompts: Sequence[Any], columns: Mapping[str, Any], reference: str
 
 
 def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
-    """Reward functions of which each gives None where any does, so that TRL leaves the completion out.
+    """Make reward functions agree: if one returns None for a completion, all do, so that TRL leaves it out.
 
-    Each is called once for a batch, by whichever TRL asks first. Completions are passed as texts, of which a function such as a
-    penalty on length can count the letters; one that fails on texts gets the chat messages that TRL has.
+    Each is called once for a batch, by whichever TRL asks first. Completions are passed as texts, so that a penalty on length
+    can count letters; a function that fails on texts gets TRL's chat messages.
     """
     asked = [_on_texts(function) for function in functions]
     last: list[tuple[Any, list[list[float | None]]]] = []
@@ -149,7 +148,7 @@ def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
 
 
 def _on_texts(function: RewardFunction) -> Callable[[Any, dict[str, Any]], list[float | None]]:
-    """A reward function that is given the texts of chat messages, or the messages where it can't use texts."""
+    """A reward function that gets the texts of chat messages, or the messages themselves if it fails on texts."""
 
     def reward(completions: Any, columns: dict[str, Any]) -> list[float | None]:
         try:
@@ -178,7 +177,7 @@ def environment(
         split: None for the environment's own default.
         limit: How many problems; None for all.
         tokenizer: The model's tokenizer, or the folder or Hugging Face name of the model; None for one with a chat template.
-        **arguments: Of the data set, such as `data_dir`.
+        **arguments: Arguments of the data set, such as `data_dir`.
 
     Raises:
         InvalidArgumentError: If there are no problems.

@@ -62,7 +62,7 @@ def compute_score(
         extra_info: The row's own; becomes the problem's metadata.
         verifier: As for `verifiers.make`.
         verifier_args: Arguments of the verifier.
-        **unused: What verl passes to all reward functions, such as the address of a reward model.
+        **unused: Further arguments that verl passes to all reward functions, such as the address of a reward model.
 
     Returns:
         `score`, `acc` (whether the outcome is correct), and as texts `outcome` and `pred`, the answer found.
@@ -193,5 +193,5 @@ def _made(name: str, arguments: str) -> Verifier:
 
 
 def _plain(value: Any) -> Any:
-    """Lists and scalars for the arrays as which Parquet gives them."""
+    """An array that Parquet returns, as a list or a scalar."""
     return value.tolist() if hasattr(value, "tolist") else value

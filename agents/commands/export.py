@@ -31,7 +31,7 @@ class Export:
     """Write an environment for another trainer or evaluation, and say how it is used there; or, with --merge, a trained model.
 
     The verifier stays that of rlvr-envs: verl, TRL and lm-evaluation-harness call it, so it has to be installed where they run;
-    what is written for prime-rl asks a running `rlvr serve-verifier`.
+    an export for prime-rl asks a running `rlvr serve-verifier`.
     """
 
     folder: Path
@@ -49,10 +49,10 @@ class Export:
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER; for trl and verl also those of an
     environment with several turns, such as tools=calculator."""
     overwrite: bool = False
-    """Write to a folder that holds files; those of the same names are replaced."""
+    """Write to a folder that holds files; files of the same names are replaced."""
     merge: str | None = None
-    """Run, checkpoint, folder with an adapter or GGUF file whose model is written, in place of a target and --env, as one that
-    needs no other: the adapter is merged into its base, and quantised weights become ordinary ones."""
+    """Run, checkpoint, folder with an adapter, or GGUF file whose model is written as a model of its own, in place of a target
+    and --env: the adapter is merged into its base, and quantised weights become ordinary ones."""
     base_model: str | None = None
     """Folder or Hugging Face name of the base of the adapter in --merge, if it is not where the adapter says."""
     save_dtype: SaveDtype = "source"

@@ -563,6 +563,7 @@ def test_what_is_not_there_is_named_with_exit_code_2(
         ("verify 1 2 3 4", "unexpected: 3, 4; see rlvr verify --help"),
         ("sft --env Sort --out o --schedule x", "--schedule: expected one of 'constant', 'linear', 'cosine', got 'x'"),
         ("plot", "a plot needs at least one run, got none"),
+        ("plot trained ./trained", "a run is named twice: name different runs, and"),
     ],
 )
 def test_a_mistyped_command_line_is_answered_in_one_sentence(
