@@ -27,7 +27,7 @@ class Plot:
     metric: tuple[str, ...] = ("reward",)
     """Names of metrics in metrics.jsonl, such as entropy; several are drawn one above the other."""
     against: str = STEP
-    """What the metrics are drawn over: step, or a metric, such as kl to see reward and gold_reward fall apart."""
+    """Horizontal axis of the plot: step, or a metric, such as kl to see reward and gold_reward fall apart."""
     smooth: int = 10
     """Number of steps of the running mean; 1 draws the measured values."""
     out: Path = Path("curves")

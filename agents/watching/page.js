@@ -2,7 +2,8 @@
 
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#888888"]; // as in agents.runs.plots
 const FIRST = /^(reward$|eval)/;
-const SHOWN = /^(reward|(eval|eval_best|problems)\/[^/]+|parts\/[^/]+\/reward|frac_.*|entropy|kl|grad_norm|completions\/mean_length|tokens_per_s)$/;
+const SHOWN =
+  /^(reward|(eval|eval_best|problems)\/[^/]+|parts\/[^/]+\/reward|frac_.*|entropy|kl|grad_norm|.*mean_length|tokens_per_s)$/;
 const COLUMNS = { advantage: "token_advantages", "log-probability": "log_probabilities", reward: "token_scores" };
 const MOST_CHARACTERS = 20000, MOST_TOKENS = 20000, PAGE = 50, EVERY_MS = 2000, SVG = "http://www.w3.org/2000/svg";
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;

@@ -72,6 +72,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "data": {"name": ("Sort",), "limit": ("1",)},
     "verify": {"completion": ("1",), "reference": ("1",)},
     "serve-verifier": {"port": ("0",)},
+    "serve-env": {"env": ("Sort",), "port": ("0",)},
     "audit-verifier": {"name": ("exact",), "dataset": ("Sort",), "limit": ("1",)},
     "train": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "run_folder": ("NEW",), "num_envs": ("2",)},
     "sft": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "out": ("NEW",)},
