@@ -45,7 +45,7 @@ class AuditVerifier:
     data_args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value."""
     answer_format: str | None = None
-    """Text of a completion, in which ANSWER stands for the answer; by default answers are presented as in the data set."""
+    """Template of the completions, with ANSWER in place of the answer; by default answers are presented as in the data set."""
     skip: tuple[str, ...] = ()
     """Transformations and attacks to leave out, by the names in the report."""
     deadline_s: float = 5.0
