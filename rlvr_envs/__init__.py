@@ -34,13 +34,14 @@ if TYPE_CHECKING:
         find_environment as find_environment,
         state_environment as state_environment,
     )
-    from rlvr_envs.message_env import (
-        MessageEnv as MessageEnv,
-        MessageEpisode as MessageEpisode,
-        TextCompletion as TextCompletion,
-    )
+    from rlvr_envs.message_env import MessageEnv as MessageEnv, MessageEpisode as MessageEpisode
     from rlvr_envs.mixed_streams import MixedDataset as MixedDataset
-    from rlvr_envs.mixture import mix as mix, part_arguments as part_arguments, with_levels as with_levels
+    from rlvr_envs.mixture import (
+        MixtureEnv as MixtureEnv,
+        mix as mix,
+        part_arguments as part_arguments,
+        with_levels as with_levels,
+    )
     from rlvr_envs.prompts import (
         PRESETS as PRESETS,
         ChatPrompt as ChatPrompt,
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
         Observation as Observation,
         ProcessScorer as ProcessScorer,
         Reply as Reply,
+        TextCompletion as TextCompletion,
         ToolCall as ToolCall,
         Turn as Turn,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -32,37 +31,18 @@ from rlvr_envs.dialogue import (
     with_ids,
 )
 from rlvr_envs.envs import PromptRenderer
+from rlvr_envs.mixed_streams import MixedDataset
 from rlvr_envs.rules import Rules
 from rlvr_envs.streams import TokenStreams
 from rlvr_envs.tokenizers import decode, stop_tokens
 from rlvr_envs.turns import answer_turn, follow, judged_text
-from rlvr_envs.types import Turn
-from verifiers import Completion, InvalidArgumentError, MadeCall, Message, Problem, Verdict, dialogue_of
+from rlvr_envs.types import TextCompletion, Turn
+from verifiers import Completion, InvalidArgumentError, Message, Problem, Verdict, dialogue_of
 
 Form = Literal["calls", "messages", "text"]
 """What is exchanged: messages with tools and calls in fields of their own, messages of text alone, or one text to continue."""
 _TOKEN_RULES = ("legal_actions", "process_scorer")
 """Rules that ask for the tokens of an episode."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextCompletion:
-    """A turn of the policy in text."""
-
-    text: str
-    """Without the stop string that ended it."""
-    tokens: int = 0
-    """Number of tokens, as whoever sampled it counts them; 0 if nobody does."""
-    truncated: bool = False
-    """Whether the token budget ran out."""
-    prompt_tokens: int = 0
-    """Number of tokens that it was sampled after; 0 if nobody counts them."""
-    calls: tuple[MadeCall, ...] = ()
-    """Calls of tools that are no part of the text."""
-    reasoning: str = ""
-    """Thoughts that are no part of the text, which are recorded and never judged."""
-    stopped_by: str = ""
-    """The stop string that ended it, where it is known."""
 
 
 class MessageEnv:
@@ -73,11 +53,17 @@ class MessageEnv:
         form: What is exchanged.
 
     Raises:
-        InvalidArgumentError: If the rules ask for the tokens of an episode, or a token that stops is no text.
+        InvalidArgumentError: If the streams are a mixture, the rules ask for the tokens of an episode, or a token that stops is
+            no text.
     """
 
     def __init__(self, streams: TokenStreams, form: Form = "calls") -> None:
         rules = streams.rules
+        if isinstance(streams.dataset, MixedDataset):
+            raise InvalidArgumentError(
+                "episodes of messages follow the rules of one environment, and each part of a mixture has its own: play the "
+                f"parts {list(streams.dataset.names)} one by one, as rlvr eval --env does with several names"
+            )
         for name in _TOKEN_RULES:
             if getattr(rules, name) is not None:
                 raise InvalidArgumentError(

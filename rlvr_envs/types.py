@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from verifiers import InvalidArgumentError, Message, Problem, Verdict
+from verifiers import InvalidArgumentError, MadeCall, Message, Problem, Verdict
 
 Observation = dict[str, NDArray[np.int32]]
 """`tokens` i32[b l] right-padded with 0 and `length` i32[b 1]; without the axis b for a single environment."""
@@ -28,6 +28,26 @@ class Dataset(Protocol):
     def __getitem__(self, index: int, /) -> Problem:
         """Return one problem, always the same for the same index."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextCompletion:
+    """A turn of the policy in text."""
+
+    text: str
+    """Without the stop string that ended it."""
+    tokens: int = 0
+    """Number of tokens, as whoever sampled it counts them; 0 if nobody does."""
+    truncated: bool = False
+    """Whether the token budget ran out."""
+    prompt_tokens: int = 0
+    """Number of tokens that it was sampled after; 0 if nobody counts them."""
+    calls: tuple[MadeCall, ...] = ()
+    """Calls of tools that are no part of the text."""
+    reasoning: str = ""
+    """Thoughts that are no part of the text, which are recorded and never judged."""
+    stopped_by: str = ""
+    """The stop string that ended it, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)

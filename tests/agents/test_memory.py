@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -214,19 +213,28 @@ def test_states_are_those_that_the_output_layer_reads() -> None:
     assert_equal(policy.forward(tokens, 2).logprobs, outputs.logprobs)
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries return freed memory by themselves")
-def test_freed_memory_between_blocks_in_use_goes_back_to_the_system() -> None:
-    code = (
-        "import os, torch\n"
-        "from agents.policies.transformers.memory import return_freed_memory\n"
-        "def held(): return os.sysconf('SC_PAGE_SIZE') * int(open('/proc/self/statm').read().split()[1])\n"
-        "def block(): return torch.ones(2**20)\n"
-        "del (first := [block()])[:]  # from now on glibc keeps freed blocks of this size\n"
-        "blocks = [block() for _ in range(40)]\n"
-        "del blocks[::2]\n"
-        "before = held()\n"
-        "return_freed_memory()\n"
-        "print((before - held()) / (20 * blocks[0].nbytes))\n"
-    )
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
+def test_buffers_of_a_cache_go_back_to_the_system_when_rows_come_and_go() -> None:
+    code = """
+import os
+import torch
+from agents.policies.transformers.preallocated_layer import GrowingLayer
+
+def states(rows, columns): return [torch.zeros(rows, 2, columns, 64)] * 2
+def layer(rows, columns): return GrowingLayer.spread(*states(1, columns), torch.zeros(rows, dtype=torch.int64))
+def held(): return os.sysconf("SC_PAGE_SIZE") * int(open("/proc/self/statm").read().split()[1])
+
+before, ratios = held(), []
+layers = [layer(24, 100) for _ in range(12)]
+for step in range(60):
+    for number, rows in enumerate(layers):
+        rows.batch_select_indices(torch.arange(step % 5, len(rows.keys)))
+        layers[number] = GrowingLayer.joined(rows, layer(step % 4 + 1, 40 + step))
+    for rows in layers * 3:
+        rows.update(*states(len(rows.keys), 1))
+    in_use = sum(states.untyped_storage().nbytes() for rows in layers for states in (rows.keys, rows.values))
+    ratios.append((held() - before) / in_use)
+print(max(ratios))
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert float(done.stdout) > 0.9
+    assert float(done.stdout) < 1.4  # 2.1 with buffers of torch's own, which the C library keeps

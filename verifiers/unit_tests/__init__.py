@@ -1,42 +1,34 @@
 """Verification by unit tests: programs written by a model run in isolation and are judged by another process."""
 
-from verifiers.sandbox import ProgramOutput, ProgramRunner
-from verifiers.unit_tests.contracts import CONTRACTS, contract_of, with_contract
-from verifiers.unit_tests.datasets import from_input_output, from_json, from_livecodebench, from_test_list
-from verifiers.unit_tests.languages import check_languages, language_title
-from verifiers.unit_tests.tests import (
-    AssertTests,
-    CallCase,
-    CallTests,
-    CheckTests,
-    DeferredTests,
-    FunctionTests,
-    StdioCase,
-    StdioTests,
-    Tests,
-)
-from verifiers.unit_tests.verifier import UnitTestVerifier
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CONTRACTS",
-    "AssertTests",
-    "CallCase",
-    "CallTests",
-    "CheckTests",
-    "DeferredTests",
-    "FunctionTests",
-    "ProgramOutput",
-    "ProgramRunner",
-    "StdioCase",
-    "StdioTests",
-    "Tests",
-    "UnitTestVerifier",
-    "check_languages",
-    "contract_of",
-    "from_input_output",
-    "from_json",
-    "from_livecodebench",
-    "from_test_list",
-    "language_title",
-    "with_contract",
-]
+from verifiers.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from verifiers.sandbox import ProgramOutput as ProgramOutput, ProgramRunner as ProgramRunner
+    from verifiers.unit_tests.contracts import (
+        CONTRACTS as CONTRACTS,
+        contract_of as contract_of,
+        with_contract as with_contract,
+    )
+    from verifiers.unit_tests.datasets import (
+        from_input_output as from_input_output,
+        from_json as from_json,
+        from_livecodebench as from_livecodebench,
+        from_test_list as from_test_list,
+    )
+    from verifiers.unit_tests.languages import check_languages as check_languages, language_title as language_title
+    from verifiers.unit_tests.tests import (
+        AssertTests as AssertTests,
+        CallCase as CallCase,
+        CallTests as CallTests,
+        CheckTests as CheckTests,
+        DeferredTests as DeferredTests,
+        FunctionTests as FunctionTests,
+        StdioCase as StdioCase,
+        StdioTests as StdioTests,
+        Tests as Tests,
+    )
+    from verifiers.unit_tests.verifier import UnitTestVerifier as UnitTestVerifier
+
+__getattr__, __dir__, __all__ = lazy_face(__name__)

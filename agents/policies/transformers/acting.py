@@ -19,7 +19,7 @@ import rlvr_envs
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.kv_cache import CacheKind, Grouping, RowCache, read_without_cache
 from agents.policies.transformers.language_model import LOGITS_AT_ONCE, LanguageModel
-from agents.policies.transformers.memory import cacheable_tokens, return_freed_memory
+from agents.policies.transformers.memory import cacheable_tokens
 from agents.policies.transformers.rows import Rows
 from agents.policies.transformers.sampling import kept_tokens, sample, scaled_logprobs
 from agents.seeding import uniforms
@@ -30,8 +30,6 @@ from verifiers.devices import float64_device
 _LOGGER = logging.getLogger(__name__)
 _PROMPT_TOKENS_AT_ONCE = 2**16
 """Largest number of tokens in one forward pass over prompts when sampling, including padding."""
-_PREFILLS_BETWEEN_RETURNS = 16
-"""Number of times that prompts are added to a cache, and it is copied, before freed memory goes back to the system."""
 _Read = tuple[Tensor | None, list[int]]
 """Logits f[r v] of the next token, and their rows; None if there are no rows."""
 
@@ -52,7 +50,6 @@ class Actor:
         self._room: int | None = None  # number of tokens that the cache may hold, once it is known
         self._cache = self._new_cache()
         self._slots: list[int] = []  # the row that each slot of the cache belongs to
-        self._prefills = 0
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce new episodes in some rows, with their sampling seeds u64[r]."""
@@ -105,18 +102,11 @@ class Actor:
                     self._read_uncached(tokens, length, beyond),
                 )
             )
-        self._return_memory(fresh)
         for logits, rows in reads:
             if logits is not None:
                 self._choose(logits, np.array(rows), length, legal, action)
         self._rows.remember(tokens, length, grown | fresh | beyond, action)
         return action
-
-    def _return_memory(self, fresh: NDArray[np.bool_]) -> None:
-        self._prefills += bool(fresh.any())
-        if self._prefills == _PREFILLS_BETWEEN_RETURNS:
-            self._prefills = 0
-            return_freed_memory()
 
     def _sort(
         self, tokens: NDArray[np.int32], length: NDArray[np.int64], asked: NDArray[np.bool_]

@@ -192,14 +192,9 @@ class RowCache:
         elif other._cache is not None:
             for cache in (self, other):
                 cache._leave_groups()
-            self._extend_rows(other)
-
-    def _extend_rows(self, other: RowCache) -> None:
-        width = max(self._columns(), other._columns())
-        for mine, theirs in zip(self._cache.layers, other._cache.layers, strict=True):
-            mine.keys = torch.cat([_pad(mine.keys, width), _pad(theirs.keys, width)])
-            mine.values = torch.cat([_pad(mine.values, width), _pad(theirs.values, width)])
-        self.lengths = self.lengths + other.lengths
+            for number, layers in enumerate(zip(self._cache.layers, other._cache.layers, strict=True)):
+                self._cache.layers[number] = GrowingLayer.joined(*layers)
+            self.lengths = self.lengths + other.lengths
 
     def _leave_groups(self) -> None:
         """Switch to one row per sequence, each with its own copy of the prompt."""
@@ -247,8 +242,3 @@ def _as_attended(states: Tensor) -> Tensor:
     """Keys or values in the precision to which attention would convert them at every token."""
     device = states.device.type
     return states.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else states
-
-
-def _pad(states: Tensor, width: int) -> Tensor:
-    # Padded with zeros, which the attention mask hides.
-    return torch.nn.functional.pad(states, (0, 0, width - states.shape[2], 0))

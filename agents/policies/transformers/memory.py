@@ -1,9 +1,8 @@
-"""Memory: whether activations fit or need checkpointing, how many tokens fit into the KV cache, and what goes back."""
+"""Memory: whether activations fit or need checkpointing, and how many tokens fit into the KV cache."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import logging
 import sys
@@ -89,23 +88,6 @@ def _available_bytes() -> int:
     except OSError:
         return sys.maxsize
     return next((int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")), sys.maxsize)
-
-
-def return_freed_memory() -> None:
-    """Give freed memory of the CPU back to the system, if the C library is glibc; others do so by themselves.
-
-    Caches are reallocated in sizes that differ a little each time, up to glibc's limit of 32 MiB for memory that it returns at
-    once. What is freed between blocks in use fits none of the next, and stays with the process: an evaluation of a model of
-    135 million weights grew from 1 GB to 22.
-    """
-    trim = getattr(_c_library(), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
-@functools.cache
-def _c_library() -> ctypes.CDLL | None:
-    return ctypes.CDLL(None) if sys.platform.startswith("linux") else None
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 from typing import Any
 
 import torch
@@ -10,6 +12,8 @@ from transformers.cache_utils import DynamicLayer
 
 SPARE_STEPS = 64
 """Number of tokens of each row for which space is allocated at once."""
+_MAPPED = 2**20
+"""Smallest number of bytes of a buffer that is mapped on a CPU; smaller ones cost less than the system call."""
 
 
 class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not read for types
@@ -28,13 +32,18 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not re
     def spread(cls, keys: Tensor, values: Tensor, rows: Tensor) -> GrowingLayer:
         """Copy the rows i64[r] of keys and values f[b h t d] into a new buffer with spare columns."""
         layer = cls(keys, values)
-        columns = keys.shape[2]
-        shape = (len(rows), keys.shape[1], columns + cls._spare_columns, keys.shape[3])
-        layer._room = (keys.new_empty(shape), values.new_empty((*shape[:3], values.shape[3])))
-        for room, states in zip(layer._room, (keys, values), strict=True):
-            torch.index_select(states, 0, rows, out=room[:, :, :columns])
-        layer._fill(columns)
+        layer.batch_select_indices(rows)
         return layer
+
+    @classmethod
+    def joined(cls, *layers: GrowingLayer) -> GrowingLayer:
+        """The rows of several layers one after the other, which end at the same column."""
+        joined = cls(layers[0].keys, layers[0].values)
+        keys, values = ([getattr(layer, name) for layer in layers] for name in ("keys", "values"))
+        columns = max(states.shape[2] for states in keys)
+        joined._room = (_stacked(keys, columns, cls._spare_columns), _stacked(values, columns, cls._spare_columns))
+        joined._fill(columns)
+        return joined
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Append columns."""
@@ -52,13 +61,12 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not re
         return self._fill(end)
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep some rows, in this order, with their spare columns."""
-        if self._room is None or self._filled is None or self._filled is not self.keys:
-            super().batch_select_indices(indices)
-            return
-        filled = self._filled.shape[-2]
-        self._room = (self._room[0].index_select(0, indices), self._room[1].index_select(0, indices))
-        self._fill(filled)
+        """Keep some rows, in this order, and allocate spare columns."""
+        assert self.keys is not None
+        assert self.values is not None
+        spare = self._spare_columns
+        self._room = (_selected(self.keys, indices, spare), _selected(self.values, indices, spare))
+        self._fill(self.keys.shape[2])
 
     def _fill(self, columns: int) -> tuple[Tensor, Tensor]:
         """Mark so many columns of the buffer as filled."""
@@ -69,6 +77,37 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not re
 
 
 def _with_room(states: Tensor, columns: int) -> Tensor:
-    room = states.new_empty((*states.shape[:2], columns, states.shape[-1]))
+    room = _room(states, len(states), columns)
     room[:, :, : states.shape[2]] = states
     return room
+
+
+def _selected(states: Tensor, rows: Tensor, spare: int) -> Tensor:
+    columns = states.shape[2]
+    room = _room(states, len(rows), columns + spare)
+    torch.index_select(states, 0, rows, out=room[:, :, :columns])
+    return room
+
+
+def _stacked(parts: list[Tensor], columns: int, spare: int) -> Tensor:
+    """The rows of f[b_i h t_i d] in one buffer, aligned at its column `columns`, with zeros before, which are masked."""
+    room = _room(parts[0], sum(map(len, parts)), columns + spare)
+    for rows, states in zip(room.split(list(map(len, parts))), parts, strict=True):
+        padding = columns - states.shape[2]
+        rows[:, :, :padding] = 0
+        rows[:, :, padding:columns] = states
+    return room
+
+
+def _room(states: Tensor, rows: int, columns: int) -> Tensor:
+    """An uninitialised buffer f[rows h columns d] for states f[b h t d], whose memory is returned as soon as it is dropped.
+
+    On a CPU it is a mapping of its own. Buffers are replaced by others of slightly different sizes whenever rows start or end,
+    and a C library keeps what is freed between blocks in use: the process grew to a multiple of what the cache holds.
+    """
+    shape = (rows, states.shape[1], columns, states.shape[3])
+    size = math.prod(shape) * states.element_size()
+    if states.device.type != "cpu" or size < _MAPPED or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return states.new_empty(shape)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return torch.frombuffer(memory, dtype=states.dtype).view(shape)
