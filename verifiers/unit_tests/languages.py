@@ -31,6 +31,8 @@ from verifiers.unit_tests.extraction.extraction import PYTHON
 _QUERY_S = 60.0
 _FOLDER_MIB, _FOLDER_FILES, _PROCESSES = 512, 8192, 64
 """Of a compiler."""
+_KEPT_MIB = 64
+"""Most that a compiler may leave: this process holds it, and each case has a copy."""
 _COMPILE = Limits(cpu_s=60, wall_s=630, idle_s=60, memory_mib=2048, output_mib=1, processes=128)
 _READABLE = ("/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/etc/alternatives", "{home}")
 """Of a compiler, and of an interpreter."""
@@ -184,6 +186,8 @@ class Executable:
         if finished.stopped or finished.exit_code != 0:
             timed_out = finished.stopped in ("cpu", "wall", "idle")
             raise CompileError("timeout" if timed_out else "syntax_error", finished)
+        if sum(map(len, finished.written.values())) > _KEPT_MIB << 20:
+            raise CompileError("output_limit", finished)
         return replace(program, files=finished.written)
 
     def run(self, stdin: str) -> ProgramOutput:
