@@ -68,7 +68,7 @@ from agents.deferred import torch
 from agents.distributed.ranks import active_ranks
 from agents.importance import effective_share
 from agents.policies.trainable import TokenOutputs
-from agents.rollouts.problem_samplers import ProblemParts
+from agents.rollouts.problem_parts import ProblemParts
 from agents.runs.verdicts import applied_part, is_unsupported, ran_together
 from agents.types import Trajectory
 from verifiers import Outcome

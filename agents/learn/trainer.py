@@ -22,7 +22,7 @@ from agents.learn.saving import Saving
 from agents.learn.source import Arrived, BatchSource
 from agents.learn.updating import OnAdvantages, Updating
 from agents.learn.verifier_errors import VerifierWatch
-from agents.rollouts.problem_samplers import problem_parts
+from agents.rollouts.problem_parts import problem_parts
 from agents.runs.health import Health
 from agents.runs.run import Run
 from agents.runs.steps import Callback, check_numbers, kept_on_interrupt, take_steps
