@@ -233,14 +233,14 @@ class GradientLab:
         )
 
     def estimate(self, agent: Agent, drawn: Sequence[int], values: Tensor | None = None) -> Float[Tensor, " p"]:
-        """The gradient estimate f64[p] of one batch, of what is maximised.
+        """The gradient estimate f64[p] of one batch, for the objective that is maximised.
 
         The agent then takes note of the batch, as after an update: a moving average moves.
 
         Args:
             agent: The estimator.
             drawn: Indices of completions, `group_size` for each group.
-            values: f64[c l], what stands for the critic's values; by default the exact ones.
+            values: f64[c l], used as the critic's values; by default the exact ones.
         """
         batch = agent.prepare(self.batch_of(agent, drawn))
         rows = torch.tensor(drawn)
@@ -355,7 +355,7 @@ class BiasReport:
 
     @property
     def verdict(self) -> str:
-        """The result in words; there is none if the standard error of the scale is above 0.1."""
+        """The result in words, without a verdict if the standard error of the scale is above 0.1."""
         if self.scale_error > _LARGEST_ERROR:
             return "too few batches"
         if self.unbiased:

@@ -33,27 +33,27 @@ class ExternalCompletion:
     """The problem's index in the data set, or its id."""
     text: str
     source: str
-    """Where it stands, for messages."""
+    """Its position in the file, for messages."""
 
 
 _PARQUET = b"PAR1"
-"""What a Parquet file begins with."""
+"""The first bytes of a Parquet file."""
 
 
 PLAIN_COLUMNS = ("completion", "problem_id")
-"""What a line of plain JSON Lines holds, in columns of these names where no others are given."""
+"""The default names of the columns in plain JSON Lines."""
 
 
 def read_completions(path: Path, columns: Mapping[str, str] | None = None) -> list[ExternalCompletion]:
-    """Read a file of completions; its format is found out by what its first line holds.
+    """Read a file of completions; its first line shows the format.
 
     Args:
         path: The file.
-        columns: The columns of plain JSON Lines that hold what `PLAIN_COLUMNS` names, such as `{"completion": "response"}`.
+        columns: Other names of the columns in `PLAIN_COLUMNS`, such as `{"completion": "response"}`.
 
     Raises:
         UnknownNameError: If `columns` names something else.
-        DataError: If it is of no known format, holds none, or one of its lines is without a completion or a problem.
+        DataError: If it is of no known format or holds no completions, or a line has no completion or no problem.
         OSError: If it can't be read.
     """
     with path.open("rb") as file:
@@ -86,7 +86,7 @@ def _mapping(line: object) -> dict[str, Any]:
 
 
 def _renamed(path: Path, lines: Sequence[dict[str, Any]], columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The lines with the columns that are named under the names of plain JSON Lines."""
+    """The lines with the renamed columns under the names of plain JSON Lines."""
     for name in columns:
         if name not in PLAIN_COLUMNS:
             raise unknown_name("column of completions", name, PLAIN_COLUMNS)
@@ -150,7 +150,7 @@ _READERS: dict[str, Callable[[dict[str, Any], int, str], tuple[int | str, list[s
     "resps": _lm_eval,
     "custom_id": _openai_batch,
 }
-"""By the column that tells a format."""
+"""The readers by the column that identifies their format."""
 
 
 def _inspect_archive(path: Path) -> Iterator[dict[str, Any]]:
@@ -180,11 +180,11 @@ def message_text(choice: object, source: str) -> str:
     """The text of a choice's message, as OpenAI's protocol has it.
 
     Raises:
-        DataError: If there is none.
+        DataError: If the choice has no text.
     """
     message = choice.get("message") if isinstance(choice, Mapping) else None
     content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):  # parts, of which the text is what was answered
+    if isinstance(content, list):  # parts, whose text is the answer
         content = "".join(part["text"] for part in content if isinstance(part, Mapping) and part.get("type") == "text")
     return _text(content, source)
 

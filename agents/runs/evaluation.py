@@ -1,4 +1,4 @@
-"""`Evaluation`: what the samples of an evaluation say, with the uncertainty of each figure."""
+"""`Evaluation`: the results of an evaluation, with the uncertainty of each figure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_ERRORED = 0.01
 """Share of errored samples above which an evaluation has a warning."""
 
 MAX_ERROR_SHARE = 0.1
-"""Share of errored samples above which an evaluation has failed: its score is that of too few of the problems."""
+"""Share of errored samples above which an evaluation has failed: its score covers too few of the problems."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Evaluation:
 
     problems: int
     distinct: int
-    """Number of problems that differ: those with equal prompts are one cluster in every interval."""
+    """Number of distinct problems: those with equal prompts are one cluster in every interval."""
     samples: int
     """Number of completions for each problem."""
     score: float
@@ -124,12 +124,12 @@ class Evaluation:
 
     @property
     def cost(self) -> float | None:
-        """What a server charges for the samples, without attempts that were repeated; None without a price."""
+        """The server's charge for the samples, without attempts that were repeated; None without a price."""
         return _total([row.cost for row in self.rows])
 
     @property
     def warning(self) -> str | None:
-        """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
+        """A warning if more than `MOST_ERRORED` of the samples have no score; otherwise None."""
         total = len(self.rows)
         if self.errored <= MOST_ERRORED * total:
             return None
@@ -211,7 +211,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 def _total(amounts: Sequence[_Number | None]) -> _Number | None:
-    """The sum of those amounts that are known; None if none is."""
+    """The sum of the known amounts; None if none is known."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None
 

@@ -158,7 +158,7 @@ def read_lines(path: Path, parse: Callable[[Any], T], *, growing: bool = True) -
 
     Args:
         path: Path of the file.
-        parse: What makes a result of a line's value.
+        parse: Makes a result of a line's value.
         growing: Whether the file may still be written to, so that a last line without a line break is incomplete and ignored.
 
     Raises:
