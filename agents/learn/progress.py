@@ -25,7 +25,7 @@ class Progress:
     carried: tuple[CarriedGroup, ...] = ()
     """The groups that were begun, and that the next step plays on (`carried_groups`)."""
     problems: UniformSampler = field(default_factory=lambda: UniformSampler(0))
-    """Chooses problems, by what was observed of them so far."""
+    """The sampler that chooses problems by the observations so far."""
     parts: ProblemParts | None = None
     """The problems of the environment of training."""
 
