@@ -209,7 +209,7 @@ ray.install := -e '.[ray]' pytest
 
 # Graders before the verifiers' court. What lm-eval, trl and verl bring of models is not needed.
 court.pins := base court
-court.install := math-verify[antlr4_11_0] reasoning-gym rewardlint datasets -e .
+court.install := math-verify antlr4-python3-runtime reasoning-gym rewardlint datasets -e .
 court.then = $(pip) --no-deps lm-eval trl verl
 
 # The data sets of reasoning-gym and its scorers (350 MB).

@@ -1,4 +1,4 @@
-"""`Evaluation`: what the samples of an evaluation say, with the uncertainty of each figure."""
+"""`Evaluation`: the results of an evaluation, with the uncertainty of each figure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_ERRORED = 0.01
 """Share of errored samples above which an evaluation has a warning."""
 
 MAX_ERROR_SHARE = 0.1
-"""Share of errored samples above which an evaluation has failed: its score is that of too few of the problems."""
+"""Share of errored samples above which an evaluation has failed: its score covers too few of the problems."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Evaluation:
 
     problems: int
     distinct: int
-    """Number of problems that differ: those with equal prompts are one cluster in every interval."""
+    """Number of distinct problems: those with equal prompts are one cluster in every interval."""
     samples: int
     """Number of completions for each problem."""
     score: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -183,6 +184,28 @@ def test_what_concerns_all_requests_ends_the_evaluation(server: Server) -> None:
     nobody = Endpoint(EndpointConfig("http://127.0.0.1:9/v1", "adder"))
     with pytest.raises(EngineError, match=r"no server answers at http://127\.0\.0\.1:9/v1"):
         evaluate(addition(), nobody, problems=3)
+
+
+def test_answers_that_came_before_an_error_are_yielded(server: Server) -> None:
+    answered, first = list[int](), threading.Event()
+
+    async def work(client: Any, item: int) -> int:
+        while item and not (first.is_set() and (item < 7 or len(answered) >= 7)):
+            await asyncio.sleep(0)
+        if item == 7:
+            raise EngineError("the key is refused")
+        answered.append(item)
+        return item
+
+    chunks = endpoint(server)._each(range(40), work)
+    came = [answer for _, answer in next(chunks)]
+    first.set()
+    for thread in threading.enumerate():
+        if thread.name == "endpoint":
+            thread.join()  # so that the error waits with what is left
+    with pytest.raises(EngineError, match="the key is refused"):
+        came.extend(answer for chunk in chunks for _, answer in chunk)
+    assert sorted(came) == sorted(answered) == list(range(7))
 
 
 def test_no_more_requests_are_open_than_are_allowed_and_none_is_left(server: Server) -> None:

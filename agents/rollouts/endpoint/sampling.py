@@ -1,4 +1,4 @@
-"""Episodes of messages as conversations with an endpoint, and what becomes of them as judged samples."""
+"""Episodes of messages as conversations with an endpoint, and the judged samples that result."""
 
 from __future__ import annotations
 
