@@ -8,6 +8,7 @@ it appears, and again only after `WINDOW` steps without it.
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
 | `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
+| `together` | the mean reward where tests run together with the program has risen by as much, and elsewhere it has not |
 | `signal` | no reward of the window differs from another, or in most groups none does (`MOST_FLAT`) |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
@@ -39,6 +40,8 @@ MOST_FLAT = 0.9
 _WATCHED = (
     "reward",
     "gold_reward",
+    "contracts/together/reward",
+    "contracts/separate/reward",
     "reward_std",
     "frac_reward_zero_std",
     "frac_all_correct",
@@ -54,7 +57,8 @@ class HealthWarning:
     """A sign of failing training."""
 
     kind: str
-    """`"reward"`, `"gold_reward"`, `"signal"`, `"explained_variance"`, `"entropy"`, `"clipping"` or `"nonfinite"`."""
+    """`"reward"`, `"gold_reward"`, `"together"`, `"signal"`, `"explained_variance"`, `"entropy"`, `"clipping"`
+    or `"nonfinite"`."""
     step: int
     """The step at which the sign appeared."""
     value: float
@@ -103,6 +107,7 @@ class Health:
         last = {name: np.array(values) for name, values in self._last.items() if len(values) == WINDOW}
         first = {name: np.array(self._first[name]) for name in last}
         yield from _reward_signs(step, first, last)
+        yield from _forged(step, first, last)
         yield from _no_signal(step, last)
         if "explained_variance" in last and (value := float(last["explained_variance"].mean())) < LEAST_EXPLAINED:
             yield HealthWarning(
@@ -156,6 +161,26 @@ def _reward_signs(
                 f"{text}",
             )
             return
+
+
+def _forged(
+    step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
+) -> Iterator[HealthWarning]:
+    """The sign that only verdicts which a program can forge get better, from the first window f64[n] to the last."""
+    together, separate = "contracts/together/reward", "contracts/separate/reward"
+    if not {together, separate} <= last.keys():
+        return
+    risen, elsewhere = (_standard_errors_below(first[name], last[name]) for name in (together, separate))
+    if risen > SIGMAS and elsewhere <= SIGMAS:
+        now, start = float(last[together].mean()), float(first[together].mean())
+        yield HealthWarning(
+            "together",
+            step,
+            now,
+            f"{together} {now:.3f} in the last {WINDOW} steps, significantly above the {start:.3f} of the first {WINDOW}, and "
+            f"{separate} has not risen so: programs may forge the verdicts of tests that run together with them. Read some "
+            "that pass (rlvr show), and leave such problems out if they do",
+        )
 
 
 def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[HealthWarning]:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import cast
 
 from rlvr_envs.data import arithmetic, choices, converters, hub, local, verl
+from rlvr_envs.data.contracts import with_contracts
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
 from rlvr_envs.types import Dataset
@@ -55,6 +56,7 @@ def load(
     verifiers: Mapping[str, object] | None = None,
     config: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
+    contracts: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Load any data set of questions and answers.
 
@@ -87,6 +89,7 @@ def load(
             `rlvr_envs.data.verl.judges_of`.
         config: The configuration of a hub data set that has several.
         data_dir: Where to look for a named folder; if given, the hub is not asked.
+        contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.
 
     Returns:
         A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one reads:
@@ -110,10 +113,10 @@ def load(
                 "columns=, convert=, layout=, verifiers=, config= and data_dir= describe rows, but this data set already holds "
                 "problems"
             )
-        return _from_problems(dataset, split)
+        return with_contracts(_from_problems(dataset, split), contracts)
     reader = _reader(layout, columns, convert, verifiers)
     name, rows = _named_rows(dataset, split, config, data_dir)
-    return reader.dataset(name, split, rows)
+    return with_contracts(reader.dataset(name, split, rows), contracts)
 
 
 def _path_of(name: str) -> str:
