@@ -60,7 +60,7 @@ class CheckDataset:
     def run(self, console: Console) -> int:
         """Print the number of passing golds and each problem whose gold fails; return 0 if all pass.
 
-        Of problems that have no gold completion, the references are read.
+        If a problem has no gold completion, only its reference is read.
         """
         if "," in self.name:
             names, codes = self.name.split(","), list[int]()
@@ -151,7 +151,7 @@ class CheckDataset:
 
 
 _ANY_COMPLETION = "?"
-"""What a verifier is asked about to see whether it can read a reference."""
+"""The completion that a verifier is asked about to see whether it can read a reference."""
 
 
 def _can_be_read(console: Console, verifier: Verifier, problem: Problem) -> bool:

@@ -68,7 +68,7 @@ def load(
             * `"module:attribute"`, where the module may also be in the current folder: a class or function is called with
               `split=`, and anything else is the data set, as above;
             * an entry point of the group `"rlvr_envs.datasets"`, which leads to the same;
-            * a `.jsonl` or `.parquet` file, which is one split and whose name does not matter;
+            * a `.jsonl`, `.parquet`, `.json` or `.csv` file, which is one split and whose name does not matter;
             * a folder with `<split>.jsonl` or `<split>.parquet` in it; a name is also looked for in `data_dir`, or
               else in the folder that the environment variable `RLVR_DATA_DIR` names;
             * any other name: a data set on the hub, as `datasets.load_dataset` takes it, and where it ends in `@REVISION` that
@@ -174,7 +174,7 @@ def _named_rows(
             raise InvalidArgumentError("data_dir= and config= need a data set: name it with dataset=")
         return "arithmetic", _built_in_rows(split)
     path = Path(dataset).expanduser()
-    if path.is_file() or path.suffix in local.SUFFIXES:
+    if path.is_file() or path.suffix in local.FILE_SUFFIXES:
         return path.stem, _file_rows(path)
     named = _named_folder(dataset, data_dir)
     folder = path if path.is_dir() else named
@@ -186,8 +186,8 @@ def _named_rows(
 
 
 _ADVICE = (
-    "give a .jsonl or .parquet file, or a folder with <split>.jsonl in it, by its path or by its name below the folder "
-    f"that data_dir= or {local.DATA_DIR_VARIABLE} names"
+    "give a .jsonl, .parquet, .json or .csv file, or a folder with <split>.jsonl in it, by its path or by its name below the "
+    f"folder that data_dir= or {local.DATA_DIR_VARIABLE} names"
 )
 
 
