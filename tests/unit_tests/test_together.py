@@ -129,7 +129,9 @@ def test_no_test_passes_that_is_not_reported(verifier: UnitTestVerifier, way: st
 GARBAGE = """
 import os
 for line in (b'7', b'[]', b'{"collected": {}}', b'{"test": [], "when": {}, "outcome": 3, "text": 5}', b'{"collected": [[]]}',
-             b'{"status": [], "changed": "x"}', b'[' * 100000, b'1' * 10000, b'\\xff', b'{"collected": ["\\\\ud800"]}'):
+             b'{"collected": ["x"], "test": "x", "when": [], "outcome": []}', b'{"test": "x", "when": "call", "outcome": {}}',
+             b'{"collected": ["x"], "test": "x", "when": ' + b'[' * 900 + b']' * 900 + b'}', b'{"status": [], "changed": "x"}',
+             b'[' * 100000, b'1' * 10000, b'\\xff', b'{"collected": ["\\\\ud800"]}'):
     os.write(4, line + b"\\n")
 """
 
