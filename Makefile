@@ -16,7 +16,7 @@ PYTHONS := python3.12 python3.13
 TESTS := tests
 
 .PHONY: demo real test setup lint types tests test-full test-slow-processor test-audit test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
-.PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement test-pythons test-lowest docs course bench clean $(PYTHONS:%=test-%)
+.PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement test-pythons test-lowest docs course bench court clean $(PYTHONS:%=test-%)
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -139,6 +139,10 @@ bench: setup
 	$(BIN)/python benchmarks/env_steps.py $(BENCH)
 	$(BIN)/pytest $(PARALLEL) $(BENCHMARKS)
 
+# Graders of other libraries on drawn cases: the tables of docs/verifier-court.md, half an hour of one core.
+court: .cache/court/.installed
+	OMP_NUM_THREADS=1 .cache/court/bin/python benchmarks/court/of_verifiers.py $(COURT)
+
 clean:
 	rm -rf .venv .cache runs
 
@@ -202,6 +206,11 @@ tools.install := -e '.[search,mcp]' pytest hypothesis
 # Verification on a Ray cluster of two simulated nodes.
 ray.pins := base ray
 ray.install := -e '.[ray]' pytest
+
+# Graders before the verifiers' court. What lm-eval, trl and verl bring of models is not needed.
+court.pins := base court
+court.install := math-verify antlr4-python3-runtime reasoning-gym rewardlint datasets -e .
+court.then = $(pip) --no-deps lm-eval trl verl
 
 # The data sets of reasoning-gym and its scorers (350 MB).
 reasoning-gym.pins := base reasoning-gym

@@ -161,8 +161,8 @@ def bradley_terry(
     """-log sigmoid(r_chosen - r_rejected): the negative log-likelihood of preferences (Bradley and Terry 1952).
 
     As the loss of a reward model it is equation 1 of Ouyang et al. 2022 (arXiv:2203.02155). It does not change if both scores
-    of a pair do by the same amount; `center_coefficient` times (r_chosen + r_rejected)^2 is added, which draws scores towards
-    a mean of 0 (Eisenstein et al. 2023, arXiv:2312.09244), so that those of several models can be compared.
+    of a pair change by the same amount; `center_coefficient` times (r_chosen + r_rejected)^2 is added, which draws scores
+    towards a mean of 0 (Eisenstein et al. 2023, arXiv:2312.09244), so that scores of several models can be compared.
 
     Args:
         chosen: Scores of the preferred completions, with gradient.

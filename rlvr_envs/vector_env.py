@@ -59,8 +59,8 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         """Start episodes in all rows, or in those of a mask.
 
         Args:
-            seed: An int, from which one seed is spawned for each row; or a list with one seed (or None, to go on with the
-                row's generator) for each row: row i then behaves as a `TokenEnv` reset with `seed[i]`.
+            seed: An int, from which one seed is spawned for each row; or a list with one seed for each row (None goes on with
+                the row's generator), with which row i behaves as a `TokenEnv` reset with `seed[i]`.
             options: `{"problems": i64[b]}` chooses problems by index, -1 draws; `{"reset_mask": bool[b]}` resets only the
                 rows where it is True, ignoring the other entries of `problems`, `states` and `seed`; `{"states": [...]}` has
                 for each row a captured state to go on from, which has its own problem, or None.

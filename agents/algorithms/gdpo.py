@@ -18,7 +18,7 @@ from agents.advantages import multi_reward
 from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig, at_every_token
 from agents.batch import Batch
 from agents.policies.trainable import TrainablePolicy
-from agents.rollouts.problem_samplers import problem_parts
+from agents.rollouts.problem_parts import problem_parts
 from agents.rollouts.vector_adapter import with_token_info
 from agents.settings.config_checks import require_plain_scores
 from agents.types import Sampler, Trajectory, reward_parts

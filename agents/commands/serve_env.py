@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.console import Console
 
-from agents.adapters.episodes import streams_of
 from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device
 from agents.commands.serving import check_port, served
 
@@ -45,6 +44,8 @@ class ServeEnv:
     @on_device
     def run(self, console: Console) -> int:
         """Serve until interrupted."""
+        from agents.adapters.episodes import streams_of
+
         streams = streams_of(self.env, self.split, None, env_arguments(self.env_args), whole=False)
 
         def app(token: str | None) -> FastAPI:

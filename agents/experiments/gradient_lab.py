@@ -235,14 +235,14 @@ class GradientLab:
         )
 
     def estimate(self, agent: Agent, drawn: Sequence[int], values: Tensor | None = None) -> Float[Tensor, " p"]:
-        """The gradient estimate f64[p] of one batch, of what is maximised.
+        """The gradient estimate f64[p] of one batch, for the objective that is maximised.
 
         The agent then takes note of the batch, as after an update: a moving average moves.
 
         Args:
             agent: The estimator.
             drawn: Indices of completions, `group_size` for each group.
-            values: f64[c l], what stands for the critic's values; by default the exact ones.
+            values: f64[c l], used as the critic's values; by default the exact ones.
         """
         batch = agent.prepare(self.batch_of(agent, drawn))
         rows = torch.tensor(drawn)

@@ -166,7 +166,7 @@ class Agent(Algorithm):
             run: The run that records metrics and checkpoints.
             checkpoint_every: Number of steps between checkpoints; a run also writes one at the end and on interruption.
             callbacks: Called after each step.
-            held_out: What is evaluated during training; None for nothing.
+            held_out: The evaluations during training; None for no evaluation.
 
         Raises:
             InvalidArgumentError: If the warm-up is as long as the run, a number is negative, or `held_out` evaluates in `env`.

@@ -41,7 +41,7 @@ PlayOn = Callable[[Sequence[Unfinished]], Sequence[PartialEpisode | Trajectory]]
 
 @dataclass(frozen=True)
 class CarriedGroup:
-    """A group of episodes that a step has begun, and none has learned from."""
+    """A group of episodes that a step has begun and no update has used yet."""
 
     begun: int
     """Number of the round of the step that began it."""
@@ -103,7 +103,7 @@ def collect_carried(
         carried: The groups that earlier steps have begun.
     """
     wanted, tokens = config.problems_per_step, config.segment_tokens
-    # An engine samples whole completions unless it is told where to interrupt them.
+    # An engine samples whole completions unless its requests say where to interrupt them.
     sampler = sampling.sampler
     policy: Policy = sampler.interrupted_after(tokens) if isinstance(sampler, Interruptible) else sampler
     begun = begin_groups(

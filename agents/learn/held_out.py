@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What is evaluated during training, how often, and what follows from it.
+    """Plan of the evaluations during training: problems, frequency, and when training stops.
 
     Raises:
         InvalidArgumentError: If there is no environment, a number is out of range, or several samples would be the same.
@@ -46,7 +46,7 @@ class HeldOut:
     """The environments by the names that they have in metrics, such as the test split of the one that is learned. They share
     nothing with the environment of training, not even a verifier with state."""
     every: Annotated[int, AtLeast(1)] = 20
-    """Number of training steps between evaluations, of which the first is before any training."""
+    """Number of training steps between evaluations; the first is before any training."""
     problems: Annotated[int, AtLeast(1)] = 200
     """Number of problems of each environment, from the first on; at most half of those that there are, so that others are left
     to confirm the choice of the best checkpoint."""
@@ -104,7 +104,7 @@ class HeldOutEvaluations:
     """Makes the evaluations of a plan, on several ranks each its own problems.
 
     Args:
-        plan: What is evaluated.
+        plan: Environments, problems and frequency of the evaluations.
         sampler: The agent's sampler.
         source: Where batches come from, which is paused while it needs the same engine.
         ranks: The processes that train together.

@@ -4,11 +4,11 @@
 |---|---|
 | `reward`, `reward_std` | mean and standard deviation of the scores, excluding episodes whose verifier broke |
 | `rewards/NAME/mean`, `.../std` | of each part of a composed score |
-| `frac_reward_zero_std` | share of the groups with several scores whose scores are all equal; absent where there are none |
+| `frac_reward_zero_std` | share of the groups with several scores whose scores are all equal; absent without such groups |
 | `frac_all_correct`, `frac_all_wrong` | of those groups, the share in which every completion is right, and in which none is |
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
-| `applied/NAME` | share of the episodes that this part of a `hybrid` or `first` verifier decided, of those that one did |
+| `applied/NAME` | share of the episodes decided by any part of a `hybrid` or `first` verifier that this part decided |
 | `gold_reward`, `gold_errors` | of `with_gold`: mean gold score; number of episodes on which the gold verifier broke |
 | `gold_correlation` | correlation of the gold score with the score that is trained on; absent where one of them does not vary |
 | `rewards/chosen`, `rejected`, `margins` | DPO: mean implicit rewards of pairs, and their difference |
@@ -68,7 +68,7 @@ from agents.deferred import torch
 from agents.distributed.ranks import active_ranks
 from agents.importance import effective_share
 from agents.policies.trainable import TokenOutputs
-from agents.rollouts.problem_samplers import ProblemParts
+from agents.rollouts.problem_parts import ProblemParts
 from agents.runs.verdicts import applied_part, is_unsupported, ran_together
 from agents.types import Trajectory
 from verifiers import Outcome
@@ -196,7 +196,7 @@ def _applied(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _gold(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """What the gold verifier of `verifiers.with_gold` says, beside the scores that are trained on."""
+    """Metrics of the gold verifier of `verifiers.with_gold`, beside the scores that are trained on."""
     reports = [None if one.verdict is None else one.verdict.detail.get("gold") for one in valid]
     scores = [
         (trajectory.score, report["score"])

@@ -143,7 +143,7 @@ class _Module(torch.nn.Module):
 
 
 def _inputs(micro_batch: Batch) -> Tensor:
-    """What the policy reads: tokens, or the vectors that the environment showed."""
+    """The policy's inputs: tokens, or the vectors that the environment showed."""
     return micro_batch.tokens if micro_batch.observations is None else micro_batch.observations
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from agents.learn.carried import CarriedGroup, carried_from_state, carried_state
 from agents.learn.sampled import Sampled
-from agents.rollouts.problem_samplers import ProblemParts, UniformSampler
+from agents.rollouts.problem_parts import ProblemParts
+from agents.rollouts.problem_samplers import UniformSampler
 
 
 @dataclass
@@ -24,7 +25,7 @@ class Progress:
     carried: tuple[CarriedGroup, ...] = ()
     """The groups that were begun, and that the next step plays on (`carried_groups`)."""
     problems: UniformSampler = field(default_factory=lambda: UniformSampler(0))
-    """Chooses problems, by what was observed of them so far."""
+    """The sampler that chooses problems by the observations so far."""
     parts: ProblemParts | None = None
     """The problems of the environment of training."""
 

@@ -1,4 +1,4 @@
-"""`Sampled`: what sampling one batch gave, and the same as tensors and plain data for checkpoints."""
+"""`Sampled`: the results of sampling one batch, also as tensors and plain data for checkpoints."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from agents.learn.carried import CarriedGroup, carried_from_state, carried_state
 from agents.learn.trajectory_state import trajectory_from_state, trajectory_state
 from agents.learn.verifier_errors import SeenEpisodes
-from agents.rollouts.problem_samplers import GroupOutcome
+from agents.rollouts.problem_parts import GroupOutcome
 from agents.types import Trajectory
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """The episodes of one training step, and what was measured while they were played."""
+    """The episodes of one training step, and the measurements made while they were played."""
 
     trajectories: list[Trajectory]
     rounds: int
@@ -32,7 +32,7 @@ class Sampled:
     carried: tuple[CarriedGroup, ...] = ()
     """The groups that were begun and are not done."""
     outcomes: tuple[GroupOutcome, ...] = ()
-    """What was observed of the groups that were played to their end, also of those that are not trained on."""
+    """The outcomes of all groups that were played to their end, including those that are not trained on."""
 
 
 def sampled_state(sampled: Sampled) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Verifier errors during training: the first one is a warning, too many stop the run, and all are counted by cause.
 
-An episode whose verifier broke says nothing about the policy and is not trained on, so a run whose verifier always breaks
-would otherwise finish without any training.
+An episode whose verifier broke says nothing about the policy and is not trained on, so without a limit a run whose verifier
+always breaks would finish without any training.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SeenEpisodes:
     episodes: int = 0
     """Number of episodes."""
     errored: list[Trajectory] = field(default_factory=list)
-    """Those whose verifier broke."""
+    """The episodes whose verifier broke."""
 
     def see(self, trajectory: Trajectory) -> None:
         """Count an episode."""

@@ -19,7 +19,7 @@ def policy_device(device: str = "auto") -> torch.device:
 
     Raises:
         UnknownNameError: If there is no such device.
-        InvalidArgumentError: If it is not available here, or can't be that of several processes.
+        InvalidArgumentError: If it is not available here, or is one device for several processes.
     """
     chosen, several = choose_device(device), active_ranks().size > 1
     if several and chosen.type == "mps" and named_device(device) is None:

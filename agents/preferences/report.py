@@ -65,7 +65,7 @@ def preference_report(chosen: ArrayLike, rejected: ArrayLike, prompts: Sequence[
     Args:
         chosen: f64[n], scores of the preferred completions.
         rejected: f64[n], scores of the others.
-        prompts: What is equal for pairs of one prompt, which are not independent.
+        prompts: A key for each pair, equal for pairs of one prompt, which are not independent.
 
     Raises:
         InvalidArgumentError: If there is no pair.

@@ -1,4 +1,4 @@
-"""Episodes of completions that nobody sampled here: gold completions, and those of a file."""
+"""Episodes of completions that were not sampled here: gold completions, and completions from a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def given_episode(
     ended: bool = True,
     score: float = 0.0,
 ) -> Trajectory:
-    """Make the episode of a completion that nobody sampled here, whose log-probabilities are unknown and stored as 0.
+    """Make the episode of a completion that was not sampled here, whose log-probabilities are unknown and stored as 0.
 
     Args:
         streams: Source of the tokenizer and the rules.

@@ -39,7 +39,7 @@ class OnInserted(Protocol):
 
 @dataclass(frozen=True)
 class PlayedEpisode:
-    """What became of an episode."""
+    """The result of an episode."""
 
     tokens: int
     """Number of tokens that the player chose."""

@@ -147,7 +147,7 @@ _READERS: dict[str, Callable[[dict[str, Any], int, str], tuple[int | str, list[s
     "custom_id": _openai_batch,
     "output": _inspect,
 }
-"""By the column that tells a format."""
+"""The readers by the column that identifies their format."""
 
 
 def _inspect_archive(path: Path) -> list[tuple[str, dict[str, Any]]]:
@@ -190,11 +190,11 @@ def message_text(choice: object, source: str) -> str:
     """The text of a choice's message, as OpenAI's protocol has it.
 
     Raises:
-        DataError: If there is none.
+        DataError: If the choice has no text.
     """
     message = choice.get("message") if isinstance(choice, Mapping) else None
     content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):  # parts, of which the text is what was answered
+    if isinstance(content, list):  # parts, whose text is the answer
         content = "".join(part["text"] for part in content if isinstance(part, Mapping) and part.get("type") == "text")
     return _text(content, source)
 

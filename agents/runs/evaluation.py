@@ -1,4 +1,4 @@
-"""`Evaluation`: what the samples of an evaluation say, with the uncertainty of each figure."""
+"""`Evaluation`: the results of an evaluation, with the uncertainty of each figure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_ERRORED = 0.01
 """Share of errored samples above which an evaluation has a warning."""
 
 MAX_ERROR_SHARE = 0.1
-"""Share of errored samples above which an evaluation has failed: its score is that of too few of the problems."""
+"""Share of errored samples above which an evaluation has failed: its score covers too few of the problems."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Evaluation:
 
     problems: int
     distinct: int
-    """Number of problems that differ: those with equal prompts are one cluster in every interval."""
+    """Number of distinct problems: those with equal prompts are one cluster in every interval."""
     samples: int
     """Number of completions for each problem."""
     score: float
@@ -119,12 +119,12 @@ class Evaluation:
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Number of tokens that a server has read as prompts; None where no server was asked."""
+        """Number of tokens that a server has read as prompts; None where no server was asked, or one that does not count."""
         return _total([row.prompt_tokens for row in self.rows])
 
     @property
     def cost(self) -> float | None:
-        """What a server charges for the samples, without attempts that were repeated; None without a price."""
+        """What a server charges for the samples, without attempts that were repeated; None without a price or counts."""
         return _total([row.cost for row in self.rows])
 
     @property
@@ -216,9 +216,9 @@ _Number = TypeVar("_Number", int, float)
 
 
 def _total(amounts: Sequence[_Number | None]) -> _Number | None:
-    """The sum of those amounts that are known; None if none is."""
+    """The sum of amounts; None if one is not known, or there are none."""
     known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known else None
+    return sum(known) if known and len(known) == len(amounts) else None
 
 
 def _finite(number: float) -> float | None:

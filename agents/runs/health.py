@@ -185,7 +185,7 @@ class Health:
 def _reward_signs(
     step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[HealthWarning]:
-    """Of rewards and gold scores, the first that has fallen from the first window f64[n] to the last."""
+    """The first of rewards and gold scores that has fallen from the first window f64[n] to the last."""
     advice = {
         "reward": "training makes the policy worse. Try a lower learning rate (or max_kl), more completions per step, or fewer "
         "epochs and minibatches",
@@ -267,7 +267,7 @@ def _forged(
 
 
 def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[HealthWarning]:
-    """The sign that nothing is scored above anything else, from the metrics f64[n] of the last steps."""
+    """The sign that all scores are equal, from the metrics f64[n] of the last steps."""
     if "reward" in last and "reward_std" in last and not last["reward_std"].any() and np.ptp(last["reward"]) == 0:
         value = float(last["reward"][-1])
         advice = (
@@ -294,7 +294,7 @@ def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[H
 
 
 def _advice_on_groups(last: Mapping[str, NDArray[np.float64]]) -> str:
-    """What to do about groups without a signal: the cures of those that are all right and all wrong are opposite."""
+    """Advice on groups without a signal: the remedies for groups that are all right and for those all wrong are opposite."""
     if "frac_all_correct" not in last or "frac_all_wrong" not in last:
         return "Try a larger group_size, a higher temperature, or other problems"
     right, wrong = float(last["frac_all_correct"].mean()), float(last["frac_all_wrong"].mean())

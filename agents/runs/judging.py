@@ -1,4 +1,4 @@
-"""Completions that are there already, judged: those made elsewhere, and those of a run by another verifier."""
+"""Verdicts on existing completions: those made elsewhere, and those of a run by another verifier."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agents.runs.reading import RecordedRun, RecordLine
 from verifiers import AnswerVerifier, DataError, Outcome, Problem, Verdict, Verifier
 
 CHUNK = 64
-"""Completions that a verifier is given at once."""
+"""Number of completions that a verifier gets at once."""
 
 
 def match_problems(
     completions: Sequence[ExternalCompletion], dataset: rlvr_envs.Dataset
 ) -> list[tuple[int, int, ExternalCompletion]]:
-    """Say of each completion which problem it answers, and which of that problem's samples it is: they count in order.
+    """Return for each completion the problem that it answers, and its number among that problem's samples, in order.
 
     Args:
         completions: In the order of their file.
@@ -114,9 +114,9 @@ class Flip:
     """A sample on which two verifiers disagree."""
 
     row: RecordLine
-    """As it was recorded."""
+    """The recorded sample."""
     verdict: Verdict
-    """The other verifier's."""
+    """The other verifier's verdict."""
 
 
 def rejudge(
@@ -125,10 +125,10 @@ def rejudge(
     """Judge a run's completions by another verifier.
 
     Args:
-        run: Whose rows hold completions; those without one, since the request for it failed, are passed over.
+        run: The run, whose rows hold completions; rows without one, because the request failed, are skipped.
         dataset: The problems it was run on.
         verifier: The other verifier.
-        advance: Called with how many are done.
+        advance: Called with the number of completions done.
 
     Returns:
         The samples whose outcome or score differs, and the verdicts on all completions, in the order of the run's rows.
@@ -157,7 +157,7 @@ def with_clusters(run: RecordedRun, dataset: rlvr_envs.Dataset, column: str) -> 
 
     Raises:
         DataError: If the data set's problems are not those of the run.
-        InvalidArgumentError: If a problem lacks the column.
+        InvalidArgumentError: If a problem does not have the column.
     """
     cluster = cluster_by(column)
     rows = tuple(row | {"cluster": cluster(_problem_of(row, dataset, run))} for row in run.rows)
@@ -165,7 +165,7 @@ def with_clusters(run: RecordedRun, dataset: rlvr_envs.Dataset, column: str) -> 
 
 
 def recorded_votes(run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: AnswerVerifier) -> list[list[int | None]]:
-    """What each of a run's samples votes for, by problem: see `agents.runs.at_k.count_votes`.
+    """The votes of a run's samples, by problem: see `agents.runs.at_k.count_votes`.
 
     Raises:
         DataError: If the data set's problems are not those of the run.
@@ -176,7 +176,7 @@ def recorded_votes(run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: Answe
 
 
 def _recorded_dataset(run: RecordedRun) -> str:
-    """What a run says of its data set, if it says anything."""
+    """The data set that a run recorded, for an error message; empty if it recorded none."""
     environment = run.settings.get("environment")
     recorded = environment.get("dataset") if isinstance(environment, dict) else None
     return f"; its data set was {recorded}" if isinstance(recorded, str) else ""

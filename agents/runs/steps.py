@@ -1,4 +1,4 @@
-"""The loop of `learn`: of agents that train a policy, and of those that learn a table."""
+"""The loop of `learn`, for agents that train a policy and for agents that learn a table."""
 
 from __future__ import annotations
 

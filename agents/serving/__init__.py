@@ -1,6 +1,6 @@
 """Any verifier, and any environment, as an HTTP service, for trainers that do not share a Python environment with this package.
 
-| file | what it answers |
+| file | contents |
 |---|---|
 | `app.py` | which routes a verifier has, and what they answer |
 | `env_app.py` | the same of an environment |

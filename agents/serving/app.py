@@ -6,9 +6,9 @@
 | `POST /get_reward` | OpenRLHF's remote reward, as `agents.adapters.openrlhf` describes it |
 | `GET /health` | name of the verifier, version, counts; needs no token |
 
-`/verify` takes `{"items": [{"completion", "reference", "prompt", "id", "metadata"}]}`, of which `completion` alone is required,
+`/verify` takes `{"items": [{"completion", "reference", "prompt", "id", "metadata"}]}`, where only `completion` is required,
 and answers `{"verdicts": [{"outcome", "score", "answer", "detail"}]}`. An unknown key is refused.
-`/get_reward` passes over what other releases of OpenRLHF may send besides.
+`/get_reward` ignores further keys that other releases of OpenRLHF may send.
 
 Errors are `{"error": {"type", "message"}}`:
 
@@ -22,8 +22,8 @@ Errors are `{"error": {"type", "message"}}`:
 | 429 | `overloaded` | too many completions are waiting |
 | 503 | `verifier_error` | the verifier could not judge at least one completion |
 
-A completion that can't be judged is no wrong answer, so the whole request fails: a client that makes 0 of an error must not get
-a score. The answer has the verdicts beside the error, with the score null where there is none.
+A completion that can't be judged is no wrong answer, so the whole request fails: a client that turns an error into 0 must not
+get a score. The answer has the verdicts beside the error, with null for a missing score.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ChatMessage(KnownKeys):
 
 
 class Item(KnownKeys):
-    """One completion, and what it is judged against."""
+    """One completion, and the problem that it is judged against."""
 
     completion: str
     reference: Any = None
@@ -96,7 +96,7 @@ class VerifyRequest(KnownKeys):
 
 
 class RewardRequest(BaseModel):
-    """The body of `POST /get_reward`: what OpenRLHF sends."""
+    """The body of `POST /get_reward`, as OpenRLHF sends it."""
 
     query: list[str] = Field(min_length=1)
     prompts: list[str]
@@ -166,10 +166,10 @@ def create_app(
     """Build the service as an ASGI application.
 
     Args:
-        verifier: Who judges.
-        name: What `/health` calls it.
-        token: What requests must bring; None lets everybody ask.
-        limits: How much a request may ask.
+        verifier: The verifier that judges.
+        name: Its name in `/health`.
+        token: The token that requests must carry; None lets everybody ask.
+        limits: Limits on requests.
         end_of_text: End tokens as text, with which the queries of OpenRLHF end.
     """
     limits = limits or RequestLimits()

@@ -1,4 +1,4 @@
-"""What the page shows of the folders of runs, read anew whenever they have grown; nothing in them is changed."""
+"""The data that the page shows, read from the folders of runs whenever they have grown; nothing in them is changed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class WatchedRun:
         return content if isinstance(content, dict) else {}
 
     def state(self) -> dict[str, Any]:
-        """How far the run is, and what it warns of."""
+        """The run's progress and its warnings."""
         files = [lines.path for lines in (self.metrics, self._completions) if lines.path.exists()]
         rows, config = self.metrics.values, self.config
         broken = [
@@ -140,7 +140,7 @@ def curves(runs: Sequence[WatchedRun], metrics: Sequence[str], smooth: int) -> d
 
 
 def _as_json(band: Band) -> dict[str, Any]:
-    """A band with six digits, as many as a picture shows, and None where there is no number."""
+    """A band with six digits, as many as a picture shows, and None for a missing number."""
     columns = {"mean": band.mean, "low": band.low, "high": band.high, "raw": band.raw}
     return {"label": band.label, "steps": band.steps.tolist()} | {
         name: [float(f"{value:.6g}") if math.isfinite(value) else None for value in values.tolist()]

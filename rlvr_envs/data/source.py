@@ -1,4 +1,4 @@
-"""`Source`: where a benchmark's rows come from, and how one becomes a problem."""
+"""`Source`: the origin of a benchmark's rows, and their conversion to problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ToProblem(Protocol):
 # Compared by identity, so that it can be a key of the caches below.
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """Where a benchmark's rows come from, and how one becomes a problem."""
+    """The origin of a benchmark's rows, and their conversion to problems."""
 
     name: str
     """Name of the benchmark, and of its folder in the local data folder."""
@@ -46,19 +46,19 @@ class Source:
     to_problem: ToProblem
     """Turns a row into a problem."""
     hub_splits: Mapping[str, str] = field(default_factory=dict)
-    """Names of splits on the hub, where they differ from those here."""
+    """Names of splits on the hub that differ from those here."""
     hub_parts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """The configurations and their splits on the hub that, one after the other, are a split of ours made of several."""
     hub_files: Mapping[str, str] = field(default_factory=dict)
-    """The Parquet files of splits, where the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
+    """The Parquet files of splits, if the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
     combined_split: str | None = None
     """The split whose local file may hold the rows of all splits; it is read if a split has no file of its own."""
     belongs: Callable[[Row, str], bool] | None = None
-    """Whether a row is of a split, where one file may hold several, or rows that nothing could judge; None where every row
-    is."""
+    """Whether a row belongs to a split, if a file may hold several splits, or rows that nothing could judge; None if every row
+    does."""
 
     used: str = ""
-    """What the rows do that belong, such as "has an answer", for the error where none does; empty where it is their split."""
+    """The condition that rows have to meet, such as "has an answer", for the error if none does; empty if it is the split."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Source:
 
         Raises:
             UnknownNameError: If there is no such split.
-            MissingDataError: If the rows are not in that folder, or the hub does not give them.
+            MissingDataError: If the rows are not in that folder, or can't be downloaded from the hub.
             DataError: If a file or a row is invalid; the message names file, line and column.
         """
         if split not in self.sizes:

@@ -61,7 +61,7 @@ def load(
     """Load any data set of questions and answers.
 
     Args:
-        dataset: What to load:
+        dataset: The data set to load:
 
             * None: the built-in arithmetic questions (24 train, 8 test);
             * problems, in a list or tuple; or a data set of any other kind, returned as it is;
@@ -71,8 +71,8 @@ def load(
             * a `.jsonl`, `.parquet`, `.json` or `.csv` file, which is one split and whose name does not matter;
             * a folder with `<split>.jsonl` or `<split>.parquet` in it; a name is also looked for in `data_dir`, or
               else in the folder that the environment variable `RLVR_DATA_DIR` names;
-            * any other name: a data set on the hub, as `datasets.load_dataset` takes it, and where it ends in `@REVISION` that
-              branch, tag or commit of it.
+            * any other name: a data set on the hub, as `datasets.load_dataset` takes it; a name that ends in `@REVISION`
+              selects that branch, tag or commit.
         split: The split to load.
         columns: Which column holds the `"prompt"` (a string, or a list of messages with `role` and `content`), the
             `"reference"` (anything; the verifier decides), and optionally the `"id"` (a string or an integer; by
@@ -80,10 +80,10 @@ def load(
             or a number). With `"choices"`, a list of texts, it is multiple choice: the prompt ends in the lettered choices,
             and the reference is the letter, position (from 0) or text of the right one. A name may be a path with
             dots, such as `reward_model.ground_truth` or `prompt.0.content`. Every column that is not named whole becomes
-            metadata. By default `question` and `answer`; with a layout, its own, of which each may be replaced.
+            metadata. By default `question` and `answer`; a layout has its own, each of which may be replaced.
         convert: Name of a converter in `rlvr_envs.data.converters` that makes the reference of what its column holds: `json`,
             `json_first`, `input_output`, `livecodebench`, `test_list`, `codecontests` or `ifeval`. `choices` makes it multiple
-            choice, of the column `choices` where `columns` names no other.
+            choice, from the column `choices` unless `columns` names another.
         layout: `"verl"`: the columns of verl's training data, where `data_source` decides which verifier judges a row.
         verifiers: For `layout="verl"`, further verifiers by `data_source`, such as `{"my/proofs": "exact"}`; see
             `rlvr_envs.data.verl.judges_of`.
@@ -97,7 +97,7 @@ def load(
 
     Raises:
         UnknownNameError: If the split, the layout, the converter or a key of `columns` is not known.
-        InvalidArgumentError: If `columns` lacks the prompt or the reference, the file has another suffix, or a sequence
+        InvalidArgumentError: If `columns` has no prompt or no reference, the file has another suffix, or a sequence
             holds anything but problems.
         MissingDataError: If the data set was found neither locally nor on the hub.
         DataError: If a file or a row is invalid; the message names file, line and column.
@@ -135,7 +135,7 @@ def _of_split(function: Callable[..., object], split: str, name: str) -> object:
             f"{name!r} is called as {name.partition(':')[2]}(split={split!r}): {error}"
         ) from error
     except ValueError:
-        pass  # it does not say what it takes
+        pass  # it does not report its arguments
     return function(split=split)
 
 

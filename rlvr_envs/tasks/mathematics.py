@@ -1,4 +1,4 @@
-"""What rows of `mathematics.toml` can't say: problems with a context, and which rows of NuminaMath can be judged."""
+"""Code for rows of `mathematics.toml`: problems with a context, and which rows of NuminaMath can be judged."""
 
 from __future__ import annotations
 

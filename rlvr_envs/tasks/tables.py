@@ -31,7 +31,7 @@ CLASSES: tuple[type[TaskEnv], ...] = (
 SOURCES: Mapping[str, Source] = MappingProxyType(
     {source.name: source for source in map(benchmarks.source_of, BENCHMARKS)}
 )
-"""Where the rows of each benchmark come from, by its name."""
+"""The source of the rows of each benchmark, by its name."""
 
 _FAMILIES = (Addition, Arithmetic, Countdown, Sort, Reverse, LinearEquation, Polynomial, Function)
 FAMILIES: Mapping[str, type[ProceduralDataset[Any]]] = MappingProxyType({family.name: family for family in _FAMILIES})

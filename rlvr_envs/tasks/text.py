@@ -21,8 +21,8 @@ class TextEnv(TaskEnv):
     A problem's prompt; default prompt `plain`, the text alone.
 
     ## Reward
-    The verifier's score; default verifier `math`: 1 when the final answer equals the reference, else 0. Choices, and what
-    `convert` makes tests or instructions of, are judged by `choice`, `unit_tests` and `ifeval`.
+    The verifier's score; default verifier `math`: 1 when the final answer equals the reference, else 0. Choices, and the tests
+    and instructions that `convert` makes, are judged by `choice`, `unit_tests` and `ifeval`.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, and those of `rlvr_envs.data.text.load`: `dataset`, `columns` (which column holds the

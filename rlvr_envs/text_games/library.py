@@ -38,11 +38,11 @@ class Library:
     """A library of games."""
 
     name: str
-    """As users write it."""
+    """The name as users write it."""
     module: str
     distribution: str
     version: str
-    """The release that is supported: another plays and pays otherwise."""
+    """The supported release: others play and pay differently."""
     extra: str
 
     def require(self, purpose: str) -> None:
@@ -50,7 +50,7 @@ class Library:
 
         Raises:
             MissingDependencyError: If the library is not installed.
-            InvalidArgumentError: If another release is.
+            InvalidArgumentError: If another release is installed.
         """
         if importlib.util.find_spec(self.module) is None:
             raise missing_dependency(self.distribution, self.extra, purpose)
@@ -68,7 +68,7 @@ LIBRARIES: Mapping[str, Library] = {library.module: library for library in (TEXT
 
 
 class TextGame(NamedTuple):
-    """One game: all that is needed to play it again."""
+    """One game, with everything needed to play it again."""
 
     library: str
     """`"textarena"` or `"gem"`."""
@@ -76,13 +76,13 @@ class TextGame(NamedTuple):
     """Its id there."""
     seed: int
     arguments: str
-    """What its environment is made with beside the id, as the text of a dictionary."""
+    """Further arguments of its environment beside the id, as the text of a dictionary."""
     isolation: str
-    """How much isolation the sandbox has to have."""
+    """Isolation that the sandbox must have."""
     seat: int = 0
-    """Which player the policy is, where there are two."""
+    """The policy's player, if there are two."""
     opening: tuple[str, ...] = ()
-    """What the other player said before the policy's first turn."""
+    """The other player's turns before the policy's first."""
 
 
 class Said(NamedTuple):
@@ -95,28 +95,29 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What the last of some turns led to."""
+    """The result of the last of some turns."""
 
     text: str
-    """What the policy is told; nothing where the other player is to move."""
+    """The game's message to the policy; empty if the other player is to move."""
     reward: float
-    """What the turn earned."""
+    """The reward of the turn."""
     over: bool
     won: bool
     players: int
     view: tuple[str, ...] | None
-    """What the other player has been told and has said in turn, where it is to move."""
+    """The game's messages to the other player and that player's turns, alternating, if it is to move."""
     forfeit: bool
-    """Whether the other player lost by a wrong move, with which it had been warned before."""
+    """Whether the other player lost by a wrong move, after a warning."""
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def replay(game: TextGame, turns: tuple[Said, ...]) -> Played:
-    """Play a game again; without turns, say how it begins after the other player's opening.
+    """Play a game again; without turns, return its beginning after the other player's opening.
 
     Raises:
         UnknownNameError: If the library has no such game.
-        InvalidArgumentError: If the game can't be played here: it takes more players, other arguments, or what can't be had.
+        InvalidArgumentError: If the game can't be played here: it takes more players, other arguments, or resources that are
+            not available.
         SandboxUnavailableError: If the system provides less isolation than requested.
         VerifierFailureError: If the game raises at a turn, a turn is that of the wrong player, or a limit of time and memory is
             passed.
@@ -144,7 +145,7 @@ def first_legal(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -
     """The first of some moves that a game takes after some turns; None if it takes none of them.
 
     Raises:
-        As `replay` does.
+        RLVRError: As for `replay`.
     """
     reply = _play_on(game, turns, moves) or _ask(game, turns, moves)
     legal: str | None = reply["legal"]
@@ -213,7 +214,7 @@ def _ask(game: TextGame, turns: Sequence[Said], moves: Sequence[str]) -> dict[st
 
 @functools.lru_cache(maxsize=4)
 def _runner(library: str, isolation: str) -> ProgramRunner:
-    """The sandbox with the library loaded, and NLTK's corpora at hand where they are beside the packages."""
+    """The sandbox with the library loaded, and with NLTK's corpora if they are beside the packages."""
     corpora = [_CORPORA] if importlib.util.find_spec(_CORPORA) else []
     packages = (library, "numpy", "nltk", *corpora)
     return ProgramRunner(packages=packages, isolation=isolation, memory_mib=_MEMORY_MIB)
@@ -247,7 +248,7 @@ def as_text(arguments: object) -> str:
     """The arguments of a game as the text of a dictionary, the same for equal ones.
 
     Raises:
-        InvalidArgumentError: If they are no plain data by name.
+        InvalidArgumentError: If they are not plain data by name.
     """
     if isinstance(arguments, Mapping) and all(isinstance(name, str) for name in arguments):
         text = repr({name: arguments[name] for name in sorted(arguments)})

@@ -441,3 +441,16 @@ def test_the_command_tries_a_function_and_its_code_runs(
         code, _, error = run(*arguments)
         assert code == 2
         assert message in " ".join(error.split())
+
+
+def test_what_errors_of_a_verifier_leave_of_the_gradient() -> None:
+    noise = runpy.run_path(str(COURT / "noise.py"))
+    names = {estimator.name: estimator for estimator in noise["ESTIMATORS"]}
+    for name in ("`rloo`", "`grpo`, scale=none"):  # linear in the rewards: the factor is 1 - rho0 - rho1
+        cells = noise["line"](names[name], "easier")[1:-1]
+        assert cells == [f"{1 - rho0 - rho1:.3f}" for rho0, rho1 in noise["RATES"]]
+    _, without, corrected, change = noise["corrected_line"](names["`rloo`"], "easier", (0.1, 0.2))
+    assert (without, corrected) == ("0.700", "1.000")
+    _, without, corrected, change = noise["corrected_line"](names["`grpo`"], "easier", (0.1, 0.2))
+    assert without == corrected != "0.700"  # a z-score is what it is under any affine change of the rewards
+    assert float(change) < 1e-6

@@ -201,6 +201,14 @@ def test_what_is_not_installed_is_named_before_anything_is_sampled(
     languages._home.cache_clear()
 
 
+def test_a_program_is_no_larger_than_64_mib(verifier: UnitTestVerifier) -> None:
+    installed("c")
+    small, large = (f"char data[{mib} << 20] = {{1}};\n{SUM['c']}" for mib in (32, 65))
+    assert verifier(fenced(small, "c"), problem("c")).outcome is Outcome.CORRECT
+    verdict = verifier(fenced(large, "c"), problem("c"))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "output_limit")
+
+
 HOSTILE = r"""
 #include <cstdio>
 #include <cstdlib>

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
 
 from verifiers.audit.attacks import restated_formulas, restates
 from verifiers.audit.cases import Case, Label
@@ -100,6 +99,7 @@ class _Writer:
         self._drawn = drawn
         self._gold = gold
         self._format = answer_format
+        self._encloses = answer_format[-1] in "}$>"  # else the answer ends with its line
 
     def itself(self) -> _Written:
         return "itself", Label.CORRECT, self._drawn.gold, self._plain(self._drawn.gold)
@@ -114,37 +114,27 @@ class _Writer:
 
     def wording(self) -> _Written:
         name, text = self._rng.choice([*_WORDED.items(), *(("two answers", text) for text in _SUPERSEDED)])
-        gold, wrong = self._drawn.gold, self._wrong()
-        completion = text.format(mark=self._mark(gold), other=wrong, first=self._mark(wrong))
-        return f"wording: {name}", Label.CORRECT, gold, completion
+        gold = self._drawn.gold
+        return f"wording: {name}", Label.CORRECT, gold, self._filled(text, gold, self._wrong())
 
     def attack(self) -> _Written:
+        if self._gold.kind in (Kind.INTEGER, Kind.DECIMAL) and self._rng.random() < 0.5:
+            echoes = restated_formulas(self._gold, self._drawn.prompt)
+            if echoes:
+                return self._attack("echo of the question", self._plain(self._rng.choice(echoes)))
         gold, wrong = self._drawn.gold, self._wrong()
-        unevaluated = self._gold.kind in (Kind.INTEGER, Kind.DECIMAL)
-        echoes = restated_formulas(self._gold, self._drawn.prompt) if unevaluated else []
-        makers: list[Callable[[], _Written]] = [
-            lambda: self._attack(
-                "superseded", self._rng.choice(_SUPERSEDED).format(mark=self._mark(wrong), first=self._mark(gold))
-            ),
-            lambda: self._attack(
-                "only a thought", f"<think>\nIt is {gold}.\n</think>\n\nThe answer is {self._mark(wrong)}."
-            ),
-            lambda: self._attack("denied", f"The answer is not {gold}."),
-            lambda: self._attack(
-                "master key", self._plain(self._rng.choice(TRANSFORMATIONS[_KEY](self._gold) or ["a=b"]))
-            ),
-            lambda: self._attack(
-                "no answer", self._rng.choice(("I can't solve this.", "", self._mark(""), "Let me think."))
-            ),
-        ]
+        keys = TRANSFORMATIONS[_KEY](self._gold) or ["a=b"]
+        attacks = {
+            "superseded": self._filled(self._rng.choice(_SUPERSEDED), wrong, gold),
+            "only a thought": self._filled("<think>\nIt is {other}.\n</think>\n\nThe answer is {mark}.", wrong, gold),
+            "denied": f"The answer is not {gold}.",
+            "master key": self._plain(self._rng.choice(keys)),
+            "no answer": self._rng.choice(("I can't solve this.", "", self._mark(""), "Let me think.")),
+        }
         if self._drawn.single:
-            makers += [
-                lambda: self._attack("hedge: two marks", f"The answer is {self._mark(gold)} or {self._mark(wrong)}."),
-                lambda: self._attack("hedge: one mark", self._plain(f"{gold} \\text{{ or }} {wrong}")),
-            ]
-        if echoes and self._rng.random() < 0.5:
-            return self._attack("echo of the question", self._plain(self._rng.choice(echoes)))
-        return self._rng.choice(makers)()
+            attacks["hedge: two marks"] = self._filled("The answer is {mark} or {first}.", gold, wrong)
+            attacks["hedge: one mark"] = self._plain(f"{gold} \\text{{ or }} {wrong}")
+        return self._attack(*self._rng.choice(list(attacks.items())))
 
     def _attack(self, family: str, completion: str) -> _Written:
         return family, Label.WRONG, completion, completion
@@ -170,6 +160,15 @@ class _Writer:
     def _mark(self, answer: str) -> str:
         return self._format.replace(ANSWER, answer)
 
+    def _filled(self, text: str, answer: str, other: str) -> str:
+        """A wording with the answer marked in it, and another one, plain or marked first."""
+        if self._encloses:
+            return text.format(mark=self._mark(answer), other=other, first=self._mark(other))
+        lines = text.replace("**{mark}**", "{mark}").replace("{mark}.", "{mark}").replace("{first}.", "{first}")
+        return lines.format(
+            mark=f"\n\n{self._mark(answer)}\n\n", other=other, first=f"\n\n{self._mark(other)}\n\n"
+        ).strip()
+
     def _plain(self, answer: str) -> str:
         wordings = (*_PLAIN, *_FORMULAS) if self._format.startswith(_BOX) else _PLAIN
-        return self._rng.choice(wordings).replace("{mark}", self._mark(answer))
+        return self._filled(self._rng.choice(wordings), answer, "")

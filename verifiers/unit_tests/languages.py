@@ -32,6 +32,8 @@ from verifiers.unit_tests.java_source import java_names
 _QUERY_S = 60.0
 _FOLDER_MIB, _FOLDER_FILES, _PROCESSES = 512, 8192, 64
 """Of a compiler."""
+_KEPT_MIB = 64
+"""Most that a compiler may leave: this process holds it, and each case has a copy."""
 _COMPILE = Limits(cpu_s=60, wall_s=630, idle_s=60, memory_mib=2048, output_mib=1, processes=128)
 _LONGEST_PATH = 1000
 _READABLE = ("/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/etc/alternatives", "{home}")
@@ -186,6 +188,8 @@ class Executable:
         if finished.stopped or finished.exit_code != 0:
             timed_out = finished.stopped in ("cpu", "wall", "idle")
             raise CompileError("timeout" if timed_out else "syntax_error", finished)
+        if sum(map(len, finished.written.values())) > _KEPT_MIB << 20:
+            raise CompileError("output_limit", finished)
         # A longer path may be none in another folder.
         return replace(
             program, files={path: one for path, one in finished.written.items() if len(path) < _LONGEST_PATH}

@@ -1,4 +1,4 @@
-"""What a trial found: sentences with their numbers, and the smallest cases that show them."""
+"""The findings of a trial: sentences with their numbers, and the smallest cases that show them."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _findings(judgement: Judgement, ordered: bool) -> Iterator[Finding]:
 
 
 def _base(judgement: Judgement) -> Finding:
-    """What holds where all episodes have one length."""
+    """The finding for episodes of one length."""
     series = judgement.of(BASE)
     first, last = series[0], series[-1]
     groups = f"in groups of {first.case.group_size} to {last.case.group_size}"
@@ -188,7 +188,7 @@ def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
 
 
 def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """What a case adds to the bias of the base case, or of unequal lengths where these are biased."""
+    """The bias that a case adds to the base case, or to unequal lengths if these are biased."""
     usual = {one.case.group_size: one for one in judgement.of(BASE)}
     if name != LENGTHS and not all(one.proportional for one in judgement.of(LENGTHS)):
         usual = {one.case.group_size: one for one in judgement.of(LENGTHS)}
@@ -257,7 +257,7 @@ def _division_by_length(estimator: Estimator, one: Case) -> str:
 
 
 def _kl(judgement: Judgement) -> Iterator[Finding]:
-    """Of what the KL term's gradient is a gradient."""
+    """Which function the KL term's gradient is the gradient of."""
     for one in judgement.of("KL term")[:1]:
         without = compare(judgement.estimator, dataclasses.replace(one.case, kl_coefficient=0.0))
         term = (without.expected - one.expected) / one.case.kl_coefficient

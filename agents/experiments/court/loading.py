@@ -14,7 +14,7 @@ from verifiers import InvalidArgumentError, import_attribute, is_attribute_path
 
 
 def load(name: str) -> Estimator:
-    """The estimator that a name stands for.
+    """Load an estimator by its name.
 
     Args:
         name: module:attribute of an `Estimator`, or of a function from a `Record` to a loss (a tensor of one number) or to
@@ -22,7 +22,7 @@ def load(name: str) -> Estimator:
 
     Raises:
         UnknownNameError: If there is nothing of this name.
-        InvalidArgumentError: If it is no estimator.
+        InvalidArgumentError: If the object of this name is no estimator.
     """
     found = import_attribute(name, "estimator") if is_attribute_path(name) else name
     if isinstance(found, str | type):

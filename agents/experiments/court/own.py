@@ -70,7 +70,7 @@ def _build(name: str, **settings: Any) -> Agent:
 
 
 def _batch(agent: Agent, record: Record) -> Batch:
-    """What `update` makes of episodes before their advantages, from the record's columns in place of the models' passes."""
+    """The batch that `update` has before advantages, from the record's columns in place of the models' passes."""
     batch = Batch(
         **{one.name: getattr(record, one.name) for one in dataclasses.fields(Batch) if hasattr(record, one.name)}
         | {"loss_mask": record.mask, "logprobs": record.sampler_logprobs, "old_logprobs": None, "values": None},

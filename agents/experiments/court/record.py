@@ -1,4 +1,4 @@
-"""What the court shows to an estimator: the record of a batch; and what an estimator returns and claims."""
+"""The court's interface to an estimator: the record of a batch, and the estimator with its claims."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 Objective = Literal["return", "best of 2", "log-likelihood"]
-"""The expected return, the expected best return of two episodes, or the logarithm of the probability of a success, truncated to
-the terms that a group can estimate."""
+"""An objective: the expected return, the expected best return of two episodes, or the log-probability of a success, truncated
+to the terms that a group can estimate."""
 Reduction = Literal["mean", "sum"]
 
 
@@ -73,7 +73,7 @@ class Record:
     step_tokens: int
     """Number of tokens on the mask in the whole step."""
     advantages: Tensor | None = None
-    """f64[b l], what the estimator's advantages were, for its loss; None for an estimator without."""
+    """f64[b l], the estimator's own advantages, for its loss; None for an estimator without."""
 
     @property
     def entropies(self) -> Tensor:
@@ -113,15 +113,15 @@ class Estimator:
     loss: Callable[[Record], Tensor] | None = None
     """From a record to one number, with gradient, which is minimised."""
     objective: Objective = "return"
-    """What is maximised."""
+    """The objective that is maximised."""
     reduction: Reduction = "mean"
     """How the gradients of micro-batches and of ranks are reduced to that of the step: averaged, or summed if the loss has
     divided by the numbers of the whole step."""
     binary: bool = False
     """Whether scores have to be 1 and 0."""
     group_sizes: Sequence[int] = range(2, 9)
-    """Sizes of groups that it is made for."""
+    """The sizes of groups that it supports."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Cases that the estimator makes no claim about, by name, with the reason."""
     address: str = ""
-    """Where it can be imported from, as module:attribute, for the code that shows a finding."""
+    """The module:attribute from which it can be imported, for the code that shows a finding."""

@@ -34,7 +34,7 @@ _STEP = 5e-5
 
 @dataclass(frozen=True)
 class Comparison:
-    """The expected gradient of an estimator on a case, of what it maximises, beside the exact one."""
+    """The expected gradient of an estimator's objective on a case, beside the exact one."""
 
     case: Case
     expected: Tensor
@@ -124,8 +124,8 @@ def compare(estimator: Estimator, case: Case, *, ordered: bool = False) -> Compa
         ordered: Whether the order of a group's episodes matters, so that batches are enumerated in every order.
 
     Raises:
-        InvalidArgumentError: If the estimator returns something else than it should, or a group is too large to be enumerated
-            in every order.
+        InvalidArgumentError: If the estimator returns a wrong type or shape, or a group is too large to be enumerated in every
+            order.
     """
     if ordered and case.group_size > MOST_ORDERED:
         raise InvalidArgumentError(
@@ -175,7 +175,7 @@ def _groups(tables: Tables, start: int, stop: int, *, ordered: bool) -> Iterator
 
 
 def _selections(items: Sequence[int], size: int, ordered: bool) -> list[tuple[tuple[int, ...], int]]:
-    """Selections with repetition, each with the number of orders that it stands for."""
+    """Selections with repetition, each with its number of orders."""
     if ordered:
         return [(chosen, 1) for chosen in itertools.product(items, repeat=size)]
     return [

@@ -23,7 +23,7 @@ from agents.policies.transformers.shared_prompt_cache import GroupLayer, GroupLa
 
 
 class CacheKind(enum.Enum):
-    """What a model's cache supports."""
+    """The operations that a model's cache supports."""
 
     MERGED = "merged"
     """Plain keys and values in every layer: rows can be dropped and added."""
@@ -35,7 +35,7 @@ class CacheKind(enum.Enum):
 
 @torch.no_grad()
 def cache_kind(model: Any) -> CacheKind:
-    """Determine what a model's cache supports by a trial with two tokens."""
+    """Determine by a trial with two tokens which operations a model's cache supports."""
     cache = DynamicCache(config=model.config)
     tokens = torch.zeros(1, 2, dtype=torch.long, device=model.device)
     try:

@@ -38,7 +38,7 @@ class Member:
     prompts: list[list[int]] = field(default_factory=list)
     """The last requested prompts, which are in its cache."""
     transfer: Any = None
-    """What transfers weights to this engine alone, such as a connection between GPUs."""
+    """The transfer of weights to this engine alone, such as a connection between GPUs."""
     error: EngineError | None = None
     """Why it died, or could not be started again."""
 
@@ -73,12 +73,12 @@ class Ticket:
     sampling: Sampling
     member: Member | None = None
     engine: Engine | None = None
-    """Of the member, when it was asked: one that was started again since did not die with it."""
+    """The member's engine when it was asked: one that was started again since did not die with it."""
     future: Future[SampledCompletion] = field(default_factory=Future)
 
     @property
     def death(self) -> EngineDiedError | None:
-        """The death of the engine before it was finished, where the request says so."""
+        """The death of the engine before it was finished, if the request reports it."""
         if not self.future.done() or self.future.cancelled():
             return None
         error = self.future.exception()

@@ -1,9 +1,9 @@
 """`Endpoint`: completions over HTTP, many at once, with retries and time limits.
 
-A request is repeated where another attempt may help: a lost connection, no answer in time, status 408, 409, 429 or 5xx, or an
+A request is repeated if another attempt may help: a lost connection, no answer in time, status 408, 409, 429 or 5xx, or an
 answer that is no completion, such as half of a JSON document. A request that still fails is a `RequestFailure`, which says
-nothing about the model. What concerns all requests raises `EngineError`: a refused key, an unknown model, a server that can't
-be reached.
+nothing about the model. A fault of all requests raises `EngineError`: a refused key, an unknown model, a server that can't be
+reached.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TextRequest:
     stop: tuple[str, ...] = ()
     """Strings that end the completion; one that the server did not stop at is cut off here."""
     tools: tuple[ToolSchema, ...] = ()
-    """What the model may call."""
+    """The tools that the model may call."""
     counted: bool = False
     """Whether the server has to count tokens, as budgets over several turns need."""
 
@@ -103,6 +103,8 @@ class Endpoint:
     def complete(self, requests: Sequence[TextRequest]) -> Generator[list[tuple[int, EndpointResult]]]:
         """Ask for completions, and yield answers as they come, all that are there, with the indices of their requests.
 
+        Answers that came before an error are yielded before it is raised.
+
         At most twice `concurrency` answers wait for the caller. Closing the iterator ends the open requests.
 
         Raises:
@@ -133,10 +135,11 @@ class Endpoint:
         try:
             taken = 0
             while taken < len(items):
-                chunk = [_raised(answers.get())]
-                while not answers.empty():
-                    chunk.append(_raised(answers.get()))
-                yield chunk
+                chunk, error = _waiting(answers)
+                if chunk:
+                    yield chunk
+                if error is not None:
+                    raise error
                 taken += len(chunk)
                 for _ in chunk:
                     _tell(loop, room.release)
@@ -206,8 +209,8 @@ class Endpoint:
         """Refuse an answer without counts of tokens, or a server that has never given any.
 
         Raises:
-            DataError: If this answer lacks them.
-            EngineError: If there have never been any.
+            DataError: If this answer has no counts.
+            EngineError: If no answer has ever had counts.
         """
         if answer.prompt_tokens and (answer.tokens or not (answer.text or answer.calls)):
             self._counted = True
@@ -237,10 +240,10 @@ class Endpoint:
         return {name: value for name, value in body.items() if value is not None}
 
     def _refusal(self, error: Any) -> str:
-        """What a server's status and message say.
+        """The failure that a server's status and message describe.
 
         Raises:
-            EngineError: If they concern all requests.
+            EngineError: If it concerns all requests.
         """
         said = " ".join(error.response.text.split())[:_SHOWN]
         refusal = f"the server answered with status {error.status_code}: {said}"
@@ -254,7 +257,7 @@ class Endpoint:
         """Why a connection failed.
 
         Raises:
-            EngineError: If there has never been one.
+            EngineError: If no connection has ever succeeded.
         """
         cause = error.__cause__ or error
         if not self._reached and "Connect" in type(cause).__name__:
@@ -281,10 +284,17 @@ def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Cal
         loop.close()
 
 
-def _raised(answer: tuple[int, _Result] | BaseException) -> tuple[int, _Result]:
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
+def _waiting(
+    answers: queue.SimpleQueue[tuple[int, _Result] | BaseException],
+) -> tuple[list[tuple[int, _Result]], BaseException | None]:
+    """Wait for an answer, and take all that are there, up to an error."""
+    chunk: list[tuple[int, _Result]] = []
+    while not chunk or not answers.empty():
+        answer = answers.get()
+        if isinstance(answer, BaseException):
+            return chunk, answer
+        chunk.append(answer)
+    return chunk, None
 
 
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:

@@ -30,7 +30,7 @@ def _chat_call(call: MadeCall) -> dict[str, Any]:
 
 
 def _object_text(arguments: str) -> str:
-    """The arguments of a call; servers fill them into templates as JSON, and refuse a conversation in which they are none."""
+    """The arguments of a call as a JSON object; servers refuse a conversation with any other arguments."""
     try:
         is_object = isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):
@@ -72,7 +72,7 @@ def read_answer(said: str, stop: Sequence[str]) -> TextCompletion:
 
 
 _REASONING = ("reasoning_content", "reasoning")
-"""What servers call thoughts that are no part of the completion."""
+"""The names that servers give to thoughts, which are no part of the completion."""
 
 
 def _count(content: Mapping[str, Any], name: str) -> int:
@@ -115,7 +115,7 @@ def _made_call(call: object) -> MadeCall:
 
 
 def _cut(text: str, stop: Sequence[str]) -> tuple[str, str]:
-    """A text up to the first stop string, and which that is; nothing where there is none."""
+    """A text up to the first stop string, and that stop string, empty if there is none."""
     ends = [(at, string) for string in stop if (at := text.find(string)) >= 0]
     at, string = min(ends, default=(len(text), ""))
     return text[:at], string
