@@ -12,12 +12,13 @@ import pathlib
 import random
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from verifiers.sandbox.programs.command import close_answer, run_in_folder
 
 from .identity import changed, functions
+from .inspection import Inspector
 
 _RESULTS = 4
 """The descriptor of the results in the confined process."""
@@ -62,6 +63,7 @@ def prepare(packages: Mapping[str, Any]) -> None:
     plugins = [importlib.import_module(f"_pytest.{plugin}") for plugin in config.default_plugins]
     for name in _ALSO_LOADED.split():
         importlib.import_module(name)
+    _Reporter.pytest_runtest_makereport = importlib.import_module("pytest").hookimpl(wrapper=True)(_make_report)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     _warm_up()
     _configs.append(config.get_config([*_OPTIONS]))  # which reads the hooks
@@ -107,9 +109,10 @@ def _test(asked: Mapping[str, Any]) -> None:
     sys.setrecursionlimit(sys.getrecursionlimit() + _RECURSION)
     _seed(own["seed"])
     pytest = importlib.import_module("pytest")
+    plugin, more = (Inspector(_report, own["modules"]), ["--collect-only"]) if "modules" in own else (_Reporter(), [])
     conftest = [] if own["has_conftest"] else ["--noconftest"]
     _use_prepared_config()
-    status = pytest.main([*_OPTIONS, *conftest, "--rootdir", folder, own["test"]], plugins=[_Reporter()])
+    status = pytest.main([*_OPTIONS, *conftest, *more, "--rootdir", folder, own["test"]], plugins=[plugin])
     _report({"status": int(status), "changed": changed(_before)})
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is not None:
@@ -141,8 +144,19 @@ def _report(line: Mapping[str, object]) -> None:
     _write(_RESULTS, _dumps(line).encode() + b"\n")
 
 
+def _make_report(self: object, call: Any) -> Generator[None, Any, Any]:
+    """Note whether `pytest.xfail` has ended a test, which the program may have called."""
+    report = yield
+    report.called_off = call.excinfo is not None and isinstance(
+        call.excinfo.value, sys.modules["pytest"].xfail.Exception
+    )
+    return report
+
+
 class _Reporter:
     """A plugin of pytest that reports each phase of each test as it ends."""
+
+    pytest_runtest_makereport: Any
 
     def pytest_collection_finish(self, session: Any) -> None:
         _report({"collected": [item.nodeid for item in session.items]})
@@ -153,7 +167,9 @@ class _Reporter:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         failed = {} if report.passed else {"text": _text(report)}
-        _report({"test": report.nodeid, "when": report.when, "outcome": report.outcome, **failed})
+        fails = report.skipped and hasattr(report, "wasxfail")
+        outcome = report.outcome if not fails else "called off" if report.called_off else "expected"
+        _report({"test": report.nodeid, "when": report.when, "outcome": outcome, **failed})
 
 
 def _text(report: Any) -> str:
