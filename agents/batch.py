@@ -58,7 +58,7 @@ class Batch:
     legal: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """u8[b l ceil(v/8)], packed masks of the legal tokens."""
     observations: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """f32[b l d], what the environment showed after each token, where it shows vectors."""
+    """f32[b l d], the observation after each token, if the environment shows vectors."""
     contexts: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """i64[b l], number of the context that each token belongs to, from 0: the policy saw nothing of earlier contexts. None if
     it saw everything; see `agents.learn.contexts`."""

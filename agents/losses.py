@@ -21,7 +21,7 @@ from verifiers import InvalidArgumentError
 def policy_gradient(
     logprobs: Float[torch.Tensor, "b t"], advantages: Float[torch.Tensor, "b t"]
 ) -> Float[torch.Tensor, "b t"]:
-    """-A_t log pi(y_t): REINFORCE (Williams 1992), whose gradient is the policy gradient where samples are on-policy."""
+    """-A_t log pi(y_t): REINFORCE (Williams 1992), whose gradient is the policy gradient if samples are on-policy."""
     return -advantages * logprobs
 
 

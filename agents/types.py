@@ -49,7 +49,7 @@ class Policy(Protocol):
 
         Args:
             observation: `tokens` i32[b l], `length` i32[b 1].
-            action_mask: i8[b v], 1 for legal tokens, where the environment limits them.
+            action_mask: i8[b v], 1 for legal tokens, if the environment limits them.
             rows: bool[b], the rows that need an action; None for all. Excluding rows only saves work.
         """
         ...

@@ -50,7 +50,7 @@ _ENCODED_PROMPTS = 4096
 
 @runtime_checkable
 class _RendersParts(Protocol):
-    """Turns a problem into the text of its prompt, or into parts of it, of which no token holds more than one."""
+    """Turns a problem into the text of its prompt, or into parts of it, so that no token spans two of them."""
 
     def __call__(self, problem: Problem, /) -> str: ...
 
@@ -410,7 +410,7 @@ class TokenStreams:
 
     def _append(self, rows: NDArray[np.int64], step: _Step) -> None:
         """Append the token of the step's column to each of some rows."""
-        # A slice is much the faster index where it is all of them.
+        # A slice is a much faster index if it covers all of them.
         at = slice(None) if rows is self._all_rows else rows
         tokens = step.tokens[at, step.column]
         if self._legal is not None:
@@ -668,7 +668,7 @@ class TokenStreams:
             step.closing.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave threads behind; they start again where they are needed.
+        """Leave threads behind; they start again when they are needed.
 
         Raises:
             InvalidArgumentError: If verdicts or answers to turns are awaited, which can't be copied.
@@ -689,7 +689,7 @@ class TokenStreams:
     # Legal actions
 
     def legal_masks(self) -> NDArray[np.int8] | None:
-        """The legal next tokens i8[b v] (all 1 where a row is not live), or None where any token is legal."""
+        """The legal next tokens i8[b v] (all 1 for a row that is not live), or None if any token is legal."""
         return self._legal
 
     def _new_legal_masks(self) -> NDArray[np.int8] | None:
@@ -751,7 +751,7 @@ class TokenStreams:
         )
 
     def set_state(self, row: int, state: StreamState) -> None:
-        """Put one stream where `get_state` captured it, in streams of the same data set and rules.
+        """Put one stream into a state that `get_state` captured, in streams of the same data set and rules.
 
         Raises:
             InvalidArgumentError: If the state does not fit, or the row awaits its verdict.

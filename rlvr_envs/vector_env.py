@@ -148,7 +148,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return self.streams.get_state(row)
 
     def set_state(self, row: int, state: StreamState) -> None:
-        """Put one row where a state was captured, in an environment with the same data set and settings."""
+        """Put one row into a captured state, of an environment with the same data set and settings."""
         self.streams.set_state(row, state)
 
     def fork(self, row: int, into: Sequence[int]) -> None:

@@ -64,7 +64,7 @@ def reward_function(
         verifier: As for `verifiers.make`.
         reference: The column with the references.
         problems: Problems that the column `problem` counts from 0; with them, `reference` is not used.
-        stop: Texts at which a completion ends, where its model went on.
+        stop: Texts at which a completion ends, even if its model went on.
         name: What TRL's logs call it.
         **arguments: Arguments of the verifier.
     """
@@ -159,7 +159,7 @@ def environment(
     """Load an environment's problems as a data set for `train_dataset`, and their reward function.
 
     The rows are `prompt` and `problem`, by which the reward function finds the reference; so a reference may be anything, such
-    as unit tests. Prompts are chat messages, or text where the model's tokenizer has no chat template, as a base model's: its
+    as unit tests. Prompts are chat messages, or text if the model's tokenizer has no chat template, like a base model's: then
     completions are judged up to the prompt's stop strings.
 
     Args:

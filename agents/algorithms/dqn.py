@@ -18,10 +18,10 @@ the network that is fitted to them; the buffer makes transitions of one batch ne
 The state is what the policy reads: the prefix of tokens, by any `transformers` model, or the vector that an environment shows,
 by an `MLPPolicy`. Where the environment limits tokens, maxima are over the legal ones.
 
-Departures from the paper: whole episodes are played between updates, of which there is one for every `tokens_per_update`
-tokens, as if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an
-episode. A truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that are not part of the
-task, the value of its last state follows.
+Departures from the paper: whole episodes are played between updates, with one update for every `tokens_per_update` tokens, as
+if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an episode. A
+truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that are not part of the task, the
+value of its last state follows.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[A
 
 
 def say_stops(console: Console, env: object) -> None:
-    """Print what ends a turn in an environment with tokens, where it is more than the tokenizer's end token."""
+    """Print the stop tokens of turns in an environment with tokens, if there are more than the tokenizer's end token."""
     tokenizer = getattr(getattr(env, "unwrapped", env), "tokenizer", None)
     if tokenizer is not None and len(stops := rlvr_envs.stop_tokens(tokenizer)) > 1:
         marks = {token: rlvr_envs.dialogue.spell(tokenizer, [token]) for token in stops}
@@ -310,7 +310,7 @@ def at_hardest(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 PROMPT = {"prompt": "auto"}
-"""The default of commands: the prompt of a chat where the tokenizer has a chat template."""
+"""The default of commands: a chat prompt if the tokenizer has a chat template."""
 
 
 def say_prompt(console: Console, env: object, *, as_messages: bool = False) -> None:

@@ -309,7 +309,7 @@ def _load(home: str, prog: str) -> Any:
 
 @contextlib.contextmanager
 def _needing_torch(prog: str) -> Iterator[None]:
-    """Within the block, say how torch is installed where it is missing."""
+    """Within the block, say how torch is installed if it is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -46,9 +46,9 @@ _WORDS = 256
 class Play:
     """Step through one episode of an environment, by typing or with a model, and see its verdict.
 
-    Without --model you play: type the completion, which ends with the end of input (Ctrl-D). With --tokens, and where the
+    Without --model you play: type the completion, which ends with the end of input (Ctrl-D). With --tokens, and if the
     environment restricts the legal tokens, each line is tokenised by itself: type text, #ID for a token by its number, or
-    nothing for the end token. Where there are no tokens, as in CartPole-v1, each line is the number of an action.
+    nothing for the end token. If there are no tokens, as in CartPole-v1, each line is the number of an action.
     """
 
     env: str
@@ -129,7 +129,7 @@ class Play:
         return 0
 
     def _play_numbers(self, saved: SavedAgent | None, console: Console) -> None:
-        """Play where observations are numbers: by a table, a perceptron, or a person."""
+        """Play an environment whose observations are numbers: by a table, a perceptron, or a person."""
         for option in ("tokens", "opponent", "verifier", "reward_model"):
             if getattr(self, option):
                 raise InvalidArgumentError(

@@ -63,7 +63,7 @@ class Verify:
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1
 
     def _verdict(self, verifier: Verifier) -> Verdict:
-        """The verdict with the reference as text, or as what it is in JSON where the verifier does not take it as text.
+        """The verdict with the reference as text, or read as JSON if the verifier does not take it as text.
 
         Raises:
             VerifierContractError: If the verifier takes it as neither.

@@ -42,7 +42,7 @@ RANK_TIMEOUT_S = 1800.0
 _REPORT_TIMEOUT_S = 50.0
 """Seconds for which a failed rank waits for rank 0 to report its error."""
 _PATIENCE = 0.1
-"""Share of the time limit after which the user is told where a late rank is."""
+"""Share of the time limit after which the position of a late rank is printed."""
 _LATER_S = 5.0
 """Seconds by which the other ranks wait longer for rank 0 than rank 0 for them."""
 _FAREWELL_S = 3.0
@@ -126,7 +126,7 @@ class ProcessRanks(Ranks):
         dist.distributed_c10d._set_pg_timeout(timedelta(seconds=seconds))  # torch has no public name for it
 
     def _missing(self, error: RuntimeError, *, waited_s: float) -> Exception:
-        """The error for ranks that did not come: their own where they posted one."""
+        """The error for ranks that did not come: their own if they posted one."""
         posted = self._posted()
         if posted is not None:
             return posted

@@ -40,7 +40,7 @@ class Sharding:
 
 
 class Ranks(abc.ABC):
-    """The processes of a run, of which this one is number `rank` of `size`.
+    """The processes of a run; this one is number `rank` of `size`.
 
     All ranks call the methods that exchange something in the same order.
     """

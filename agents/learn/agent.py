@@ -130,7 +130,7 @@ class Agent(Algorithm):
     ) -> Action:
         """Choose tokens; see `Policy.act`.
 
-        A plain Gymnasium loop, with the legal tokens where the environment limits them:
+        A plain Gymnasium loop, with the legal tokens if the environment limits them:
 
         ```python
         observation, info = env.reset(seed=0)

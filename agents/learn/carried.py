@@ -154,7 +154,7 @@ def fill_batch(
     """Play groups on until enough of them are done.
 
     Args:
-        groups: The groups, of which the first `required` have to be among those that are returned as done.
+        groups: The groups; the first `required` have to be among those that are returned as done.
         wanted: Number of groups to return as done, at least `required`.
         required: Number of groups that can't be carried any further.
         play_on: Plays the unfinished episodes of all groups on by one segment.

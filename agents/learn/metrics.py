@@ -1,4 +1,4 @@
-"""The metrics of a training step. Names are those of TRL where it has the same metric.
+"""The metrics of a training step. Names are those of TRL if it has the same metric.
 
 | name | meaning |
 |---|---|
@@ -10,7 +10,7 @@
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
 | `applied/NAME` | share of the episodes decided by any part of a `hybrid` or `first` verifier that this part decided |
 | `gold_reward`, `gold_errors` | of `with_gold`: mean gold score; number of episodes on which the gold verifier broke |
-| `gold_correlation` | correlation of the gold score with the score that is trained on; absent where one of them does not vary |
+| `gold_correlation` | correlation of the gold score with the score that is trained on; absent if one of them does not vary |
 | `rewards/chosen`, `rejected`, `margins` | DPO: mean implicit rewards of pairs, and their difference |
 | `rewards/accuracies` | DPO: share of pairs whose difference is above 0 |
 | `pairs` | DPO: number of pairs |

@@ -74,7 +74,7 @@ def evaluate(
             `"oracle"` the score is an upper bound, as pass@k is, and `Evaluation.oracle` says so.
         record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
         on_sample: Called with each sample: first those of the record, then each as its episode ends.
-        order_seed: Seed of a random order, of which the first problems are taken; None for the order of the data set. See
+        order_seed: Seed of a random order, whose first problems are taken; None for the order of the data set. See
             `agents.runs.drawing_order`.
         clusters: The column of the data set with the same value for problems that belong together, for every interval; None
             groups problems with equal prompts.

@@ -86,7 +86,7 @@ def _episode(
     ended: bool = True,
     score: float = 0.0,
 ) -> Trajectory:
-    """An episode of tokens i32[l], of which those in the mask bool[l] are the policy's own.
+    """An episode of tokens i32[l]; those in the mask bool[l] are the policy's own.
 
     Where its contexts begin, and the number of tokens that each opens with, are `openings`.
     """

@@ -52,7 +52,7 @@ class GroupOutcome:
 
 @dataclass(frozen=True)
 class ProblemParts:
-    """The problems of an environment, of which a mixture has several parts."""
+    """The problems of an environment, in several parts if it is a mixture."""
 
     ranges: tuple[range, ...]
     weights: tuple[float, ...] = (1.0,)
@@ -79,7 +79,7 @@ class ProblemSampler(Protocol):
     """Chooses problems, and takes note of their outcomes."""
 
     def choose(self, parts: ProblemParts | None, number: int, count: int) -> list[int]:
-        """The problems of the groups of round `number`, -1 where the environment draws them itself.
+        """The problems of the groups of round `number`, -1 if the environment draws them itself.
 
         The same arguments, seed and state give the same problems.
         """
@@ -151,7 +151,7 @@ class UniformSampler:
         return [int(problem) for problem in chosen]
 
     def _owners(self, parts: ProblemParts, count: int, number: int) -> NDArray[np.int64]:
-        """The part i64[count] of each of the first groups of the run, or, where it depends on observations, of a round.
+        """The part i64[count] of each of the first groups of the run, or, if it depends on observations, of a round.
 
         Groups are dealt out in proportion to the weights by a sequence that is equidistributed, so that the shares of any
         stretch of groups are close to the weights.
@@ -172,7 +172,7 @@ class UniformSampler:
         return np.minimum(np.searchsorted(ends, positions, side="right"), len(weights) - 1)
 
     def _pick(self, problems: range, number: int, before: int | None, count: int) -> NDArray[np.int64]:
-        """Choose problems of one part, of which `before` were chosen in earlier rounds; None if that is not known."""
+        """Choose problems of one part after `before` chosen in earlier rounds; None if that number is unknown."""
         if before is None:
             return self._draw(problems, number, count, None)
         return problems.start + pass_positions(len(problems), range(before, before + count), self.seed)

@@ -72,7 +72,7 @@ def _words(text: str) -> list[str]:
 
 
 def _windows(tokens: list[str], words: int) -> Iterator[tuple[str, ...]]:
-    """Every run of so many words; all of them together where there are no more."""
+    """Every run of so many words; all words together if there are no more."""
     if len(tokens) <= words:
         return iter([tuple(tokens)] if tokens else [])
     return (tuple(tokens[start : start + words]) for start in range(len(tokens) - words + 1))

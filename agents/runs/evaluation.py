@@ -66,7 +66,7 @@ class Evaluation:
     trajectories: tuple[Trajectory, ...] = ()
     """The episodes that were played, in the same order, without those of a resumed record."""
     search: Mapping[str, Any] | None = None
-    """The search that found the samples, as its manifest; None where each was sampled once."""
+    """The search that found the samples, as its manifest; None if each was sampled once."""
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -119,7 +119,7 @@ class Evaluation:
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Number of tokens that a server has read as prompts; None where no server was asked."""
+        """Number of tokens that a server has read as prompts; None if no server was asked."""
         return _total([row.prompt_tokens for row in self.rows])
 
     @property

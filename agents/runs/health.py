@@ -17,7 +17,7 @@ it appears, and again only after `WINDOW` steps without it.
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
 | `nonfinite` | a gradient of the current step was not finite, so that it changed no weight |
 
-Held-out scores are compared with the reward where both are from 0 to 1. Rewards of steps are treated as independent with the
+Held-out scores are compared with the reward if both are from 0 to 1. Rewards of steps are treated as independent with the
 variance of their window, so that a trend within a window makes the test less sensitive, not more.
 """
 

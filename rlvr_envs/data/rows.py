@@ -165,7 +165,7 @@ class Row:
 
 
 def own_id(default_id: str, own: str | int) -> str:
-    """The id of a problem whose source has ids of its own: `"aime25/7"`, where the default is `"aime25/test/0"`."""
+    """The id of a problem whose source has ids of its own: `"aime25/7"`, while the default is `"aime25/test/0"`."""
     return f"{default_id.partition('/')[0]}/{own}"
 
 

@@ -47,7 +47,7 @@ class Record:
     scores: Tensor
     """f64[b], the sum of the rewards; NaN where the verifier broke."""
     components: Tensor
-    """f64[b 2], two parts of which the score is the sum; NaN where the verifier broke."""
+    """f64[b 2], two parts whose sum is the score; NaN where the verifier broke."""
     baselines: Tensor
     """f64[b], the score of the problem's likeliest episode, which does not depend on the samples."""
     values: Tensor
@@ -69,7 +69,7 @@ class Record:
     max_tokens: int
     """The largest number of own tokens of any episode of the case."""
     step_completions: int
-    """Number of valid episodes of the whole step, of which this record may be one micro-batch or the part of one rank."""
+    """Number of valid episodes of the whole step; this record may be one micro-batch of it, or the part of one rank."""
     step_tokens: int
     """Number of tokens on the mask in the whole step."""
     advantages: Tensor | None = None

@@ -28,7 +28,7 @@ TOLERANCE = 1e-5
 """Largest difference from the exact gradient, relative to its norm, that counts as rounding, also of an estimator that computes
 in float32."""
 MOST_ORDERED = 4
-"""Largest group whose batches are enumerated in every order, where the order matters."""
+"""Largest group whose batches are enumerated in every order, if the order matters."""
 _STEP = 5e-5
 
 

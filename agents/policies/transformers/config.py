@@ -41,8 +41,8 @@ class PolicyConfig:
     """Whether the backward pass recomputes activations instead of keeping them; `"auto"` does so if they would not fit into
     free memory."""
     shared_prefix: bool = True
-    """Compute the common prefix of a group's rows once in training, and cache it once in sampling, where this is faster and
-    the model supports it; results only differ by rounding."""
+    """Compute the common prefix of a group's rows once in training, and cache it once in sampling, if this is faster and the
+    model supports it; results only differ by rounding."""
     max_cached_tokens: int | None = None
     """Maximum number of tokens in the KV cache, including padding; None uses the free memory of a GPU, and sets no limit on a
     CPU. A rollout plays no more rows at once than fit; in other loops, further rows are computed from scratch at every

@@ -64,7 +64,7 @@ class Grouping(enum.Enum):
 def can_group(model: Any, kind: CacheKind) -> bool:
     """Whether prompts can be stored once per group, by a trial on a few tokens; requires that `can_share` is true.
 
-    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, of which this needs more.
+    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, and this needs more of them.
     """
     if kind is not CacheKind.MERGED or not takes_positions(model) or model.device.type != "cpu":
         return False

@@ -336,7 +336,7 @@ def load_policy(
         config: Settings of the policy; `vocab_size` is set to that of the tokenizer.
         tokenizer: The tokenizer of a model without one of its own, as for `get_tokenizer`.
         dtype: As for `load_model`; use `"float32"` for training, since small updates vanish in half precision.
-        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU where there is one.
+        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU if there is one.
         base_model: As for `load_model`.
 
     Raises:

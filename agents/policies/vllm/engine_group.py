@@ -22,7 +22,7 @@ from verifiers import EngineDiedError, EngineError
 _LOGGER = logging.getLogger(__name__)
 _REMEMBERED_PROMPTS = 4
 _LOOK_S = 1.0
-"""Seconds between two looks at whether another thread has stopped sampling, of which a wait for futures does not learn."""
+"""Seconds between two checks whether another thread has stopped sampling, which a wait for futures does not notice."""
 _Result = TypeVar("_Result")
 
 
