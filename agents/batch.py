@@ -29,7 +29,7 @@ class Batch:
     """b trajectories of up to l tokens, right-padded with 0; `lengths` determines which positions are padding.
 
     Index t of every per-token tensor refers to token t itself, counting the prompt; values are those of the state before
-    it. `make_batch` fills the first block of fields; an agent fills those of the second block that it needs.
+    it. `make_batch` fills the first block of fields; an agent fills the fields of the second block that it needs.
     """
 
     tokens: Tensor = field(metadata=_PER_TOKEN)

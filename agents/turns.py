@@ -47,7 +47,7 @@ def turn_rewards(rewards: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> Fl
 
 
 Relative = Callable[["Tensor", "Tensor", "Tensor"], "Tensor"]
-"""Advantages of scores f[b] relative to groups i[b], for valid bool[b] ones, such as those of `agents.advantages`."""
+"""Functions such as `agents.advantages.leave_one_out`: from scores f[b], groups i[b] and valid bool[b] to advantages."""
 
 
 def turn_group_relative(

@@ -127,7 +127,7 @@ class Trajectory:
     group: int
     """Number of the group; trajectories of one group answer the same problem."""
     prompt_length: int
-    """Number of tokens that the episode started with: those of the prompt, or of the captured state."""
+    """Number of tokens that the episode started with, from the prompt or the captured state."""
     terminated: bool
     truncated: bool
     verdict: Verdict | None

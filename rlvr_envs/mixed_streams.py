@@ -1,7 +1,7 @@
 """`MixedStreams`: streams that each play an episode of one of several parts at a time.
 
-A row plays in its part's own streams, and the parts share the buffers of tokens. So an episode is that of the part alone, and a
-buffer is as long as the longest of the parts.
+A row plays in its part's own streams, and the parts share the buffers of tokens. So an episode is the same as in the part
+alone, and a buffer is as long as the longest of the parts.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def with_levels(cls: type[TaskEnv], argument: str, values: Sequence[Any]) -> typ
 
 
 def part_arguments(options: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """The arguments of one part among those of a mixture: those of all parts, and its own, such as `MBPP.max_new_tokens`."""
+    """The arguments of one part of a mixture: the common ones, and its own, such as `MBPP.max_new_tokens`."""
     shared = {name: value for name, value in options.items() if "." not in name and name not in ("mix", "mix_by")}
     own = {name.partition(".")[2]: value for name, value in options.items() if name.startswith(f"{part}.")}
     return shared | own

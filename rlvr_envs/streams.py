@@ -226,8 +226,8 @@ class TokenStreams:
             drop_awaited: Forget the verdicts that are awaited, as a reset of all rows does.
 
         Raises:
-            InvalidArgumentError: If a problem index is out of range, a row awaits its verdict, or a state does not fit or is
-                that of an episode that has ended.
+            InvalidArgumentError: If a problem index is out of range, a row awaits its verdict, or a state does not fit or its
+                episode has ended.
             PromptTooLongError: If a prompt does not fit.
         """
         waiting = sorted(set(rows) & set(self.pending_rows()))

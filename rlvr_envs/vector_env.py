@@ -70,7 +70,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
         Raises:
             InvalidArgumentError: If an option has another shape or dtype, a problem index is out of range, or a state does not
-                fit or is that of an episode that has ended.
+                fit or its episode has ended.
             PromptTooLongError: If a prompt does not fit.
         """
         check_options(options, {"problems", "reset_mask", "states"})

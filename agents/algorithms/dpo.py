@@ -148,7 +148,7 @@ class DPO(Agent):
     # The loss
 
     def prepare(self, batch: Batch) -> Batch:
-        """Add the log-probabilities of reference and policy; those of a file's completions are the policy's own."""
+        """Add the log-probabilities of reference and policy; completions of a file get the policy's own."""
         batch = super().prepare(batch)
         current = learn.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
         if self.pairs is not None:

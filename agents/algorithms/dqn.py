@@ -62,7 +62,7 @@ _NO_POLICY_GRADIENT = "dqn learns action values from a buffer, and has no policy
 
 @dataclass(frozen=True)
 class DQNConfig(AgentConfig):
-    """Settings of DQN; those of `AgentConfig` that belong to policy gradients must be left as they are."""
+    """Settings of DQN; settings of `AgentConfig` that belong to policy gradients must keep their defaults."""
 
     problems_per_step: int = 16
     group_size: int = 1

@@ -112,7 +112,7 @@ def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def pairs_of_part(pairs: Sequence[str], part: str, parts: Sequence[str]) -> tuple[str, ...]:
-    """The `name=value` pairs of one of several environments: those of all, and its own, such as `GSM8K.max_new_tokens=64`."""
+    """The `name=value` pairs of one of several environments: common ones, and its own, such as `GSM8K.max_new_tokens=64`."""
     owners, kept = {rlvr_envs.short_name(name) for name in parts}, list[str]()
     for pair in pairs:
         owner, dot, rest = pair.partition(".")
@@ -304,7 +304,7 @@ LEVELS = "adaptive"
 
 
 def at_hardest(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an environment, and of one with several levels those of the hardest."""
+    """The arguments of an environment; if it has several levels, those of the hardest."""
     others = {name: value for name, value in arguments.items() if name != LEVELS}
     return others if LEVELS not in arguments else others | {arguments[LEVELS][0]: arguments[LEVELS][1][-1]}
 

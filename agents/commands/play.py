@@ -83,8 +83,8 @@ class Play:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(0, problem=self.problem, top=self.top, temperature=self.temperature, seed=self.seed)
@@ -172,7 +172,7 @@ class Play:
         return by_perceptron
 
     def _load_policy(self, arguments: dict[str, Any]) -> Any:
-        """Load the model, and set its tokenizer as that of the environment."""
+        """Load the model, and set its tokenizer for the environment."""
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy
 

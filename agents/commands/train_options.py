@@ -81,8 +81,8 @@ class TrainOptions:
     lora_rank: int | None = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
     precision: Precision = "auto"
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
     on a CPU that does, and float32 otherwise."""

@@ -109,7 +109,7 @@ def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console)
     """Check that all ranks were started alike, and return the console of this one: only rank 0 prints."""
     if options.nproc not in (1, ranks.size):
         raise InvalidArgumentError(
-            f"--nproc {options.nproc} says nothing to {ranks.size} processes of torchrun: leave it out"
+            f"--nproc {options.nproc} has no effect on {ranks.size} processes of torchrun: leave it out"
         )
     ranks.require_same("versions", package_versions())
     ranks.require_same("options", {"agent": cls.name, **plain_options(options)})

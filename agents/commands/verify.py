@@ -40,8 +40,8 @@ class Verify:
     prompt: str = ""
     """The problem's prompt, for verifiers that read it, such as judges and reward models."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device
     def run(self, console: Console) -> int:

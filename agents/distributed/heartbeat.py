@@ -67,7 +67,7 @@ class Heartbeat:
         self._counts: dict[int, bytes] = {}
         self._heard = dict.fromkeys(listens, time.monotonic())
         self._waits: dict[int, float] = {}
-        self._told = rank > 1  # rank 0 tells of others, and rank 1 of rank 0
+        self._told = rank > 1  # rank 0 reports others, and rank 1 reports rank 0
         self._threads = [threading.Thread(target=target, daemon=True) for target in (self._beat, self._watch)]
         for thread in self._threads:
             thread.start()

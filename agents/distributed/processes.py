@@ -50,7 +50,7 @@ _FAREWELL_S = 3.0
 _COLLECTIVES = {"cuda": "nccl", "xpu": "xccl"}
 """The libraries by which GPUs exchange tensors."""
 _END, _FAILED = "end", "failed"
-"""Key in the store that says how rank 0 ended, and its value if it failed."""
+"""Key in the store for the way in which rank 0 ended, and its value if it failed."""
 
 
 class ProcessRanks(Ranks):
@@ -299,7 +299,7 @@ def _backends(rank: int, device: str | None) -> str:
 
 
 def _attempt() -> str:
-    """The prefix of all keys of this start of the processes, which must not find those of an earlier one in the store.
+    """The prefix of all keys of this start of the processes, so that the keys of an earlier start are never found.
 
     Restarts are counted by each node for itself, so with several nodes each start needs a store of its own.
     """

@@ -298,7 +298,7 @@ def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | N
 
 
 def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOutputs) -> Tensor:
-    """The loss f64[] of an agent's optimiser step on a whole batch, without that of a critic.
+    """The loss f64[] of an agent's optimiser step on a whole batch, without a critic's loss.
 
     Args:
         agent: The agent.

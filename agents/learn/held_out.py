@@ -87,7 +87,7 @@ class HeldOutEvaluations:
         source: Where batches come from, which is paused while it needs the same engine.
         ranks: The processes that train together.
         seed: Seed of the agent.
-        history: The evaluations so far; that of rank 0 counts.
+        history: The evaluations so far; rank 0's history counts.
     """
 
     def __init__(

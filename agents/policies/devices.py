@@ -1,4 +1,4 @@
-"""The device of a policy: that of `verifiers.devices`, and with several processes one for each."""
+"""The device of a policy, as in `verifiers.devices`, with several processes one for each."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def given_episode(
 
 
 def given_turns(streams: rlvr_envs.TokenStreams, index: int, turns: Sequence[str]) -> Trajectory:
-    """Make the episode of a problem in which the policy says these turns, each with a stop token if it does not stop by itself.
+    """Make the episode of a problem with the given turns, each with a stop token if it does not stop by itself.
 
     Raises:
         InvalidArgumentError: If the environment ends the episode before the last turn, or goes on after it.

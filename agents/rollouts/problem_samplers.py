@@ -283,7 +283,7 @@ class LearnabilitySampler(UniformSampler):
 
 
 class DifficultySampler(LearnabilitySampler):
-    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, where p is that of a recorded evaluation throughout.
+    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, where p always comes from a recorded evaluation.
 
     Args:
         seed: Seed of draws.
@@ -343,7 +343,7 @@ def make_problem_sampler(
         name: Its name.
         seed: Seed of orders and draws.
         floor: Share of the draws that stays uniform.
-        difficulty: Folder of the evaluation that says how difficult problems are.
+        difficulty: Folder of the evaluation that determines the problems' difficulty.
 
     Raises:
         MissingDataError: If the folder holds no evaluation.

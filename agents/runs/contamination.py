@@ -40,7 +40,7 @@ def text_of(problem: Problem) -> str:
 def overlaps(training: Iterable[str], evaluated: Sequence[Problem], *, words: int = NGRAM) -> list[Overlap]:
     """Find the n-grams of each problem in training texts.
 
-    Case, punctuation and spacing do not count. Memory is that of the evaluated n-grams; the training texts are read once.
+    Case, punctuation and spacing do not count. Memory holds only the evaluated n-grams; the training texts are read once.
 
     Args:
         training: Texts.

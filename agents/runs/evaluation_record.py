@@ -264,7 +264,7 @@ def sample_line(
 
 
 def recorded_completion(line: Mapping[str, Any]) -> str:
-    """The completion of a sample's line; that of an episode of several turns knows the turns before it.
+    """The completion of a sample's line, with the turns before it in an episode of several turns.
 
     Raises:
         DataError: If the line's dialogue is damaged.

@@ -296,7 +296,7 @@ def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[Healt
 
 
 def _standard_errors_below(now: NDArray[np.float64], start: NDArray[np.float64]) -> float:
-    """By how many standard errors (Welch) the mean of `now` f64[n] is below that of `start`; 0 if it is not."""
+    """The number of standard errors (Welch) by which the mean of `now` f64[n] is below that of `start`; 0 if it is not."""
     difference = float(start.mean() - now.mean())
     if difference <= 0:
         return 0.0

@@ -89,8 +89,8 @@ def load(
         data_dir: Where to look for a named folder; if given, the hub is not asked.
 
     Returns:
-        A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one reads:
-        tests, instructions, choices, and those of verl's layout.
+        A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one verifier
+        reads: tests, instructions, choices, and references of verl's layout.
 
     Raises:
         UnknownNameError: If the split, the layout, the converter or a key of `columns` is not known.

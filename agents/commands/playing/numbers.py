@@ -1,4 +1,4 @@
-"""One episode of an environment without tokens, step by step: what is seen, what is done, and what it earns."""
+"""One episode of an environment without tokens, step by step: observations, actions and rewards."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class PolicyConfig:
     CPU. A rollout plays no more rows at once than fit; in other loops, further rows are computed from scratch at every
     token."""
     save_dtype: SaveDtype = "source"
-    """Type of the saved weights; `"source"` is that of the model that was loaded, and the weights' own for one made in memory.
+    """Type of the saved weights; `"source"` is the type of the loaded model, and the weights' own for a model made in memory.
     A checkpoint also has the bits that this drops, so that training resumes exactly. Adapters keep the type in which they are
     trained."""
     fast: bool = True

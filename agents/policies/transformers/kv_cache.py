@@ -185,7 +185,7 @@ class RowCache:
             self._cache.batch_select_indices(torch.tensor(groups, device=self.model.device))
 
     def extend(self, other: RowCache) -> None:
-        """Append the rows of another cache to those of this one."""
+        """Append the rows of another cache."""
         if self._cache is None:
             self._cache, self.lengths = other._cache, other.lengths
             self._layout, self._grouping = other._layout, other._grouping

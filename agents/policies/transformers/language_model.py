@@ -45,7 +45,7 @@ class LanguageModel:
 
     Args:
         module: Any `transformers` causal LM. It is put in evaluation mode.
-        config: Settings of the policy; those of sampling are not used here.
+        config: Settings of the policy; its sampling settings are not used here.
 
     Raises:
         InvalidArgumentError: If the model has fewer tokens than `vocab_size`, or no layers that can be checkpointed if

@@ -66,7 +66,7 @@ class Scorer:
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
         """The states before each token from `micro_batch.first` on, and after the last, with gradients.
 
-        Only those of tokens on the loss mask are defined; see `TokenOutputs.shared`.
+        Only states of tokens on the loss mask are defined; see `TokenOutputs.shared`.
         """
         return self._lm.run(lambda: self._read_states(micro_batch))
 

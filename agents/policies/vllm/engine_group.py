@@ -251,7 +251,8 @@ class EngineGroup:
         """Try once to start each dead engine again and give it weights, and go on trying while none lives.
 
         Raises:
-            EngineError: If none lives, and engines died more often than they may be started again; that of the last.
+            EngineError: If none lives, and engines died more often than they may be started again; this is the error of the
+                last.
         """
         for member in self.members:
             if member.engine is None and (self.restartable or not self.living):

@@ -64,7 +64,7 @@ class ProcessEngine:
         model: Folder of the model.
         settings: Further arguments of `vllm.LLM`.
         python: An interpreter with vLLM and this package's requirements; None for the current one.
-        environment: Environment variables of the process, in addition to those of this one.
+        environment: Environment variables of the process, in addition to the current ones.
 
     Raises:
         EngineError: If vLLM does not start; the message quotes its log.
@@ -175,7 +175,7 @@ class ProcessEngine:
 
 
 def _send(connection: Connection, message: tuple[int, str, tuple[Any, ...]]) -> None:
-    """Send a message; if the other side is gone, the thread that reads says so."""
+    """Send a message; if the other side is gone, the thread that reads reports it."""
     with contextlib.suppress(OSError):
         connection.send(message)
 

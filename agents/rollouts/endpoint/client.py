@@ -1,8 +1,8 @@
 """`Endpoint`: completions over HTTP, many at once, with retries and time limits.
 
 A request is repeated if another attempt may help: a lost connection, no answer in time, status 408, 409, 429 or 5xx, or an
-answer that is no completion, such as half of a JSON document. A request that still fails is a `RequestFailure`, which says
-nothing about the model. A fault of all requests raises `EngineError`: a refused key, an unknown model, a server that can't be
+answer that is no completion, such as half of a JSON document. A request that still fails is a `RequestFailure`, which is no
+evidence about the model. A fault of all requests raises `EngineError`: a refused key, an unknown model, a server that can't be
 reached.
 """
 
