@@ -14,8 +14,9 @@ from rlvr_envs.envs import TaskEnv
 from rlvr_envs.mixed_streams import MixBy, MixedDataset, MixedStreams
 from rlvr_envs.token_env import TokenEnv
 from rlvr_envs.vector_env import TokenVectorEnv
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import InvalidArgumentError, UnknownArgumentError, unknown_name
 
+_Result = TypeVar("_Result")
 _Env = TypeVar("_Env", TokenEnv, TokenVectorEnv)
 
 
@@ -90,14 +91,31 @@ class MixtureEnv(TaskEnv):
 
     @classmethod
     def _mixed(cls, options: Mapping[str, Any], make: Callable[[type[TaskEnv], dict[str, Any]], Any]) -> Any:
-        parts = {
-            name: make(part, {**part_arguments(options, name), **cls.own.get(name, {})})
-            for name, part in cls.parts.items()
-        }
-        names = {name.partition(".")[0] for name in options if "." in name}
-        for name in names - parts.keys():
-            raise unknown_name("part", name, parts)
+        parts = cls.each_part(options, make)
         return mix(parts, options.get("mix"), by="levels" if cls.own else options.get("mix_by", "problems"))
+
+    @classmethod
+    def each_part(
+        cls, options: Mapping[str, Any], use: Callable[[type[TaskEnv], dict[str, Any]], _Result]
+    ) -> dict[str, _Result]:
+        """What a function returns for the class and the arguments of each part, by the part's name.
+
+        Raises:
+            UnknownNameError: If an argument is of no part.
+            UnknownArgumentError: If a part does not take one of its arguments; the message names the part.
+        """
+        for name in {name.partition(".")[0] for name in options if "." in name} - cls.parts.keys():
+            raise unknown_name("part", name, cls.parts)
+        results = {}
+        for name, part in cls.parts.items():
+            try:
+                results[name] = use(part, {**part_arguments(options, name), **cls.own.get(name, {})})
+            except UnknownArgumentError as error:
+                raise UnknownArgumentError(
+                    f"{name}: {error} An argument of one environment alone begins with its name: "
+                    f"{' or '.join(f'{other}.ARGUMENT=VALUE' for other in cls.parts)}"
+                ) from error
+        return results
 
 
 def with_levels(cls: type[TaskEnv], argument: str, values: Sequence[Any]) -> type[MixtureEnv]:

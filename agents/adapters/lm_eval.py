@@ -81,7 +81,7 @@ def export(
     if split is None and "test" in spec.splits:
         split = "test"  # an evaluation is made of it
     task = load_task(env, split, chat=False, **arguments)
-    count = number_of_problems(task, env, limit)
+    count = number_of_problems(task.problems, env, limit)
     path = Path(folder).absolute()
     path.mkdir(parents=True, exist_ok=True)
     rows = [json_row(task.problems[index], task.text(index)) for index in range(count)]

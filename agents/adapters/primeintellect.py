@@ -120,7 +120,7 @@ def export(
     if not re.fullmatch(r"[a-z][a-z0-9_]*", path.name):
         raise InvalidArgumentError(f"the folder's name is the package's: letters, digits and _, got {path.name!r}")
     task = load_task(env, split, **arguments)
-    count = number_of_problems(task, env, limit)
+    count = number_of_problems(task.problems, env, limit)
     rows = [json_row(task.problems[index], task.messages(index)) for index in range(count)]
     package = path / path.name
     package.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import rlvr_envs
 import verifiers
+from agents.adapters.episodes import has_turns, streams_of
 from agents.adapters.problems import before_stop, data_as_python, load_task, number_of_problems, prompt_of, text_of
 from verifiers import Outcome, Problem, UnknownArgumentError, Verifier
 
@@ -27,7 +28,7 @@ _SCRIPT = '''\
 
 from trl import GRPOConfig, GRPOTrainer, ModelConfig, TrlParser
 
-from agents.adapters import trl as adapter
+from agents.adapters import {module} as adapter
 
 
 def main() -> None:
@@ -35,14 +36,23 @@ def main() -> None:
     parser.set_defaults(max_completion_length={max_new_tokens})
     config, model = parser.parse_args_and_config()
     name = model.model_name_or_path
-    rows, reward = adapter.environment({env!r}, {split!r}, limit={limit!r}, tokenizer=name, **{arguments})
-    GRPOTrainer(model=name, args=config, train_dataset=rows, reward_funcs=reward).train()
+    {made} = adapter.{load}({env!r}, {split!r}, limit={limit!r}, tokenizer=name, **{arguments})
+    GRPOTrainer(model=name, args=config, train_dataset=rows, {given}).train()
 
 
 if __name__ == "__main__":
     main()
 '''
 
+_ONE_TURN = {"module": "trl", "load": "environment", "made": "rows, reward", "given": "reward_funcs=reward"}
+_TURNS = {
+    "module": "trl_episodes",
+    "load": "episodes",
+    "made": "rows, factory, reward",
+    "given": "environment_factory=factory, reward_funcs=reward",
+}
+_EPISODE_TOKENS = 1024
+"""The least room for an episode of several turns, of which each is written as a call."""
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
 """Exceptions of functions that expect chat messages when they get a text."""
 RewardFunction = Callable[..., list[float | None]]
@@ -176,7 +186,7 @@ def environment(
 
     chat = tokenizer is None or _has_chat_template(tokenizer)
     task = load_task(env, split, chat=chat, **arguments)
-    count = number_of_problems(task, env, limit)
+    count = number_of_problems(task.problems, env, limit)
     ask = task.messages if chat else task.text
     rows = [{"prompt": ask(index), "problem": index} for index in range(count)]
     name = env.removeprefix("rlvr/").partition("-v")[0]
@@ -195,14 +205,15 @@ def _has_chat_template(tokenizer: Any) -> bool:
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> Path:
-    """Write `train.py`, a script that trains with `GRPOTrainer` on an environment's problems.
+    """Write `train.py`, a script that trains with `GRPOTrainer` on an environment; several turns are played by `trl_episodes`.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         folder: Where to write; made if it is not there.
         split: None for the environment's own default.
         limit: How many problems; None for all.
-        **arguments: Arguments of the data set, such as `data_dir`; the script holds them.
+        **arguments: Arguments of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`;
+            the script holds them.
 
     Returns:
         The script.
@@ -210,14 +221,24 @@ def export(
     Raises:
         InvalidArgumentError: If there are no problems, or the arguments can't be written as Python.
     """
-    task = load_task(env, split, **arguments)
-    number_of_problems(task, env, limit)
-    written = data_as_python(arguments)
-    settings = {"env": rlvr_envs.environment_id(env), "split": task.split, "limit": limit, "arguments": written}
+    spec = rlvr_envs.environment_class(env).task
+    turns = has_turns(env, split, **arguments)
+    if turns:
+        streams = streams_of(env, split, None, arguments)
+        needed = streams.rules.max_new_tokens + streams.rules.max_inserted_tokens
+        problems, tokens = streams.dataset, max(_EPISODE_TOKENS, needed)
+    else:
+        problems, tokens = load_task(env, split, **arguments).problems, max(spec.max_new_tokens, spec.chat_tokens)
+    number_of_problems(problems, env, limit)
+    settings = {
+        "env": rlvr_envs.environment_id(env),
+        "split": spec.default_split if split is None else split,
+        "limit": limit,
+        "arguments": data_as_python(arguments),
+        **(_TURNS if turns else _ONE_TURN),
+    }
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     script = path / "train.py"
-    spec = rlvr_envs.environment_class(env).task
-    tokens = max(spec.max_new_tokens, spec.chat_tokens)
     script.write_text(_SCRIPT.format(file=script.name, max_new_tokens=tokens, **settings), encoding="utf-8")
     return script

@@ -121,11 +121,18 @@ def check_environment(
     if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):
         make_one(name, found, arguments).close()
         return None
-    cls = rlvr_envs.environment_class(name)
-    if cls.__init__ is not rlvr_envs.TaskEnv.__init__:
-        return None
     check_reserved(arguments)
     options = {**PROMPT, **with_options(task_arguments, arguments)}
+    cls = rlvr_envs.environment_class(name)
+    if not issubclass(cls, rlvr_envs.MixtureEnv):
+        return _checked(cls, options)
+    known = [part for part in cls.each_part(options, _checked).values() if part is not None]
+    return rlvr_envs.CheckedTask(max((part.tokens for part in known), default=0), sum(part.problems for part in known))
+
+
+def _checked(cls: type[rlvr_envs.TaskEnv], options: Mapping[str, Any]) -> rlvr_envs.CheckedTask | None:
+    if cls.__init__ is not rlvr_envs.TaskEnv.__init__:
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # building it gives the same
         return rlvr_envs.check_task(cls.task, options)

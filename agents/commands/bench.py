@@ -17,7 +17,6 @@ from agents.commands.evaluate_options import EngineName
 from agents.commands.main import check_before_loading, parse_command
 from agents.commands.problems import load_problems
 from agents.commands.saved_agents import SavedAgent, make_plain
-from agents.policies.transformers.model_files import check_model, model_folder
 from agents.rollouts.drawing import Drawing, Entrant, draw_until_decided
 from agents.runs.decisions import PairDecision, Rules
 from agents.runs.drawing_order import dataset_order
@@ -109,9 +108,10 @@ class Bench:
         out = self.out or free_folder(Path("runs/bench"), suite.name)
         check_folder(out) if self.resume else check_new_folder(out)
         entrants = _entrants(self.model, suite.train, out)
+        _check_complete(entrants, out)
         evaluations = list(self._evaluations(suite, entrants, out))
         lines = [] if suite.train is None else list(_training_lines(suite.train, out))
-        self._check_models(lines)
+        self._check_models(lines, [one for _, _, one in evaluations])
         trainings = [_training(agent, line) for agent, line in lines]
         for training in trainings:
             training.run(console)
@@ -161,8 +161,8 @@ class Bench:
                 entrants, drawing, rules, lambda said: console.print(said, markup=False, soft_wrap=True)
             )
 
-    def _check_models(self, lines: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Check the trainings and the models that are not trained here, before torch loads."""
+    def _check_models(self, lines: Sequence[tuple[str, Sequence[str]]], evaluations: Sequence[Evaluate]) -> None:
+        """Check the trainings, and on every environment the models that are not trained here, before torch loads."""
         from agents.commands.train import AGENT_COMMANDS
 
         for agent, line in lines:
@@ -170,9 +170,9 @@ class Bench:
         if self.engine == "openai":
             return
         check_engine(self.engine, self.engine_args)
-        for model in self.model:
-            if SavedAgent.find(model) is None:
-                check_model(model_folder(model))
+        for evaluation in evaluations:
+            if evaluation.model in self.model and SavedAgent.find(evaluation.model) is None:
+                evaluation.check_model()
 
     def _evaluations(
         self, suite: Suite, entrants: Sequence[_Entrant], out: Path
@@ -239,6 +239,17 @@ def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> 
             name, number = f"{short_name(model)}-{number}", number + 1
         entrants[name] = _Entrant(name, ((name, model),))
     return list(entrants.values())
+
+
+def _check_complete(entrants: Sequence[_Entrant], out: Path) -> None:
+    """Refuse to continue a bench without a model whose evaluations it holds: the leaderboard would lose them."""
+    named = {label for entrant in entrants for label, _ in entrant.models}
+    others = {folder.name for folder in (out / "evaluations").glob("*/*") if folder.is_dir()} - named
+    if others:
+        raise InvalidArgumentError(
+            f"{out} also holds evaluations of {', '.join(sorted(others))}: name the models of the bench again, all of them, of "
+            "which finished evaluations are kept, or choose another folder"
+        )
 
 
 def _num_problems(environment: SuiteEnvironment) -> int:

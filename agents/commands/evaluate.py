@@ -51,7 +51,7 @@ from agents.runs.evaluation import Evaluation
 from agents.runs.evaluation_record import EvaluationRecord, Sample
 from agents.runs.files.outputs import free_folder
 from agents.types import Policy
-from verifiers import InvalidArgumentError
+from verifiers import DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from agents.tables.agent import TabularAgent
@@ -93,8 +93,6 @@ class Evaluate(EvaluateOptions):
             record. Only its first call repeats samples that errored.
         """
         name = rlvr_envs.environment_id(self.env)
-        spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
-        judged_by = {} if spec is None else {"verifier": spec}
         search = search_for(self.search, self.search_args, self.guide, self.guide_args)
         settings: dict[str, Any] = {"env": name, "split": self.split, "model": self.model}
         if self.engine != "torch":
@@ -103,7 +101,7 @@ class Evaluate(EvaluateOptions):
             settings["engine_args"] = redacted_pairs(self.engine_args)
         if self.guide_args:
             settings["guide"] = {"name": self.guide, "args": redacted_pairs(self.guide_args)}
-        arguments = with_options(judged_by, env_arguments(self.env_args))
+        arguments = self._env_arguments()
         saved = saved_agent(self)
         with (
             shown_warnings(),
@@ -136,6 +134,29 @@ class Evaluate(EvaluateOptions):
                         soft_wrap=True,
                     )
                 raise
+
+    def check_model(self) -> None:
+        """Check a language model, the environment and that both fit, before torch loads.
+
+        Raises:
+            RLVRError: As loading the model and building the environment would.
+        """
+        name = rlvr_envs.environment_id(self.env)
+        rlvr_envs.environment_class(name)
+        check_engine(self.engine, self.engine_args)
+        check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
+        try:
+            checked = check_policy(
+                self.model, name, self._env_arguments(), {"split": self.split}, acts=self.engine == "torch"
+            )
+        except InvalidArgumentError as error:
+            raise _with_trained_arguments(self.model, name, self.env_args, error) from error
+        if checked is not None:
+            number_of_problems(checked.problems, self.problems, self.samples)
+
+    def _env_arguments(self) -> dict[str, Any]:
+        spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
+        return with_options({} if spec is None else {"verifier": spec}, env_arguments(self.env_args))
 
     def _run_several(self, console: Console) -> int:
         """Evaluate on one environment after the other, each in its own subfolder; return the highest exit code."""
@@ -178,19 +199,17 @@ class Evaluate(EvaluateOptions):
                 "price": self.price,
             }
             config = endpoint_config(given, self.engine_args)
-            if config.route == "chat":  # the server has a chat template, which also ends answers
-                arguments = {"prompt": "auto_chat", "stop": (), **arguments}
-            yield make_vec(name, 1, arguments), Endpoint(config, temperature=self.temperature)
+            # The server of a chat has a template, which also ends answers.
+            chat = {"prompt": "auto_chat", "stop": ()} if config.route == "chat" else {}
+            try:
+                env = make_vec(name, 1, {**chat, **arguments})
+            except DataError:
+                # An alphabet that can't spell a chat is of actions that are tokens: without a chat, that is what is refused.
+                rlvr_envs.MessageEnv(make_vec(name, 1, arguments).streams)
+                raise
+            yield env, Endpoint(config, temperature=self.temperature)
             return
-        rlvr_envs.environment_class(name)
-        check_engine(self.engine, self.engine_args)
-        check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
-        try:
-            checked = check_policy(self.model, name, arguments, {"split": self.split}, acts=self.engine == "torch")
-        except InvalidArgumentError as error:
-            raise _with_trained_arguments(self.model, name, self.env_args, error) from error
-        if checked is not None:
-            number_of_problems(checked.problems, self.problems, self.samples)
+        self.check_model()
         from agents.commands.policies import sampler_for
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy

@@ -40,6 +40,9 @@ def report(
     if result.prompt_tokens is not None:
         paid = "" if result.cost is None else f", cost {result.cost:.4g}"
         lines.insert(-1, f"tokens: {result.prompt_tokens} of prompts, {result.tokens} of completions{paid}")
+    elif options.engine == "openai":
+        cost = "" if options.price is None else " and cost"
+        lines.insert(-1, f"tokens{cost} unknown: the server's answers don't count them (usage.prompt_tokens)")
     lines[-1:-1] = [str(estimate) for estimate in (*result.pass_at, *result.maj_at)]
     causes = [f"the verifier broke on {result.verifier_errors} samples"] if result.verifier_errors else []
     causes += [f"{result.failed_requests} requests failed"] if result.failed_requests else []

@@ -114,6 +114,7 @@ COMMANDS = {
     ),
     "verify": _CommandEntry("agents.commands.verify:Verify", "verify one completion against one reference"),
     "serve-verifier": _CommandEntry("agents.commands.serve_verifier:ServeVerifier", "serve a verifier over HTTP"),
+    "serve-env": _CommandEntry("agents.commands.serve_env:ServeEnv", "serve an environment over HTTP"),
     "audit-verifier": _CommandEntry(
         "agents.commands.audit_verifier:AuditVerifier", "test a verifier for errors, on a data set's gold answers"
     ),

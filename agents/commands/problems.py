@@ -86,11 +86,14 @@ def make_verifier(
 
     Raises:
         VerifierContractError: If it is a function that scores no gold above an empty completion; see `verifiers.functions`.
+        MissingDependencyError: If tests of programs need a language that is not installed.
     """
     prompt = prompt or {}
     name, arguments = task.verifier_of(dataset, chat=prompt.get("chat", False)) if spec is None else spec
     verifier = preferring(verifiers.make(name, **arguments), prompt.get("answer"))
     permit_together(verifier)
+    if isinstance(verifier, unit_tests.UnitTestVerifier):
+        verifier.check_installed(dataset)
     verifiers.check_reading(verifier, dataset)
     return verifier
 

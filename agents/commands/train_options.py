@@ -184,9 +184,9 @@ class TrainOptions:
             raise no_effect(given[0], getattr(self, given[0]), "nothing is evaluated: set eval_every")
         self.stop_condition()
         if "," not in self.env and (self.mix is not None or self.mix_by != "problems"):
-            raise no_effect(
-                "mix", self.mix or self.mix_by, "there is one environment: name several, such as env=GSM8K,MBPP"
-            )
+            option = "mix" if self.mix is not None else "mix_by"
+            reason = "there is one environment: name several, such as env=GSM8K,MBPP"
+            raise no_effect(option, getattr(self, option), reason)
         self.mix_weights()
         if self.adaptive is not None:
             self.levels()
@@ -215,7 +215,7 @@ class TrainOptions:
         """The argument of `adaptive` and its values.
 
         Raises:
-            InvalidArgumentError: If there are not two values or more, or the environment is a mixture.
+            InvalidArgumentError: If there are not two values or more, it is a mixture, or its arguments have this one.
         """
         name, _, values = (self.adaptive or "").partition("=")
         each = tuple(literal(value) for value in values.split(","))
@@ -223,6 +223,10 @@ class TrainOptions:
             raise InvalidArgumentError(
                 f"--adaptive takes an argument of one environment with two values or more, such as digits=1,2,3, got "
                 f"{self.adaptive!r} for {self.env}"
+            )
+        if name in env_arguments(self.env_args):
+            raise InvalidArgumentError(
+                f"--adaptive {self.adaptive} chooses the values of {name!r}, and --env-args sets it, too: leave one of both out"
             )
         return name, each
 

@@ -37,6 +37,7 @@ from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import add_lora
 from agents.rollouts.problem_samplers import UNSOLVED_GROUPS
+from agents.rollouts.vector_adapter import num_problems
 from agents.runs.files.json_files import plain, write_json
 from agents.runs.files.outputs import check_folder
 from agents.runs.files.versions import package_versions
@@ -98,6 +99,8 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
         say_device(console, policy.device)
         say_prompt(console, env)
         say_stops(console, env)
+        if held_out is not None:
+            _say_fewer(console, held_out)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(
@@ -269,6 +272,18 @@ def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -
         temperature=options.eval_temperature,
         stop_when=options.stop_condition(),
     )
+
+
+def _say_fewer(console: Console, held_out: HeldOut) -> None:
+    """Say where evaluations have fewer problems than was asked for, since as many are kept to confirm the best checkpoint."""
+    for name, env in held_out.envs.items():
+        if (count := held_out.problems_of(env)) < held_out.problems:
+            console.print(
+                f"evaluations of {name} have {counted(count, 'problem')}, not {held_out.problems} (--eval-problems): of "
+                f"{num_problems(env)} in the split, the others are kept to confirm the best checkpoint",
+                markup=False,
+                soft_wrap=True,
+            )
 
 
 def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:

@@ -61,9 +61,20 @@ def usage_error(command: type, arguments: Sequence[str], said: str, others: Sequ
         return f"{match[1]} needs a value"
     if match := re.match(r"invalid choice '(.*)' for argument '(.*?)'\. Expected one of \((.*?),?\)", text, re.DOTALL):
         return f"{match[2]}: expected one of {match[3]}, got {match[1]!r}"
+    if match := re.match(r"(--\S+): no type matching (.*?) could be instantiated from \[(.*?)\]\.", text):
+        expected = [form for form in re.findall(r"\{(.*?)\}", match[2]) if form != "None"]
+        return f"{match[1]}: expected {' or '.join(expected)}, got {match[3]}"
+    if match := re.match(r"(--\S+): Could not find valid parse for arguments: \[(.*)\]", text):
+        return f"{match[1]}: expected {_expected(command, match[1])}, got {match[2]}"
     if match := re.match(r"Unrecognized options: (.*)", text, re.DOTALL):
         return f"unexpected: {match[1]}"
     return text
+
+
+def _expected(command: type, option: str) -> str:
+    """What an option takes, by the type of its field."""
+    hint = str(get_type_hints(command).get(option[2:].replace("-", "_"), ""))
+    return "numbers, such as 0.05" if "float" in hint else "whole numbers" if "int" in hint else "other values"
 
 
 def with_option_names(message: str, command: type, arguments: Sequence[str]) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 from agents.learn.carried import CarriedGroup, carried_from_state, carried_state
 from agents.learn.sampled import Sampled
-from agents.rollouts.problem_samplers import ProblemParts, UniformSampler
+from agents.rollouts.problem_parts import ProblemParts
+from agents.rollouts.problem_samplers import UniformSampler
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 from agents.learn.carried import CarriedGroup, carried_from_state, carried_state
 from agents.learn.trajectory_state import trajectory_from_state, trajectory_state
 from agents.learn.verifier_errors import SeenEpisodes
-from agents.rollouts.problem_samplers import GroupOutcome
+from agents.rollouts.problem_parts import GroupOutcome
 from agents.types import Trajectory
 
 

@@ -18,7 +18,8 @@ from agents.learn.sampled import Sampled
 from agents.learn.verifier_errors import SeenEpisodes
 from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout
 from agents.rollouts.problem_order import episodes_of_step
-from agents.rollouts.problem_samplers import GroupOutcome, ProblemSampler, group_outcomes, problem_parts
+from agents.rollouts.problem_parts import GroupOutcome, group_outcomes, problem_parts
+from agents.rollouts.problem_samplers import ProblemSampler
 from agents.types import Action, Policy, Sampler, Trajectory
 
 

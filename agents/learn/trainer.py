@@ -22,7 +22,7 @@ from agents.learn.saving import Saving
 from agents.learn.source import Arrived, BatchSource
 from agents.learn.updating import OnAdvantages, Updating
 from agents.learn.verifier_errors import VerifierWatch
-from agents.rollouts.problem_samplers import problem_parts
+from agents.rollouts.problem_parts import problem_parts
 from agents.runs.health import Health
 from agents.runs.run import Run
 from agents.runs.steps import Callback, check_numbers, kept_on_interrupt, take_steps
@@ -126,7 +126,11 @@ class Trainer:
         step = self._progress.steps
         if held_out is None or not held_out.is_due(step):
             return {}
-        metrics = held_out.evaluate(step)
+        try:
+            metrics = held_out.evaluate(step)
+        except Exception as error:
+            self._keep_steps(run, error)
+            raise
         self._health.observe_held_out(metrics)
         if run is not None:
             run.log_evaluation(step, metrics)
@@ -191,17 +195,21 @@ class Trainer:
 
     def _next_batch(self, run: Run | None) -> Arrived:
         """The episodes of this step; on failure, save the steps done so far."""
-        step = self._progress.steps
         try:
             arrived = self._source.next()
-            self._watch.end_step(arrived.sampled.seen, step + 1, run)
+            self._watch.end_step(arrived.sampled.seen, self._progress.steps + 1, run)
             return arrived
         except Exception as error:
             self._source.sample_errored_again()
-            # Divided weights can't be saved without a rank that is lost.
-            if step > 0 and not (self._ranks.sharding is not None and isinstance(error, RankError)):
-                self._saving.keep(run, step)
+            self._keep_steps(run, error)
             raise
+
+    def _keep_steps(self, run: Run | None, error: Exception) -> None:
+        """Save the steps done so far, after which an error ends training."""
+        step = self._progress.steps
+        # Divided weights can't be saved without a rank that is lost.
+        if step > 0 and not (self._ranks.sharding is not None and isinstance(error, RankError)):
+            self._saving.keep(run, step)
 
     def _rollout_writer(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> OnAdvantages | None:
         """Return a function that writes some completions of the coming update; None if the run keeps none."""

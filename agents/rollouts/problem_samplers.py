@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 import rlvr_envs
 from agents.rollouts.problem_order import pass_positions
+from agents.rollouts.problem_parts import GroupOutcome, ProblemParts
 from agents.rollouts.vector_adapter import num_problems
 from agents.runs.reading import RecordedRun
 from agents.seeding import DRAWS, episode_seeds, mix
-from agents.types import Trajectory
-from verifiers import InvalidArgumentError, Outcome
+from verifiers import InvalidArgumentError
 
 ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
@@ -37,42 +37,6 @@ _LEVELS = 4
 _TOKEN_GROUPS = 64
 """Number of the latest groups of a part that its mean completion length is estimated from."""
 _GOLDEN = (5**0.5 - 1) / 2
-
-
-@dataclass(frozen=True)
-class GroupOutcome:
-    """The outcome of a group."""
-
-    problem: int
-    scores: tuple[float, ...]
-    """From 0, wrong, to 1, right, for each completion whose verifier did not break."""
-    tokens: int
-    """Number of tokens that the policy sampled."""
-
-
-@dataclass(frozen=True)
-class ProblemParts:
-    """The problems of an environment, in several parts if it is a mixture."""
-
-    ranges: tuple[range, ...]
-    weights: tuple[float, ...] = (1.0,)
-    by: Literal["problems", "tokens", "levels"] = "problems"
-    """The unit of the weights: see `rlvr_envs.mix`."""
-    names: tuple[str, ...] = ("",)
-
-    def part_of(self, problem: int) -> int:
-        """The number of a problem's part."""
-        return next(number for number, indices in enumerate(self.ranges) if problem in indices)
-
-
-def problem_parts(env: VectorEnv[Any, Any, Any]) -> ProblemParts | None:
-    """The parts of an environment's problems; None if it draws problems itself."""
-    size, world = num_problems(env), env.unwrapped
-    data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
-    if isinstance(data, rlvr_envs.MixedDataset):
-        ranges = tuple(range(*ends) for ends in zip(data.starts, data.starts[1:], strict=False))
-        return ProblemParts(ranges, data.weights, data.by, data.names)
-    return None if size is None else ProblemParts((range(size),))
 
 
 class ProblemSampler(Protocol):
@@ -116,6 +80,10 @@ class _Seen:
         return (self.right + 1) / (self.count + 2)
 
 
+_Dealt = tuple[tuple[float, ...], int, NDArray[np.int64]]
+"""The weights of parts, a number of groups, and the number i64[parts] of these groups that each part has."""
+
+
 class UniformSampler:
     """Every problem of a part once before any comes again, in a new random order each time.
 
@@ -130,6 +98,10 @@ class UniformSampler:
         self.seed = seed
         self._seen: dict[int, _Seen] = {}
         self._tokens: dict[int, list[int]] = {}
+        self._errored: dict[
+            int, int
+        ] = {}  # the number of a problem's latest groups in a row on which the verifier broke
+        self._before: _Dealt = ((), 0, np.zeros(0, dtype=np.int64))
         self._level, self._tried, self._solved = 0, 0, 0.0  # the hardest level, and its completions since it was judged
 
     def choose(self, parts: ProblemParts | None, number: int, count: int) -> list[int]:
@@ -139,25 +111,31 @@ class UniformSampler:
         first = number * count
         if len(parts.ranges) == 1:
             return [int(problem) for problem in self._pick(parts.ranges[0], number, first, count)]
-        by_state = parts.by != "problems"
-        owners = self._owners(parts, count if by_state else first + count, number)
-        slots = owners[-count:]
+        owners = self._owners(parts, range(first, first + count))
+        dealt = self._dealt(parts, first) if parts.by == "problems" else None
         chosen = np.zeros(count, dtype=np.int64)
         for part, problems in enumerate(parts.ranges):
-            mine = np.flatnonzero(slots == part)
-            before = None if by_state else int((owners[:first] == part).sum())
+            mine = np.flatnonzero(owners == part)
             if len(mine):
-                chosen[mine] = self._pick(problems, number, before, len(mine))
+                chosen[mine] = self._pick(problems, number, None if dealt is None else int(dealt[part]), len(mine))
         return [int(problem) for problem in chosen]
 
-    def _owners(self, parts: ProblemParts, count: int, number: int) -> NDArray[np.int64]:
-        """The part i64[count] of each of the first groups of the run, or, if it depends on observations, of a round.
+    def _dealt(self, parts: ProblemParts, first: int) -> NDArray[np.int64]:
+        """The number i64[parts] of each part's groups before group `first`; those counted for an earlier round are known."""
+        weights, known, dealt = self._before
+        if weights != parts.weights or known > first:
+            known, dealt = 0, np.zeros(len(parts.ranges), dtype=np.int64)
+        dealt = dealt + np.bincount(self._owners(parts, range(known, first)), minlength=len(parts.ranges))
+        self._before = (parts.weights, first, dealt)
+        return dealt
+
+    def _owners(self, parts: ProblemParts, groups: range) -> NDArray[np.int64]:
+        """The part i64[n] of some groups of the run.
 
         Groups are dealt out in proportion to the weights by a sequence that is equidistributed, so that the shares of any
         stretch of groups are close to the weights.
         """
         weights = np.array(parts.weights)
-        start = 0 if parts.by == "problems" else number * count
         if parts.by == "levels":
             weights = weights * (
                 (np.arange(len(weights)) <= self._level) & (np.arange(len(weights)) > self._level - _LEVELS)
@@ -168,7 +146,7 @@ class UniformSampler:
             weights = weights / np.array([max(lengths.get(part, usual), 1.0) for part in range(len(weights))])
         ends = np.cumsum(weights) / weights.sum()
         origin = float(mix(np.array([self.seed % 2**64], dtype=np.uint64))[0]) / 2.0**64
-        positions = (origin + np.arange(start, start + count) * _GOLDEN) % 1.0
+        positions = (origin + np.arange(groups.start, groups.stop) * _GOLDEN) % 1.0
         return np.minimum(np.searchsorted(ends, positions, side="right"), len(weights) - 1)
 
     def _pick(self, problems: range, number: int, before: int | None, count: int) -> NDArray[np.int64]:
@@ -198,7 +176,9 @@ class UniformSampler:
             latest.append(group.tokens)
             del latest[:-_TOKEN_GROUPS]
             if not group.scores:  # the verifier broke on all of them
+                self._errored[group.problem] = self._errored.get(group.problem, 0) + 1
                 continue
+            self._errored.pop(group.problem, None)
             if parts.by == "levels" and parts.part_of(group.problem) == self._level:
                 self._judge_level(group, len(parts.ranges))
             seen = self._seen.setdefault(group.problem, _Seen())
@@ -234,6 +214,7 @@ class UniformSampler:
         """See `ProblemSampler.state`."""
         return {
             "seen": {problem: (one.groups, one.unsolved, one.count, one.right) for problem, one in self._seen.items()},
+            "errored": dict(self._errored),
             "tokens": {part: list(tokens) for part, tokens in self._tokens.items()},
             "level": (self._level, self._tried, self._solved),
         }
@@ -242,7 +223,9 @@ class UniformSampler:
         """See `ProblemSampler.with_state`."""
         other = self._copy()
         other._seen = {problem: _Seen(*values) for problem, values in state["seen"].items()}
+        other._errored = dict(state.get("errored", {}))
         other._tokens = {part: list(tokens) for part, tokens in state["tokens"].items()}
+        other._before = self._before
         other._level, other._tried, other._solved = state.get("level", (0, 0, 0.0))
         return other
 
@@ -271,6 +254,9 @@ class LearnabilitySampler(UniformSampler):
         for problem, seen in self._known().items():
             if problem in problems:
                 weights[problem - problems.start] = seen.rate * (1 - seen.rate)
+        for problem, groups in self._errored.items():
+            if problem in problems:
+                weights[problem - problems.start] *= 0.5**groups
         probabilities = self.floor / len(problems) + (1 - self.floor) * weights / weights.sum()
         return self._draw(problems, number, count, probabilities / probabilities.sum())
 
@@ -289,25 +275,38 @@ class DifficultySampler(LearnabilitySampler):
         seed: Seed of draws.
         floor: Share of the draws that stays uniform.
         recorded: The scores of each problem's completions by the problem's id.
+        env: The environment that was evaluated, which may be one part of a mixture; None if that is not known.
     """
 
-    def __init__(self, seed: int, floor: float, recorded: Mapping[str, Sequence[float]]) -> None:
+    def __init__(
+        self, seed: int, floor: float, recorded: Mapping[str, Sequence[float]], env: str | None = None
+    ) -> None:
         super().__init__(seed, floor)
-        self._recorded, self._rates = recorded, dict[int, _Seen]()
+        self._recorded, self._env, self._rates = recorded, env, dict[int, _Seen]()
 
     def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
         """Find the recorded problems among those of an environment.
 
         Raises:
-            InvalidArgumentError: If the environment has none of the recorded problems.
+            InvalidArgumentError: If none of them is there, or one of them is in several parts of a mixture.
         """
         world = env.unwrapped
         data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
+        parts: dict[str, set[str]] = {}
         for index in range(len(data)):
             name = data[index].id
-            scores = self._recorded.get(name) or self._recorded.get(name.partition("/")[2])
-            if scores:
+            if isinstance(data, rlvr_envs.MixedDataset) and name not in self._recorded:
+                part = data.part_of(data[index])
+                if self._evaluated(data.names) in (None, part):
+                    name = name.removeprefix(f"{part}/")
+                    parts.setdefault(name, set()).add(part)
+            if scores := self._recorded.get(name):
                 self._rates[index] = _Seen(count=len(scores), right=float(np.sum(scores)))
+                if len(parts.get(name, ())) > 1:
+                    raise InvalidArgumentError(
+                        f"the recorded evaluation says of problem {name!r} not which of the parts {sorted(parts[name])} it is "
+                        "of: give their problems ids that differ, or evaluate the mixture"
+                    )
         if not self._rates:
             raise InvalidArgumentError(
                 f"none of the {len(self._recorded)} problems of the recorded evaluation, such as "
@@ -315,11 +314,16 @@ class DifficultySampler(LearnabilitySampler):
                 "(rlvr eval --split train)"
             )
 
+    def _evaluated(self, parts: Sequence[str]) -> str | None:
+        """The part that was evaluated; None if it is not known."""
+        evaluated = rlvr_envs.short_name(self._env or "")
+        return next((part for part in parts if rlvr_envs.short_name(part) == evaluated), None)
+
     def _known(self) -> Mapping[int, _Seen]:
         return self._rates
 
     def _copy(self) -> Self:
-        other = type(self)(self.seed, self.floor, self._recorded)
+        other = type(self)(self.seed, self.floor, self._recorded, self._env)
         other._rates = self._rates
         return other
 
@@ -352,35 +356,12 @@ def make_problem_sampler(
     if name == "difficulty":
         assert difficulty is not None
         scores: dict[str, list[float]] = {}
-        for sample in RecordedRun.read(difficulty).samples():
+        run = RecordedRun.read(difficulty)
+        for sample in run.samples():
             if sample.score is not None:
                 scores.setdefault(sample.problem_id, []).append(min(max(sample.score, 0.0), 1.0))
-        return DifficultySampler(seed, floor, scores)
+        return DifficultySampler(seed, floor, scores, run.settings.get("env"))
     return LearnabilitySampler(seed, floor) if name == "learnability" else UniformSampler(seed)
-
-
-def group_outcomes(trajectories: Sequence[Trajectory]) -> list[GroupOutcome]:
-    """The outcomes of the groups of some episodes."""
-    groups: dict[int, list[Trajectory]] = {}
-    for trajectory in trajectories:
-        groups.setdefault(trajectory.group, []).append(trajectory)
-    return [
-        GroupOutcome(
-            members[0].problem,
-            tuple(_right(member) for member in members if not member.errored),
-            sum(int(member.policy_mask.sum()) for member in members),
-        )
-        for members in groups.values()
-        if members[0].problem >= 0
-    ]
-
-
-def _right(trajectory: Trajectory) -> float:
-    """How right a completion is, from 0 to 1."""
-    outcome = None if trajectory.verdict is None else trajectory.verdict.outcome
-    if outcome in (None, Outcome.SCORED):
-        return min(max(trajectory.score, 0.0), 1.0)
-    return float(outcome is Outcome.CORRECT)
 
 
 def require_indices(name: str, env: VectorEnv[Any, Any, Any]) -> None:

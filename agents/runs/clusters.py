@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
+from agents.console.counting import counted
 from agents.runs.files.json_files import to_json
 from verifiers import Problem
 
@@ -67,8 +68,8 @@ def sample_clusters(samples: Iterable[Clustered]) -> dict[int, Hashable]:
 
 
 def distinct_note(problems: int, distinct: int) -> str:
-    """The addition to a report's number of problems if some ask the same, `", 9 distinct"`; otherwise empty."""
-    return "" if distinct == problems else f", {distinct} distinct"
+    """What a report adds to its number of problems where some belong together: `", 9 clusters"`, or nothing."""
+    return "" if distinct == problems else f", {counted(distinct, 'cluster')}"
 
 
 def _digest(asked: object) -> str:

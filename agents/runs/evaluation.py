@@ -119,26 +119,18 @@ class Evaluation:
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Number of tokens that a server has read as prompts; None if no server was asked."""
+        """Number of tokens that a server has read as prompts; None if no server was asked, or one that does not count."""
         return _total([row.prompt_tokens for row in self.rows])
 
     @property
     def cost(self) -> float | None:
-        """The server's charge for the samples, without attempts that were repeated; None without a price."""
+        """What a server charges for the samples, without attempts that were repeated; None without a price or counts."""
         return _total([row.cost for row in self.rows])
 
     @property
     def warning(self) -> str | None:
-        """A warning if more than `MOST_ERRORED` of the samples have no score; otherwise None."""
-        total = len(self.rows)
-        if self.errored <= MOST_ERRORED * total:
-            return None
-        if self.errored == total:
-            return f"none of the {total} samples has a score, since their verifier broke or their request failed"
-        return (
-            f"{self.errored} of {total} samples ({self.errored / total:.1%}) have no score, since their verifier broke or "
-            "their request failed: the score is that of the others, which may be easier"
-        )
+        """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
+        return errored_warning(self.rows)
 
     def summary(self) -> dict[str, Any]:
         """The results as plain data, without the samples; numbers that are not finite are None."""
@@ -165,6 +157,19 @@ class Evaluation:
             "pass_at": [result.summary() for result in self.pass_at],
             "maj_at": [result.summary() for result in self.maj_at],
         }
+
+
+def errored_warning(rows: Sequence[Sample]) -> str | None:
+    """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
+    total, errored = len(rows), sum(row.errored for row in rows)
+    if errored <= MOST_ERRORED * total:
+        return None
+    if errored == total:
+        return f"none of the {total} samples has a score, since their verifier broke or their request failed"
+    return (
+        f"{errored} of {total} samples ({errored / total:.1%}) have no score, since their verifier broke or their request "
+        "failed: the score is that of the others, which may be easier"
+    )
 
 
 def summarize_evaluation(
@@ -211,9 +216,9 @@ _Number = TypeVar("_Number", int, float)
 
 
 def _total(amounts: Sequence[_Number | None]) -> _Number | None:
-    """The sum of the known amounts; None if none is known."""
+    """The sum of amounts; None if one is not known, or there are none."""
     known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known else None
+    return sum(known) if known and len(known) == len(amounts) else None
 
 
 def _finite(number: float) -> float | None:

@@ -25,7 +25,7 @@ The line of a sample has these fields:
 | `error` | why the verifier broke, or the request for the completion failed; null if neither did |
 | `cluster` | equal for problems that belong together, by default those with equal prompts; null if that is unknown |
 | `prompt_tokens` | number of tokens that its turns were sampled after, added up, as a server counts; null for others |
-| `cost` | what a server charges for the tokens, at the price that was given; null without one |
+| `cost` | what a server charges for the tokens, at the price that was given; null without one, or without counts of tokens |
 | `search_tokens` | number of tokens that the search for it took, with those thrown away; null without a search |
 | `unsupported` | whether it scored 0 because its tests use the program's objects in a way the sandbox does not support |
 
@@ -105,7 +105,7 @@ class Sample:
     prompt_tokens: int | None = None
     """Number of tokens that its turns were sampled after, added up over them, as a server counts them; None for others."""
     cost: float | None = None
-    """The server's charge for its tokens; None without a price."""
+    """What a server charges for its tokens; None where there is no price, or the server does not count them."""
     cluster: str | None = None
     """Equal for samples of problems with equal prompts, see `agents.runs.clusters`; None if the problem is its own."""
 

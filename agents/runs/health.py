@@ -8,6 +8,7 @@ it appears, and again only after `WINDOW` steps without it.
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
 | `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
+| `together` | the mean reward where tests run together with the program has risen by as much, and elsewhere it has not |
 | `signal` | no reward of the window differs from another, or in most groups none does (`MOST_FLAT`) |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `held_out` | no held-out score has risen by half as much as the reward, by more than `SIGMAS` standard errors of that |
@@ -46,6 +47,8 @@ _NORMAL = 1.96
 _WATCHED = (
     "reward",
     "gold_reward",
+    "contracts/together/reward",
+    "contracts/separate/reward",
     "reward_std",
     "frac_reward_zero_std",
     "frac_all_correct",
@@ -133,6 +136,7 @@ class Health:
         last = {name: np.array(values) for name, values in self._last.items() if len(values) == WINDOW}
         first = {name: np.array(self._first[name]) for name in last}
         yield from _reward_signs(step, first, last)
+        yield from _forged(step, first, last)
         yield from _no_signal(step, last)
         if len(self._evaluated) == WINDOW:
             rewards = np.array(self._first["reward"]), np.array(self._evaluated)
@@ -239,6 +243,26 @@ def _truncation(
             f"{now:.0%} of the completions of the last {WINDOW} steps are cut off by the token budget, "
             f"{first[name].mean():.0%} of the first {WINDOW}: their scores say more of the budget than of the policy. "
             "Raise max_new_tokens, choose how a truncated completion counts, or make length cost (length_penalty)",
+        )
+
+
+def _forged(
+    step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
+) -> Iterator[HealthWarning]:
+    """The sign that only verdicts which a program can forge get better, from the first window f64[n] to the last."""
+    together, separate = "contracts/together/reward", "contracts/separate/reward"
+    if not {together, separate} <= last.keys():
+        return
+    risen, elsewhere = (_standard_errors_below(first[name], last[name]) for name in (together, separate))
+    if risen > SIGMAS and elsewhere <= SIGMAS:
+        now, start = float(last[together].mean()), float(first[together].mean())
+        yield HealthWarning(
+            "together",
+            step,
+            now,
+            f"{together} {now:.3f} in the last {WINDOW} steps, significantly above the {start:.3f} of the first {WINDOW}, and "
+            f"{separate} has not risen so: programs may forge the verdicts of tests that run together with them. Read some "
+            "that pass (rlvr show), and leave such problems out if they do",
         )
 
 

@@ -87,7 +87,9 @@ def _environment(board: Leaderboard, environment: str) -> str:
     ]
     header = ["rank", "model", "score", "problems", "samples", "errored", "truncated", "tokens per sample"]
     said = "".join(f"<li>{shown(decision)}</li>" for decision in board.decisions.get(environment, ()))
-    decided = f"<p>Problems were drawn until each pair was decided:</p><ul>{said}</ul>" if said else ""
+    decided = (
+        f"<p>Problems were drawn until each pair was decided or none were left:</p><ul>{said}</ul>" if said else ""
+    )
     curves = chart([_pass_curve(cell) for cell in cells], "k", "pass@k")
     pass_at = f"<h3>pass@k</h3>{curves}" if any(_draws(cell) > 1 for cell in cells) and curves else ""
     return f"<h2>{shown(environment)}</h2>{_table(header, rows)}{decided}{pass_at}{_example(cells)}"

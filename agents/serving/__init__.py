@@ -1,8 +1,9 @@
-"""Any verifier as an HTTP service, for trainers that do not share a Python environment with this package.
+"""Any verifier, and any environment, as an HTTP service, for trainers that do not share a Python environment with this package.
 
 | file | contents |
 |---|---|
-| `app.py` | the routes and their answers |
+| `app.py` | which routes a verifier has, and what they answer |
+| `env_app.py` | the same of an environment |
 | `guard.py` | access, and limits on requests |
 | `batching.py` | requests that arrive together are judged together |
 | `server.py` | the address it listens on, and how it stops |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -185,6 +186,28 @@ def test_what_concerns_all_requests_ends_the_evaluation(server: Server) -> None:
         evaluate(addition(), nobody, problems=3)
 
 
+def test_answers_that_came_before_an_error_are_yielded(server: Server) -> None:
+    answered, first = list[int](), threading.Event()
+
+    async def work(client: Any, item: int) -> int:
+        while item and not (first.is_set() and (item < 7 or len(answered) >= 7)):
+            await asyncio.sleep(0)
+        if item == 7:
+            raise EngineError("the key is refused")
+        answered.append(item)
+        return item
+
+    chunks = endpoint(server)._each(range(40), work)
+    came = [answer for _, answer in next(chunks)]
+    first.set()
+    for thread in threading.enumerate():
+        if thread.name == "endpoint":
+            thread.join()  # so that the error waits with what is left
+    with pytest.raises(EngineError, match="the key is refused"):
+        came.extend(answer for chunk in chunks for _, answer in chunk)
+    assert sorted(came) == sorted(answered) == list(range(7))
+
+
 def test_no_more_requests_are_open_than_are_allowed_and_none_is_left(server: Server) -> None:
     lock, state = threading.Lock(), {"open": 0, "most": 0}
 
@@ -290,6 +313,18 @@ def test_the_command_asks_a_server_and_keeps_its_key(
     assert "endpoint.route='chat' and can't be continued with 'completions'" in error
 
 
+def test_tokens_that_a_server_does_not_count_have_no_cost(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The usual answers have no number of tokens of the prompt."""
+    code, output, _ = run(capsys, server, tmp_path / "a", "--price", "1", "2")
+    assert code == 0
+    assert "tokens and cost unknown: the server's answers don't count them (usage.prompt_tokens)" in output
+    recorded = RecordedRun.read(tmp_path / "a")
+    assert not {"cost", "prompt_tokens", "tokens"} & recorded.manifest["summary"].keys()
+    assert all(row["cost"] is row["prompt_tokens"] is None for row in recorded.rows)
+
+
 def test_torch_is_not_needed() -> None:
     code = "import sys; sys.modules['torch'] = None; import agents.commands.evaluate; from agents import Endpoint, evaluate"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -302,6 +337,11 @@ def test_what_the_command_refuses(server: Server, tmp_path: Path, capsys: pytest
         (["model=x"], 2, "'model' has an option of its own"),
         (["--engine", "torch"], 2, "--base-url and --engine openai come together"),
         (["--env", "Countdown", "--maj-at", "2"], 2, "maj@k needs a verifier that compares answers"),
+        (
+            ["--env", "GridWorld", "--maj-at"],
+            2,
+            "but this environment has legal_actions: sample with the engine 'torch'",
+        ),
         (["--maj-at", "4"], 2, "maj@4 is not possible: k must be from 1 to 3"),
     ):
         result, _, error = run(capsys, server, folder, *more)

@@ -18,12 +18,12 @@ import rlvr_envs
 from agents import Agent, EvaluationRecord, Run, evaluate
 from agents.distributed.ranks import Ranks
 from agents.rollouts.problem_order import problems_of_step
+from agents.rollouts.problem_parts import GroupOutcome, ProblemParts
 from agents.rollouts.problem_samplers import (
     DISCOUNT,
     UNSOLVED_GROUPS,
-    GroupOutcome,
+    DifficultySampler,
     LearnabilitySampler,
-    ProblemParts,
     UniformSampler,
     make_problem_sampler,
 )
@@ -76,8 +76,9 @@ def test_learnability_is_the_variance_of_the_discounted_share_above_the_floor() 
     sampler.observe(ProblemParts((range(5),)), [GroupOutcome(problem, scores, 1) for problem, scores in groups])
     counts = np.array([2, DISCOUNT * 2 + 3, 50, 0, 0])
     rights = np.array([2, DISCOUNT * 1, 0, 0, 0])
-    rates = (rights + 1) / (counts + 2)  # the errored group of problem 3 says nothing, as if it were new
-    expected = 0.25 / 5 + 0.75 * rates * (1 - rates) / (rates * (1 - rates)).sum()
+    rates = (rights + 1) / (counts + 2)
+    weights = rates * (1 - rates) * [1, 1, 1, 0.5, 1]  # the errored group of problem 3 halves its weight
+    expected = 0.25 / 5 + 0.75 * weights / weights.sum()
     rounds = 4000
     drawn = Counter(sampler.choose(ProblemParts((range(5),)), number, 1)[0] for number in range(rounds))
     for problem, share in enumerate(expected):
@@ -85,6 +86,53 @@ def test_learnability_is_the_variance_of_the_discounted_share_above_the_floor() 
         assert drawn[problem] / rounds == pytest.approx(share, abs=4 * (share * (1 - share) / rounds) ** 0.5)
     several = sampler.choose(ProblemParts((range(5),)), 0, 5)
     assert sorted(several) == list(range(5))  # no problem twice in a round that can do without
+
+
+def test_problems_whose_verifier_breaks_keep_no_more_than_the_floor_until_it_works_again() -> None:
+    sampler, parts = LearnabilitySampler(1, 0.1), ProblemParts((range(100),))
+
+    def draws(rounds: range, broken: range) -> float:
+        """The share of the draws that went to the first five problems."""
+        drawn = 0
+        for number in rounds:
+            for problem in sampler.choose(parts, number, 4):
+                drawn += problem < 5
+                scores = () if problem in broken else (float(problem % 2),) * 8
+                sampler.observe(parts, [GroupOutcome(problem, scores, 1)])
+        return drawn / len(rounds) / 4
+
+    assert draws(range(300), range(5)) < 0.05  # no more than their share of all problems
+    assert draws(range(300, 1000), range(5)) < 0.01  # that of the floor is 0.005
+    draws(range(1000, 4000), range(0))
+    assert not sampler.state()["errored"]
+
+
+def test_what_earlier_rounds_had_of_each_part_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    plain = UniformSampler._owners
+    monkeypatch.setattr(
+        UniformSampler, "_owners", lambda self, parts, groups: counted.append(len(groups)) or plain(self, parts, groups)
+    )
+    sampler, rounds = UniformSampler(3), [*range(200), 50, 51, 7]
+    chosen = [sampler.choose(PARTS, number, 6) for number in rounds]
+    once = sum(counted)
+    assert once <= 2 * 6 * 200 + 6 * 64
+    sampler = sampler.with_state(sampler.state())
+    assert sampler.choose(PARTS, 8, 6) == UniformSampler(3).choose(PARTS, 8, 6)
+    assert [UniformSampler(3).choose(PARTS, number, 6) for number in rounds] == chosen
+
+
+def test_a_part_that_was_not_evaluated_has_no_rates_of_another() -> None:
+    parts = {name: gymnasium.make_vec("rlvr/Sort-v0", num_envs=2, tokenizer="byte").unwrapped for name in "ab"}
+    env: Any = rlvr_envs.mix(parts)
+    data = env.streams.dataset
+    own = {parts["a"].streams.dataset[index].id: [0.0, 1.0] for index in range(3)}
+    with pytest.raises(InvalidArgumentError, match=r"not which of the parts \['a', 'b'\]"):
+        DifficultySampler(0, 0.1, own).prepare(env)
+    for recorded, evaluated in ((own, "b"), ({f"b/{name}": scores for name, scores in own.items()}, None)):
+        sampler = DifficultySampler(0, 0.1, recorded, evaluated)
+        sampler.prepare(env)
+        assert sorted(sampler._known()) == [data.starts[1] + index for index in range(3)]
 
 
 def test_difficulty_is_that_of_an_evaluation_and_what_is_observed_changes_nothing(tmp_path: Path) -> None:

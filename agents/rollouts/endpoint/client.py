@@ -103,6 +103,8 @@ class Endpoint:
     def complete(self, requests: Sequence[TextRequest]) -> Generator[list[tuple[int, EndpointResult]]]:
         """Ask for completions, and yield answers as they come, all that are there, with the indices of their requests.
 
+        Answers that came before an error are yielded before it is raised.
+
         At most twice `concurrency` answers wait for the caller. Closing the iterator ends the open requests.
 
         Raises:
@@ -133,10 +135,11 @@ class Endpoint:
         try:
             taken = 0
             while taken < len(items):
-                chunk = [_raised(answers.get())]
-                while not answers.empty():
-                    chunk.append(_raised(answers.get()))
-                yield chunk
+                chunk, error = _waiting(answers)
+                if chunk:
+                    yield chunk
+                if error is not None:
+                    raise error
                 taken += len(chunk)
                 for _ in chunk:
                     _tell(loop, room.release)
@@ -281,10 +284,17 @@ def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Cal
         loop.close()
 
 
-def _raised(answer: tuple[int, _Result] | BaseException) -> tuple[int, _Result]:
-    if isinstance(answer, BaseException):
-        raise answer
-    return answer
+def _waiting(
+    answers: queue.SimpleQueue[tuple[int, _Result] | BaseException],
+) -> tuple[list[tuple[int, _Result]], BaseException | None]:
+    """Wait for an answer, and take all that are there, up to an error."""
+    chunk: list[tuple[int, _Result]] = []
+    while not chunk or not answers.empty():
+        answer = answers.get()
+        if isinstance(answer, BaseException):
+            return chunk, answer
+        chunk.append(answer)
+    return chunk, None
 
 
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:

@@ -96,10 +96,11 @@ def sample_endpoint(
                 named = {"problem": index, "problem_id": episode.problem.id, "sample": count, "seed": seeds[number]}
                 conversations[number].close()
                 made = _sampled(episode, failure, verdict, named)
+                counted = bool(episode.prompt_tokens) or failure is not None
                 sample = dataclasses.replace(
                     made.sample,
-                    prompt_tokens=episode.prompt_tokens,
-                    cost=endpoint.config.cost(episode.prompt_tokens, episode.tokens),
+                    prompt_tokens=episode.prompt_tokens if counted else None,
+                    cost=endpoint.config.cost(episode.prompt_tokens, episode.tokens) if counted else None,
                     tokens=episode.tokens,  # also of an episode that failed after some turns
                 )
                 yield made._replace(sample=sample)
