@@ -271,7 +271,7 @@ class MixedStreams(TokenStreams):
         ]
         with contextlib.ExitStack() as undone:
             if any(part._may_raise for part in self.parts):
-                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # its buffer is that of all
+                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # all share its buffer
                 for part in self.parts:
                     undone.enter_context(part._undone_on_error(shared=part is widest))
             for part, step in zip(self.parts, steps, strict=True):

@@ -98,10 +98,10 @@ class MixtureEnv(TaskEnv):
     def each_part(
         cls, options: Mapping[str, Any], use: Callable[[type[TaskEnv], dict[str, Any]], _Result]
     ) -> dict[str, _Result]:
-        """What a function returns for the class and the arguments of each part, by the part's name.
+        """The results of a function for the class and the arguments of each part, by the part's name.
 
         Raises:
-            UnknownNameError: If an argument is of no part.
+            UnknownNameError: If an argument belongs to no part.
             UnknownArgumentError: If a part does not take one of its arguments; the message names the part.
         """
         for name in {name.partition(".")[0] for name in options if "." in name} - cls.parts.keys():

@@ -380,7 +380,7 @@ class TokenStreams:
 
     @contextlib.contextmanager
     def _undone_on_error(self, *, shared: bool = True) -> Iterator[None]:
-        """A block whose changes are undone if it raises, of what parts of a mixture share only where that is `shared`."""
+        """A block whose changes are undone if it raises; with `shared`, also the arrays that parts of a mixture share."""
         arrays: list[NDArray[Any]] = [self._turn_start, self._limit, self._inserted, self._stop_state]
         if shared:
             arrays += [self.tokens, self.length, self.live, self.prompt_length]

@@ -52,7 +52,7 @@ _TURNS = {
     "given": "environment_factory=factory, reward_funcs=reward",
 }
 _EPISODE_TOKENS = 1024
-"""The least room for an episode of several turns, of which each is written as a call."""
+"""The smallest room for an episode of several turns, each written as a call."""
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
 """Exceptions of functions that expect chat messages when they get a text."""
 RewardFunction = Callable[..., list[float | None]]

@@ -275,7 +275,7 @@ def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -
 
 
 def _say_fewer(console: Console, held_out: HeldOut) -> None:
-    """Say where evaluations have fewer problems than was asked for, since as many are kept to confirm the best checkpoint."""
+    """Print which evaluations have fewer problems than asked for, since as many confirm the best checkpoint."""
     for name, env in held_out.envs.items():
         if (count := held_out.problems_of(env)) < held_out.problems:
             console.print(

@@ -275,7 +275,7 @@ class DifficultySampler(LearnabilitySampler):
         seed: Seed of draws.
         floor: Share of the draws that stays uniform.
         recorded: The scores of each problem's completions by the problem's id.
-        env: The environment that was evaluated, which may be one part of a mixture; None if that is not known.
+        env: The environment that was evaluated, which may be one part of a mixture; None if that is unknown.
     """
 
     def __init__(
@@ -288,7 +288,8 @@ class DifficultySampler(LearnabilitySampler):
         """Find the recorded problems among those of an environment.
 
         Raises:
-            InvalidArgumentError: If none of them is there, or one of them is in several parts of a mixture.
+            InvalidArgumentError: If the environment has none of the recorded problems, or one of them in several parts of a
+                mixture.
         """
         world = env.unwrapped
         data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
@@ -315,7 +316,7 @@ class DifficultySampler(LearnabilitySampler):
             )
 
     def _evaluated(self, parts: Sequence[str]) -> str | None:
-        """The part that was evaluated; None if it is not known."""
+        """The part that was evaluated; None if it is unknown."""
         evaluated = rlvr_envs.short_name(self._env or "")
         return next((part for part in parts if rlvr_envs.short_name(part) == evaluated), None)
 

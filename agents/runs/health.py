@@ -8,7 +8,7 @@ it appears, and again only after `WINDOW` steps without it.
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
 | `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
-| `together` | the mean reward where tests run together with the program has risen by as much, and elsewhere it has not |
+| `together` | the mean reward under tests that run together with the program has risen by as much, and under others not |
 | `signal` | no reward of the window differs from another, or in most groups none does (`MOST_FLAT`) |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `held_out` | no held-out score has risen by half as much as the reward, by more than `SIGMAS` standard errors of that |
@@ -249,7 +249,7 @@ def _truncation(
 def _forged(
     step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[HealthWarning]:
-    """The sign that only verdicts which a program can forge get better, from the first window f64[n] to the last."""
+    """The sign that only verdicts that a program can forge get better, from the first window f64[n] to the last."""
     together, separate = "contracts/together/reward", "contracts/separate/reward"
     if not {together, separate} <= last.keys():
         return

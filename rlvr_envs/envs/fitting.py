@@ -75,7 +75,7 @@ def check_installed(spec: object, verifier: Verifier, dataset: Dataset) -> None:
         dataset: The problems.
 
     Raises:
-        MissingDependencyError: If that is so; it says what to install.
+        MissingDependencyError: If they do; the message says what to install.
     """
     if _name_of(spec) == "unit_tests":
         cast("UnitTestVerifier", verifier).check_installed(dataset)

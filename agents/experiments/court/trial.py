@@ -254,7 +254,7 @@ def _per_token(estimator: Estimator, record: Record) -> Tensor:
 
 
 def as_numbers(name: str, result: object) -> Tensor:
-    """What an estimator's function returns, as a tensor.
+    """The result of an estimator's function as a tensor.
 
     Raises:
         InvalidArgumentError: If it is no number, tensor or array.
