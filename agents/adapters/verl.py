@@ -92,8 +92,8 @@ def export(
         folder: Where to write; made if it is not there.
         split: None for the environment's own default.
         limit: How many problems; None for all.
-        **arguments: Of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`; the second
-            file holds them.
+        **arguments: Arguments of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`;
+            the second file holds them.
 
     Returns:
         The data, `SPLIT.parquet`, and `reward.py` or `agent.yaml`.

@@ -3,7 +3,7 @@
 REINFORCE with the score of the greedy completion of the same problem as baseline: this costs one more completion per problem,
 needs no critic, and does not depend on the samples.
 
-A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes that of the greedy
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes the score of the greedy
 completion too, so that both are scored by the same rule. If the verifier breaks on a problem's greedy completion, there is no
 baseline, and all completions of the problem are excluded from training like those whose own verifier broke.
 

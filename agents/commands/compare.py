@@ -51,8 +51,8 @@ class Compare:
     pass_at: tuple[int, ...] = ()
     """Numbers k for which to compare pass@k too, the probability that one of k samples is correct."""
     maj_at: tuple[int, ...] = ()
-    """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are
-    the same where the verifier that judged them says so."""
+    """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are the
+    same if the verifier that judged them says so."""
     until_decided: bool = False
     """Say for each pair of runs whether it is decided, by a test that stays valid however often it is read while problems are
     drawn in a random order, as rlvr bench --until-decided does; scores must be from 0 to 1."""

@@ -112,7 +112,7 @@ def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console)
     """Check that all ranks were started alike, and return the console of this one: only rank 0 prints."""
     if options.nproc not in (1, ranks.size):
         raise InvalidArgumentError(
-            f"--nproc {options.nproc} says nothing to {ranks.size} processes of torchrun: leave it out"
+            f"--nproc {options.nproc} has no effect on {ranks.size} processes of torchrun: leave it out"
         )
     ranks.require_same("versions", package_versions())
     ranks.require_same("options", {"agent": cls.name, **plain_options(options)})
@@ -275,7 +275,7 @@ def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -
 
 
 def _say_fewer(console: Console, held_out: HeldOut) -> None:
-    """Say where evaluations have fewer problems than was asked for, since as many are kept to confirm the best checkpoint."""
+    """Print which evaluations have fewer problems than asked for, since as many confirm the best checkpoint."""
     for name, env in held_out.envs.items():
         if (count := held_out.problems_of(env)) < held_out.problems:
             console.print(

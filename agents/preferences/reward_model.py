@@ -107,7 +107,7 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
             which reads bytes. A model that `rlvr sft` or `rlvr train` saved with characters or bytes as its tokens becomes one
             that reads bytes.
         seed: Seed of the weights that are random.
-        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU where there is one.
+        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU if there is one.
 
     Raises:
         InvalidArgumentError: If no model or tokenizer can be loaded, or the device is not available.

@@ -26,7 +26,7 @@ def check_named_once(folders: Sequence[Path]) -> None:
     """Check that runs are different folders, so that none counts as several.
 
     Raises:
-        InvalidArgumentError: If one is named twice, also by another path.
+        InvalidArgumentError: If one is named twice, even by another path.
     """
     for folder, count in Counter(folder.resolve() for folder in folders).items():
         if count > 1:

@@ -85,7 +85,7 @@ class RolloutLog:
 
         Args:
             step: Number of the step, from 1.
-            trajectories: All b episodes of the step; those of other ranks without tokens are left out.
+            trajectories: All b episodes of the step; episodes of other ranks, without tokens, are left out.
             advantages: f64[b l], the advantage of each token.
             tokenizer: Gives the texts of tokens; None if it is unknown.
             dataset: Has the problems; None if the environment does not expose them.

@@ -296,7 +296,7 @@ def _kl(judgement: Judgement) -> Iterator[Finding]:
 
 
 def _off_policy(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """How far a correction gets where another policy sampled."""
+    """How far a correction gets if another policy sampled."""
     for one, usual in list(zip(judgement.of(name), judgement.of(BASE), strict=False))[:1]:
         if one.proportional:
             yield Finding(f"Where {_ABOUT[name]}, the correction is exact: {one.verdict}.")

@@ -160,7 +160,7 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
 
     Args:
         path: Path of the file.
-        parse: What makes a result of a line's value.
+        parse: Makes a result of a line's value.
 
     Raises:
         DataError: If a line is not JSON, or `parse` raises a ValueError.
