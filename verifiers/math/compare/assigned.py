@@ -55,7 +55,7 @@ def _by_name(chains: list[list[tuple[str, Relation]]], count: int = 0) -> Assign
     """The equations by name, if every chain has a name; f(a) and f(b) are one name across two answers, but two in one list."""
     if not chains or not all(chains) or len(chains) < count:
         return None
-    pairs = [pair for chain in chains for pair in chain]
+    pairs = [(name.removesuffix("()"), equation) for chain in chains for name, equation in chain]  # x(t)=t is x=t
     for exactly in (False, True):
         keys = [f"{name} {equation.operands[0]}" if exactly else name for name, equation in pairs]
         if len(set(keys)) == len(keys):

@@ -86,7 +86,7 @@ def as_clock(node: Node) -> Node:
 
 def same_clocks(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare times of day as written; if the problem is about ratios, `1:30` is a ratio."""
-    if comparer.about_ratios or isinstance(gold, Ratio):
+    if "ratios" in comparer.topics or isinstance(gold, Ratio):
         return same_ratios(comparer, gold, answer)
     if isinstance(answer, Clock) and not answer.half and not isinstance(gold, Clock):
         return False  # an hour and minutes, but the gold is a plain number

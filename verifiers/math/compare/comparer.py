@@ -53,7 +53,7 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
     gold, answer = plain(gold), plain(answer)
     if isinstance(gold, SetSeries) or isinstance(answer, SetSeries):
         gold, answer = as_set_series(gold), as_set_series(answer)
-    ours = families(gold, given=None if comparer.without_prompt else comparer.in_prompt)
+    ours = families(gold, given=comparer.in_prompt if "flats" in comparer.topics else None)
     theirs = families(answer, ours) if ours is not None else None
     if ours is not None and theirs is not None and (same := same_families(ours, theirs, comparer.values)) is not None:
         return same

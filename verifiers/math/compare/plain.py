@@ -28,6 +28,9 @@ from verifiers.math.tree import (
 )
 from verifiers.math.values.exact import rational_or_none, substitute
 
+REAL_PARAMETERS = frozenset(("t", "s", "r", "lambda", "mu"))
+"""Letters that are real numbers in coordinates, unlike those that are usually integers."""
+
 
 def plain(node: Node) -> Node:
     """Replace a set of one item by the item, multiply out a matrix times a number, and drop unnecessary items of a list."""
@@ -135,8 +138,9 @@ def without_condition(node: Node) -> Node:
     *rest, condition = node.items
     assert isinstance(condition, Relation)
     name, domain = condition.operands[0], condition.operands[-1]
-    if not isinstance(name, Symbol) or any(map(is_set_like, rest)):  # it would restrict sets to integers
-        return node
+    points = len(rest) > 1 or isinstance(rest[0], Bracketed | Matrix)
+    if not isinstance(name, Symbol) or any(map(is_set_like, rest)) or (points and name.name in REAL_PARAMETERS):
+        return node  # it would restrict sets, or the points of a line, to integers
     index = isinstance(rest[0], Relation) and (solved(rest[0])[0] or "").partition("_")[2] == name.name
     whole = integer_parameter(node) is not None or (
         index and condition.operators == ("in",) and domain == NamedSet("N")
