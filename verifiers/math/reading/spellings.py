@@ -61,7 +61,14 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("\\", r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]", r"\\\\"),
     ("mathbb", r"\\mathbb\s*\{?\s*([EP])\s*\}?", r"\1"),  # a probability or an expectation, not a set
     ("\\", r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))", _roman_group),
-    # The name of a value, which the answer begins with.
+    # The name of a value, which the answer begins with: brackets around its argument, and a trace without its typography.
+    (
+        "[",
+        r"^((?:\\(?:operatorname|mathrm|mathsf|mathit|text)\*?\s*\{\s*)?[A-Za-z]{1,4}(?:\s*\})?)\s*(?:\\left\s*)?\[([^][=]*?)(?:\\right\s*)?\](?=\s*=)",
+        r"\1(\2)",
+    ),
+    ("nabla", r"^\\nabla\s*([A-Za-z])\s*(?:\([a-z, ]*\))?(?=\s*=)", r"\\text{grad}(\1)"),
+    ("tr", r"^tr(?=\s*\(\s*[A-Z][^()=]*\)\s*=)", r"\\text{tr}"),
     (
         "=",
         r"^\\(?:(?:operatorname|mathrm|mathsf|mathit)\*?\s*\{\s*([A-Za-z][a-z]+)\s*\}|(arg|deg|dim|hom|ker|Pr|sup|inf)(?![A-Za-z]))"
