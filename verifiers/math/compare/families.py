@@ -18,7 +18,7 @@ from typing import Any
 from verifiers.math.compare.assigned import assignments
 from verifiers.math.compare.flats import flat, same_flats
 from verifiers.math.compare.names import label, names_agree, solved
-from verifiers.math.compare.plain import REAL_PARAMETERS, plain
+from verifiers.math.compare.plain import INTEGER_PARAMETERS, REAL_PARAMETERS, plain
 from verifiers.math.compare.shapes import bracket_kind, parameter, vector_entries
 from verifiers.math.tree import (
     Add,
@@ -46,7 +46,7 @@ MAX_RATIO = 100
 """Maximum denominator of the quotient of two periods, and number of points after which those in other families come round."""
 _NEAR = 1e-9
 """How near an index must be to an integer before the points are compared exactly."""
-_FREE_INTEGERS = frozenset("nmkjlpqNMKt")
+_FREE_INTEGERS = INTEGER_PARAMETERS | {"t"}
 """Letters that are free integers without a statement to that effect, in an answer to a gold that has one."""
 _PARAMETERS = REAL_PARAMETERS | {"k"}
 """Letters that are free real numbers in the points of a gold without a statement to that effect."""
