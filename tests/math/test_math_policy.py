@@ -552,6 +552,17 @@ def test_constants_and_parameters_are_arbitrary_where_the_prompt_says_so(gold, a
         assert correct(gold, gold, prompt=prompt)
 
 
+def test_letters_of_several_options_may_stand_side_by_side():
+    prompt = "Which hold? (A) $x>0$ (B) $x>1$ (C) $x<2$ (D) $x<1$"
+    for gold, right, wrong in (
+        ("ACD", ("A, C, D", r"\text{D, C and A}", "DCA"), ("A, C", "A, B, C, D", "AAD", "A or C or D", "A, C, E")),
+        ("B,D", ("BD", "D, B"), ("B", "BC", "BDA")),
+    ):
+        assert all(correct(gold, answer, prompt=prompt) for answer in right), gold
+        assert not any(correct(gold, answer, prompt=prompt) for answer in wrong), gold
+        assert not correct(gold, right[0], prompt="Which points are on the circle?")
+
+
 def test_what_an_operation_on_sets_makes_is_an_answer_where_the_prompt_speaks_of_it():
     for gold, answer in (("\\emptyset", "A\\cap B=\\emptyset"), ("A\\cap B=\\emptyset", "\\emptyset")):
         assert correct(gold, answer, prompt="Find $A \\cap B$.")

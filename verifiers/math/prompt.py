@@ -64,6 +64,7 @@ def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
     return text is not None and re.search(pattern, _normal_prompt(prompt)) is not None
 
 
+@functools.lru_cache(maxsize=1024)
 def topics(prompt: str) -> frozenset[str]:
     """What a prompt is about: `"ratios"`, `"flats"`, `"constants"`."""
     return frozenset(topic for topic, pattern in _TOPICS.items() if pattern.search(prompt[:MAX_PROMPT]))

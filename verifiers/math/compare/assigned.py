@@ -133,8 +133,8 @@ def _has_values(comparer: Comparer, gold: Node, names: Assignments, answer: Node
     if isinstance(gold, Relation) and not isinstance(answer, _CONTAINERS):
         return len(gold.operands) > 2 and comparer.same(gold.operands[-1], answer)  # x = y = 2 has one value
     ordered = isinstance(answer, Bracketed) and (answer.opening, answer.closing) == ("(", ")")
-    in_alphabet = list(names.equations) == sorted(names.equations)
-    return ordered and in_alphabet and comparer.in_order(names.values, items_in_brackets(answer))
+    in_order = isinstance(gold, Relation) or list(names.equations) == sorted(names.equations)
+    return ordered and in_order and comparer.in_order(names.values, items_in_brackets(answer))
 
 
 def _stem(item: Relation) -> str | None:
