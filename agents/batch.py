@@ -60,8 +60,8 @@ class Batch:
     observations: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f32[b l d], what the environment showed after each token, where it shows vectors."""
     contexts: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """i64[b l], number of the context that each token belongs to, from 0: the policy saw nothing of those before. None if it
-    saw everything; see `agents.learn.contexts`."""
+    """i64[b l], number of the context that each token belongs to, from 0: the policy saw nothing of earlier contexts. None if
+    it saw everything; see `agents.learn.contexts`."""
     components: Tensor | None = None
     """f64[b k], components of a composed score; NaN where the verifier broke."""
     component_names: tuple[str, ...] = field(default=(), metadata=_PER_BATCH)
@@ -153,7 +153,7 @@ def make_batch(trajectories: Sequence[Trajectory]) -> Batch:
     """Pad trajectories to a batch.
 
     Raises:
-        InvalidArgumentError: If there are none.
+        InvalidArgumentError: If there are no trajectories.
     """
     if not trajectories:
         raise InvalidArgumentError("a batch needs at least one trajectory")

@@ -31,6 +31,7 @@ from rlvr_envs.dialogue import (
     with_ids,
 )
 from rlvr_envs.envs import PromptRenderer
+from rlvr_envs.mixed_streams import MixedDataset
 from rlvr_envs.rules import Rules
 from rlvr_envs.streams import TokenStreams
 from rlvr_envs.tokenizers import decode, stop_tokens
@@ -52,11 +53,17 @@ class MessageEnv:
         form: What is exchanged.
 
     Raises:
-        InvalidArgumentError: If the rules ask for the tokens of an episode, or a token that stops is no text.
+        InvalidArgumentError: If the streams are a mixture, the rules ask for the tokens of an episode, or a token that stops is
+            no text.
     """
 
     def __init__(self, streams: TokenStreams, form: Form = "calls") -> None:
         rules = streams.rules
+        if isinstance(streams.dataset, MixedDataset):
+            raise InvalidArgumentError(
+                "episodes of messages follow the rules of one environment, and each part of a mixture has its own: play the "
+                f"parts {list(streams.dataset.names)} one by one, as rlvr eval --env does with several names"
+            )
         for name in _TOKEN_RULES:
             if getattr(rules, name) is not None:
                 raise InvalidArgumentError(

@@ -23,7 +23,7 @@ from rlvr_envs.envs import PromptRenderer
 from rlvr_envs.rules import Rules
 from rlvr_envs.streams import DRAW, StreamState, TokenStreams
 from rlvr_envs.types import Dataset, FixedActions, Reply, Transition, Turn
-from verifiers import InvalidArgumentError, Problem, Verdict, unknown_name, verify
+from verifiers import InvalidArgumentError, Problem, Verdict, unknown_name, verify_batch
 
 MixBy = Literal["problems", "tokens", "levels"]
 """What the weights of a mixture weigh when an agent trains: the problems that are drawn, or the tokens that the policy samples.
@@ -117,9 +117,19 @@ class _Prompts(_ByPart):
 
 class _Verifiers(_ByPart):
     def __call__(self, completion: str, problem: Problem) -> Verdict:
-        verifier = self.of(problem).verifier
-        assert verifier is not None
-        return verify(verifier, completion, problem)
+        return self.verify_batch([completion], [problem])[0]
+
+    def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+        rows: dict[str, list[int]] = {}
+        for row, problem in enumerate(problems):
+            rows.setdefault(self._data.part_of(problem), []).append(row)
+        verdicts: dict[int, Verdict] = {}
+        for name, own in rows.items():
+            verifier = self._rules[name].verifier
+            assert verifier is not None
+            asked = verify_batch(verifier, [completions[row] for row in own], [problems[row] for row in own])
+            verdicts |= zip(own, asked, strict=True)
+        return [verdicts[row] for row in range(len(problems))]
 
 
 class _Interactions(_ByPart):
@@ -261,8 +271,9 @@ class MixedStreams(TokenStreams):
         ]
         with contextlib.ExitStack() as undone:
             if any(part._may_raise for part in self.parts):
+                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # its buffer is that of all
                 for part in self.parts:
-                    undone.enter_context(part._undone_on_error())
+                    undone.enter_context(part._undone_on_error(shared=part is widest))
             for part, step in zip(self.parts, steps, strict=True):
                 part._apply(step)
         for part, step in zip(self.parts, steps, strict=True):

@@ -380,10 +380,12 @@ class TokenStreams:
         return step
 
     @contextlib.contextmanager
-    def _undone_on_error(self) -> Iterator[None]:
-        """A block whose changes are undone if it raises."""
-        arrays = [self.tokens, self.length, self.live, self.prompt_length, self._turn_start, self._limit]
-        arrays += [self._inserted, self._stop_state, *([] if self._legal is None else [self._legal])]
+    def _undone_on_error(self, *, shared: bool = True) -> Iterator[None]:
+        """A block whose changes are undone if it raises, of what parts of a mixture share only where that is `shared`."""
+        arrays: list[NDArray[Any]] = [self._turn_start, self._limit, self._inserted, self._stop_state]
+        if shared:
+            arrays += [self.tokens, self.length, self.live, self.prompt_length]
+            arrays += [] if self._legal is None else [self._legal]
         before, turns, asked = [array.copy() for array in arrays], list(self._turns), list(self._asked)
         try:
             yield

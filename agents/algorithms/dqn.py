@@ -99,7 +99,7 @@ class DQNConfig(AgentConfig):
         "epsilon_tokens": 8000,
         "learner": LearnerConfig(learning_rate=2.3e-3, max_grad_norm=10.0),
     }
-    """Those that RL Baselines3 Zoo found for CartPole-v1, with an episode between updates in place of 256 steps."""
+    """The settings that RL Baselines3 Zoo found for CartPole-v1, with an episode between updates in place of 256 steps."""
     learns_values: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class DQNConfig(AgentConfig):
                 f"dqn has the truncation rules 'score' and 'bootstrap', got {self.truncation.value!r}"
             )
         if self.critic is not None:
-            raise InvalidArgumentError("dqn has no critic, since its policy tells values: leave critic out")
+            raise InvalidArgumentError("dqn has no critic, since its policy computes the values: leave critic out")
         require_one_step(self, _NO_POLICY_GRADIENT)
         require_on_policy(self, "dqn samples with its current weights")
         others = (
@@ -167,7 +167,7 @@ class DQN(Agent):
         greedy: bool = True,
         record: EvaluationRecord | None = None,
     ) -> Evaluation:
-        """Evaluate the greedy policy; see `evaluate`. Its logits are values, so that it is not sampled from."""
+        """Evaluate the greedy policy; see `evaluate`. Its logits are action values, so it is never sampled from."""
         if not greedy:
             raise InvalidArgumentError("dqn is evaluated greedily: its outputs are values, not log-probabilities")
         return super().evaluate(env, problems=problems, samples=samples, greedy=True, record=record)

@@ -18,6 +18,7 @@ from agents.advantages import multi_reward
 from agents.algorithms.group_relative import ClippedGroupAgent, ClippedGroupConfig, at_every_token
 from agents.batch import Batch
 from agents.policies.trainable import TrainablePolicy
+from agents.rollouts.problem_samplers import problem_parts
 from agents.rollouts.vector_adapter import with_token_info
 from agents.settings.config_checks import require_plain_scores
 from agents.types import Sampler, Trajectory, reward_parts
@@ -93,9 +94,10 @@ class GDPO(ClippedGroupAgent):
 
 
 def _may_have_parts(env: rlvr_envs.TokenVectorEnv) -> bool:
-    """Whether the verdict of an empty completion has parts, or says nothing because the verifier broke."""
-    streams = env.streams
-    if streams.rules.verifier is None:
+    """Whether verdicts of empty completions, one for each part of a mixture, have parts or a verifier that broke."""
+    verifier, data, parts = env.streams.rules.verifier, env.streams.dataset, problem_parts(env)
+    if verifier is None or parts is None:
         return False
-    (verdict,) = verify_batch(streams.rules.verifier, [""], [streams.dataset[0]])
-    return verdict.outcome is Outcome.VERIFIER_ERROR or bool(reward_parts(verdict))
+    asked = [data[indices.start] for indices in parts.ranges]
+    verdicts = verify_batch(verifier, [""] * len(asked), asked)
+    return all(verdict.outcome is Outcome.VERIFIER_ERROR or reward_parts(verdict) for verdict in verdicts)

@@ -89,10 +89,10 @@ class ReMax(Agent):
 
 
 def _baselines(batch: Batch) -> Tensor:
-    """The greedy scores f64[b]; NaN where there is none.
+    """The greedy scores f64[b]; NaN for a completion without one.
 
     Raises:
-        InvalidArgumentError: If there are none at all, because the trajectories were not collected by ReMax.
+        InvalidArgumentError: If no completion has one, because the trajectories were not collected by ReMax.
     """
     if batch.baselines is None:
         raise InvalidArgumentError(

@@ -1,7 +1,7 @@
-"""What commands check before torch, transformers or a model load, so that a mistake is answered in a second.
+"""Checks of commands before torch, transformers or a model load, so that a mistake is reported within a second.
 
-Nothing here builds a verifier that the user named, since that may load a model, or leaves anything behind. What can't be told
-this early, such as whether the weights of a model are whole, is told where it is used.
+Nothing here builds a verifier that the user named, since that may load a model, or leaves anything behind. A fault that can't
+be found this early, such as a damaged file of weights, is reported where the file is used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_policy(
     Args:
         model: As for `load_policy`, or "tiny".
         environment: As for `rlvr_envs.find_environment`.
-        arguments: Those of the environment.
+        arguments: Arguments of the environment.
         task_arguments: Further arguments, of a `TaskEnv` alone.
         acts: Whether the model plays whole episodes, which then have to fit into its context.
 
@@ -73,14 +73,14 @@ def check_policy(
 
 
 def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
-    """Check that there is a model that judges; None for none.
+    """Check that the model of a verifier exists, if it has one.
 
     Args:
-        model: Its folder, or its name on the hub.
-        arguments: Those of the verifier; with a server, the model is there.
+        model: The model's folder, or its name on the hub; None for no model.
+        arguments: Arguments of the verifier; if they name a server, the model is there.
 
     Raises:
-        InvalidArgumentError: If there is none.
+        InvalidArgumentError: If the model does not exist.
     """
     if model is not None and arguments.get("server") is None:
         if gguf_file(model) is not None:
@@ -112,7 +112,7 @@ def check_environment(
         task_arguments: Further arguments, of a `TaskEnv` alone.
 
     Returns:
-        What is known of its task; None where it has none, or takes arguments of its own.
+        What is known of its task; None if it has no task, or takes arguments of its own.
 
     Raises:
         RLVRError: As building the environment would.

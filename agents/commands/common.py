@@ -28,7 +28,7 @@ P = ParamSpec("P")
 
 
 def check_at_least(least: int, **values: float | None) -> None:
-    """Check that options are at least a number, before any work is done; None stands for a default.
+    """Check that options are at least a number, before any work is done; None means a default.
 
     Raises:
         InvalidArgumentError: If one is smaller; the message names it.
@@ -39,7 +39,7 @@ def check_at_least(least: int, **values: float | None) -> None:
 
 
 def check_share(**values: float | None) -> None:
-    """Check that options are shares, before any work is done; None stands for a default.
+    """Check that options are shares, before any work is done; None means a default.
 
     Raises:
         InvalidArgumentError: If one is not from 0 to 1; the message names it.
@@ -162,7 +162,7 @@ def literal(text: str) -> Any:
 
 
 def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str | None) -> VerifierChoice | None:
-    """The verifier selected by a command's options; None if there is none.
+    """The verifier selected by a command's options; None if they select none.
 
     Args:
         verifier: A name, or module:attribute.
@@ -213,7 +213,7 @@ def check_engine(engine: str, pairs: Sequence[str]) -> None:
         pairs: Its arguments, each as name=value.
 
     Raises:
-        InvalidArgumentError: If it takes none.
+        InvalidArgumentError: If the engine takes no arguments.
         MissingDependencyError: If it is not installed.
     """
     if engine == "torch" and pairs:

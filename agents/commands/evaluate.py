@@ -89,8 +89,8 @@ class Evaluate(EvaluateOptions):
         """Load the model and the environment, and open the record in a folder.
 
         Yields:
-            What evaluates on the first problems, as many as it is told or all: the more of them it is asked, the longer the
-            record. What errored is repeated by its first call alone.
+            A function that evaluates on the given number of first problems, or on all; calls with larger numbers extend the
+            record. Only its first call repeats samples that errored.
         """
         name = rlvr_envs.environment_id(self.env)
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
@@ -138,7 +138,7 @@ class Evaluate(EvaluateOptions):
                 raise
 
     def _run_several(self, console: Console) -> int:
-        """Evaluate on one environment after the other, each in a folder of its own within one; the highest exit code."""
+        """Evaluate on one environment after the other, each in its own subfolder; return the highest exit code."""
         if self.resume and self.out is None:
             raise InvalidArgumentError(_NO_FOLDER)
         names = [rlvr_envs.environment_id(name) for name in self.env.split(",")]
@@ -150,7 +150,7 @@ class Evaluate(EvaluateOptions):
             replace(self, env=name, out=folder, env_args=pairs_of_part(self.env_args, name, names))
             for name, folder in folders.items()
         ]
-        for one in each:  # what is wrong with any is said before any work is done
+        for one in each:  # a fault in any of them is reported before any work is done
             check_before(one, folders[one.env])
         return max(one.run(console, resumed_as=out) for one in each)
 
@@ -158,7 +158,7 @@ class Evaluate(EvaluateOptions):
     def _sampler(
         self, name: str, arguments: dict[str, Any], saved: SavedAgent | None, record: EvaluationRecord
     ) -> Iterator[tuple[Any, Policy | Endpoint | TabularAgent]]:
-        """The environment, and what answers its problems."""
+        """The environment, and the model, endpoint or agent that answers its problems."""
         record.check_settings({"seed": self.seed})
         if saved is not None and saved.is_table:
             plain_env = make_plain(name, self.split, arguments)
@@ -267,7 +267,7 @@ def short_name(model: str) -> str:
 def _with_trained_arguments(
     model: str, name: str, env_args: Sequence[str], error: InvalidArgumentError
 ) -> InvalidArgumentError:
-    """The error, with the arguments that the model was trained with, if they are others of the same environment."""
+    """The error, with the arguments that the model was trained with, if it was trained in the same environment with others."""
     trained = trained_arguments(model, name)
     if trained is None or sorted(trained) == sorted(redacted_pairs(env_args)):
         return error

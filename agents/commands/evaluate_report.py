@@ -1,4 +1,4 @@
-"""What `rlvr eval` says of an evaluation."""
+"""The report that `rlvr eval` prints of an evaluation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(
 
     Args:
         console: Where to print.
-        options: Of the command.
+        options: Options of the command.
         name: Id of the environment.
         out: Folder of the evaluation.
         result: The evaluation.

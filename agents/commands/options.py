@@ -40,10 +40,10 @@ class SFTOptions:
     """Type of the saved weights: source, that of --model, float32, bfloat16 or float16."""
 
     def check(self, settings: Mapping[str, str]) -> None:
-        """Refuse what is wrong, as far as that can be told before torch loads.
+        """Refuse invalid options, as far as they can be checked before torch loads.
 
         Raises:
-            RLVRError: If something is.
+            RLVRError: If an option is invalid.
         """
         check_device_name(self.device)
         if not self.resume:
@@ -66,7 +66,7 @@ class TrainRMOptions:
     held_out: float = 0.1
     """Share of the prompts whose pairs are not learned from but tested with."""
     per_problem: int = 4
-    """Most pairs of one problem that are made from a folder of rlvr eval."""
+    """Maximum number of pairs of one problem that are made from a folder of rlvr eval."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
     else the first of cuda, xpu and mps that is available."""
@@ -77,10 +77,10 @@ class TrainRMOptions:
             raise InvalidArgumentError(f"--held-out must be between 0 and 1, got {self.held_out}")
 
     def check(self, settings: Mapping[str, str]) -> None:
-        """Refuse what is wrong, as far as that can be told before torch loads.
+        """Refuse invalid options, as far as they can be checked before torch loads.
 
         Raises:
-            RLVRError: If something is.
+            RLVRError: If an option is invalid.
         """
         check_device_name(self.device)
         check_new_folder(self.out)
@@ -111,10 +111,10 @@ class RLHFOptions:
     else the first of cuda, xpu and mps that is available."""
 
     def check(self, settings: Mapping[str, str]) -> None:
-        """Refuse what is wrong, as far as that can be told before torch loads.
+        """Refuse invalid options, as far as they can be checked before torch loads.
 
         Raises:
-            RLVRError: If something is.
+            RLVRError: If an option is invalid.
         """
         check_device_name(self.device)
         check_new_folder(self.out)

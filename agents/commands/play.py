@@ -39,7 +39,7 @@ from verifiers import InvalidArgumentError
 
 _ME = "me"
 _WORDS = 256
-"""The most tokens that a model says in a turn of a game in words."""
+"""Maximum number of tokens in a model's turn of a game in words."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Play:
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     opponent: str | None = None
-    """Who takes the environment's side of an episode of several turns: "me" to type it line by line, or for a game of two sides
-    the folder or Hugging Face name of a model; by default the environment."""
+    """Player of the environment's side in an episode of several turns: "me" to type it line by line, or for a game of two
+    sides the folder or Hugging Face name of a model; by default the environment."""
     verifier: str | None = None
     """Verifier to use in place of the environment's own: a verifier's name, or rewards.py:function."""
     verifier_args: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class Play:
             env.close()
 
     def _chooser(self, saved: SavedAgent, env: gymnasium.Env[Any, Any]) -> Chooser:
-        """What chooses the actions of a table, or of a perceptron."""
+        """A function that chooses actions by a table or a perceptron."""
         if saved.is_table:
             check_table_temperature(self.temperature)
             agent, rng, greedy = saved.load_table(env), np.random.default_rng(self.seed), self.temperature == 0
@@ -185,7 +185,7 @@ class Play:
         return policy
 
     def _other_side(self, env: rlvr_envs.TaskEnv, opponent: str, console: Console) -> rlvr_envs.Interaction:
-        """What answers in place of the environment."""
+        """The interaction that answers in place of the environment's own."""
         from agents.commands.playing.other_side import require_two_sides, typed_side
 
         interaction = env.streams.rules.interaction

@@ -49,11 +49,11 @@ class TrainOptions:
 
     env: str
     """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several, separated by commas, are a
-    mixture, of which each problem keeps its own prompt, verifier and limits."""
+    mixture, in which each problem keeps its own prompt, verifier and limits."""
     mix: str | None = None
     """Weights of the environments of a mixture, such as 3,1,1; by default they are equal."""
     mix_by: Literal["problems", "tokens"] = "problems"
-    """What the weights of a mixture weigh: problems, or sampled tokens."""
+    """Unit of the weights of a mixture: problems, or sampled tokens."""
     adaptive: str | None = None
     """Argument of a made task that makes it harder, with its values, such as digits=1,2,3: training begins with the first, and
     adds the next as soon as 90 % of the completions of the hardest are right. Evaluations have the last."""
@@ -101,11 +101,12 @@ class TrainOptions:
     keep: int | None = 2
     """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
     save_dtype: SaveDtype = "source"
-    """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. What this
-    drops is kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in float32."""
+    """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. The bits
+    that this drops are kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in
+    float32."""
     eval_every: int | None = None
-    """Number of steps between evaluations on held-out problems, of which the first is before any training; None for no
-    evaluation. Evaluations change nothing in training; the best checkpoint is then the one with the highest score."""
+    """Number of steps between evaluations on held-out problems, the first before any training; None for no evaluation.
+    Evaluations change nothing in training; the best checkpoint is then the one with the highest score."""
     eval_env: str | None = None
     """Environments to evaluate on, separated by commas, such as Addition,GSM8K; by default the one in --env. The arguments of
     --env hold for the same environment alone."""
@@ -119,8 +120,8 @@ class TrainOptions:
     eval_temperature: float = 0.0
     """Sampling temperature of evaluations; 0 chooses the likeliest token."""
     stop_when: tuple[str, ...] = ()
-    """Conditions on the held-out score, the mean over environments, of which the first that holds ends training: score=0.9,
-    when that is reached, and stale=5, after 5 evaluations in a row without a new best."""
+    """Conditions on the held-out score, the mean over environments; the first that holds ends training: score=0.9 as soon as
+    that score is reached, stale=5 after 5 evaluations in a row without a new best."""
     log_rollouts: int = 8
     """Number of completions of each step to write to rollouts.jsonl in the run's folder, whole groups as far as it goes, with
     advantages; 0 writes none."""
@@ -149,8 +150,8 @@ class TrainOptions:
     max_restarts: int = 0
     """Number of times that all processes are started again from the last checkpoint after one has died; with --nproc."""
     gather: Gathering = "auto"
-    """What of each episode goes to all processes: whole trajectories, which divides passes evenly; rows, only the numbers of
-    each completion, so that each process trains on what it played; or auto, rows with more than 32 processes."""
+    """The data of each episode that all processes get: whole trajectories, which divides passes evenly; rows, only the numbers
+    of each completion, so that each process trains on what it played; or auto, rows with more than 32 processes."""
     shard: Literal["none", "fsdp"] = "none"
     """Division of weights, gradients and the optimiser's state among processes: none, so that each holds all of them, or
     fsdp, for models that do not fit one GPU; with --nproc or torchrun."""
@@ -226,7 +227,7 @@ class TrainOptions:
         return name, each
 
     def stop_condition(self) -> StopWhen | None:
-        """The conditions of `stop_when`; None if there are none."""
+        """The conditions of `stop_when`; None without any."""
         given = named_arguments(self.stop_when, "a condition to stop")
         for name in given:
             if name not in ("score", "stale"):
@@ -245,7 +246,7 @@ class TrainOptions:
         return names
 
     def launcher(self) -> Callable[[Sequence[str]], int] | None:
-        """What runs the command's arguments in several processes; None for one."""
+        """A function that runs the command's arguments in several processes; None for a single process."""
         if self.nproc == 1:
             return None
         most = _PROCESSES_FOR_A_CPU * (os.cpu_count() or 1)
@@ -279,15 +280,15 @@ def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any
 
 
 def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent: str) -> None:
-    """Refuse what is wrong with a training run, as far as that can be told before torch loads.
+    """Refuse an invalid training run, as far as it can be checked before torch loads.
 
     Args:
         options: The options that all agents share.
-        settings: Those of the agent's settings that were typed, as text.
+        settings: The agent's settings that were typed, as text.
         agent: Name of the agent.
 
     Raises:
-        RLVRError: If something is.
+        RLVRError: If an option is invalid.
     """
     check_device_name(options.device)
     name = rlvr_envs.environment_id(options.env)
@@ -321,7 +322,7 @@ def run_arguments(options: TrainOptions) -> dict[str, Any]:
 
 
 def check_for_perceptron(options: TrainOptions, name: str) -> None:
-    """Refuse what only a language model has, where observations are vectors, and what only a perceptron has elsewhere."""
+    """Refuse options of a language model if observations are vectors, and options of a perceptron otherwise."""
     given = [option for option in _FOR_LANGUAGE if getattr(options, option) != getattr(TrainOptions, option)]
     if given and env_shows_vectors(name, options.env_args):
         flags = " and ".join(f"--{option.replace('_', '-')}" for option in given)

@@ -36,7 +36,7 @@ class TrainRM(TrainRMOptions):
 
     @on_device
     def run(self, console: Console) -> int:
-        """Train, save the model, and print what it says of held-out pairs."""
+        """Train, save the model, and print its results on held-out pairs."""
         check_new_folder(self.out)
         pairs = read_pairs(self.pairs, per_problem=self.per_problem, seed=self.config.seed)
         train, test = held_out(pairs, self.held_out, self.config.seed)

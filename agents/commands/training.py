@@ -246,7 +246,7 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
 
 
 def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -> HeldOut | None:
-    """What is evaluated during training, in environments of its own with the tokenizer of the run's; None for nothing."""
+    """The evaluations during training, in environments of their own with the run's tokenizer; None for no evaluation."""
     if options.eval_every is None:
         return None
     rows = min(options.num_envs, options.eval_problems * options.eval_samples)

@@ -83,7 +83,7 @@ class Verify:
 
 
 def _json_value(text: str) -> object:
-    """What a text is in JSON, None if it is no object or list."""
+    """The JSON object or list in a text; None if it is neither."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -92,7 +92,7 @@ def _json_value(text: str) -> object:
 
 
 def _fault(text: str) -> str:
-    """What keeps a text from being an object or a list in JSON."""
+    """Why a text is no JSON object or list."""
     try:
         return f"neither an object nor a list but {type(json.loads(text)).__name__}"
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What the progress line of a training run says of the last step."""
+"""The text about the last step in the progress line of a training run."""
 
 from __future__ import annotations
 

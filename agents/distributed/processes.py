@@ -5,7 +5,7 @@ monitored barrier, so that a rank that died or hangs is named, and an exchange i
 stopped, which may happen within an exchange too, is noticed by its `Heartbeat`.
 
 An error is reported once: a rank other than 0 posts its error in the store of the process group and hangs up, rank 0 then fails
-at its next exchange with that error, and says it.
+at its next exchange with that error, and reports it.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class ProcessRanks(Ranks):
             self._store.wait([_END], timedelta(seconds=_REPORT_TIMEOUT_S))
             return self._store.get(_END).decode() == _FAILED
         except RuntimeError:
-            # Rank 0 died, or hangs. A launcher ends a rank by SIGTERM after another failed, which has said why.
+            # Rank 0 died, or hangs. A launcher ends a rank by SIGTERM after another failed and reported why.
             return self._terminated
 
     def _hang_up(self) -> None:
@@ -354,7 +354,7 @@ def _control_group() -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    """What happened, without what torch supposes or recommends."""
+    """The first line of an error, without torch's guesses and advice."""
     return str(error).strip().partition("\n")[0].partition(". This is")[0]
 
 

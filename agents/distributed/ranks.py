@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_GATHERING = 32
-"""Largest number of ranks that gather trajectories unless they are told to."""
+"""Largest number of ranks that gather trajectories by default."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Ranks(abc.ABC):
     sharding: Sharding | None = None
     """How weights are divided among the ranks; None if each has all of them."""
     gathers: Gathering = "auto"
-    """What of each episode goes to all ranks; see `Gathering`."""
+    """The data of each episode that all ranks get; see `Gathering`."""
     timeout_s: float = math.inf
     """Seconds after which a rank that does not come to an exchange counts as hung."""
 
@@ -200,7 +200,7 @@ def using(ranks: Ranks) -> Iterator[None]:
 
 
 def _portable(failure: BaseException) -> BaseException:
-    """An exception that pickles: those of this project and interrupts do, and of others type and text are sent."""
+    """An exception that pickles: those of this project and interrupts do; others are sent as their type and text."""
     if isinstance(failure, RLVRError | KeyboardInterrupt):
         return failure
     return RankError(f"{type(failure).__name__}: {failure}")

@@ -1,4 +1,4 @@
-"""What other ranks need of an episode if each trains on its own: everything but tokens and their log-probabilities.
+"""Episodes as other ranks need them if each trains on its own: everything but tokens and their log-probabilities.
 
 A completion of 16 000 tokens takes 340 kB as a trajectory, and as a `Row` with one reward a few hundred bytes.
 """

@@ -169,11 +169,13 @@ class Agent(Algorithm):
             held_out: What is evaluated during training; None for nothing.
 
         Raises:
-            InvalidArgumentError: If the warm-up is as long as the run, or a number is negative.
+            InvalidArgumentError: If the warm-up is as long as the run, a number is negative, or `held_out` evaluates in `env`.
             VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows. The run then has a
                 checkpoint of the steps before; if this is detected only after the last step, it keeps its previous one.
         """
         history = HeldOutHistory() if run is None else run.held_out
+        if held_out is not None:
+            held_out.require_apart(env)
         self._trainer.learn(
             env,
             steps=steps,

@@ -77,6 +77,28 @@ class HeldOut:
         chosen, available = self.problems_of(env), num_problems(env)
         return range(chosen, 2 * chosen if available is None else min(2 * chosen, available))
 
+    def require_apart(self, training: VectorEnv[Any, Any, Any]) -> None:
+        """Check that nothing is evaluated in the environment of training, or in a part of it.
+
+        Raises:
+            InvalidArgumentError: If something is.
+        """
+        used = _worlds(training)
+        for name, env in self.envs.items():
+            if any(world is other for world in _worlds(env) for other in used):
+                raise InvalidArgumentError(
+                    f"held_out evaluates {name!r} in the environment of training or a part of it, and episodes of both would "
+                    "mix: make another environment, such as of the split 'test'"
+                )
+
+
+def _worlds(env: VectorEnv[Any, Any, Any]) -> list[object]:
+    """What an environment steps: the streams of tokens and, of a mixture, those of its parts; else the environment itself."""
+    world = env.unwrapped
+    if not isinstance(world, rlvr_envs.TokenVectorEnv):
+        return [world]
+    return [world.streams, *getattr(world.streams, "parts", ())]
+
 
 class HeldOutEvaluations:
     """Makes the evaluations of a plan, on several ranks each its own problems.

@@ -17,6 +17,7 @@
 | `kept` | RFT: share of the completions that are learned from |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
 | `unsupported` | number of episodes scored 0 because their tests use objects in a way the sandbox does not support |
+| `contracts/together/reward`, `separate/reward` | mean score where tests run together with the program, and elsewhere |
 | `baseline_errors` | number of other episodes excluded because the verifier broke on their baseline (ReMax, VinePPO) |
 | `loss`, `loss/TERM` | loss of the optimiser step, and its terms if there are several |
 | `entropy` | entropy of the policy at the trained tokens, in nats; it and the ratios are absent if no token had a gradient |
@@ -68,7 +69,7 @@ from agents.distributed.ranks import active_ranks
 from agents.importance import effective_share
 from agents.policies.trainable import TokenOutputs
 from agents.rollouts.problem_samplers import ProblemParts
-from agents.runs.verdicts import applied_part, is_unsupported
+from agents.runs.verdicts import applied_part, is_unsupported, ran_together
 from agents.types import Trajectory
 from verifiers import Outcome
 
@@ -100,6 +101,7 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         **_outcomes(trajectories),
         **_applied(trajectories),
         **_gold(valid),
+        **_contract_means(valid),
         "verifier_errors": float(len(trajectories) - len(valid)),
         "unsupported": float(
             sum(trajectory.verdict is not None and is_unsupported(trajectory.verdict) for trajectory in trajectories)
@@ -144,6 +146,16 @@ def _part_means(valid: Sequence[Trajectory]) -> dict[str, float]:
         f"rewards/{name}/std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
         for name, scores in by_name.items()
     }
+
+
+def _contract_means(valid: Sequence[Trajectory]) -> dict[str, float]:
+    """Mean scores by contract; empty where no program could have forged its verdict."""
+    scores: dict[str, list[float]] = {"together": [], "separate": []}
+    for trajectory in valid:
+        together = trajectory.verdict is not None and ran_together(trajectory.verdict)
+        scores["together" if together else "separate"].append(trajectory.score)
+    shown = {name: own for name, own in scores.items() if own} if scores["together"] else {}
+    return {f"contracts/{name}/reward": float(np.mean(own)) for name, own in shown.items()}
 
 
 def _shares_of_one_mind(valid: Sequence[Trajectory]) -> dict[str, float]:

@@ -89,8 +89,10 @@ class Trainer:
         learner.config.check_schedule(learner.run_steps)
         if run is not None and self._health.steps == 0:
             for row in run.rows():
-                if "reward" in row:  # not the line of an evaluation
+                if "reward" in row:
                     self._health.observe(row["step"], row)
+                else:  # the line of an evaluation
+                    self._health.observe_held_out(row)
         require_same_weights(self._ranks, learner.policy.model)
 
         def keep() -> None:
@@ -124,7 +126,12 @@ class Trainer:
         step = self._progress.steps
         if held_out is None or not held_out.is_due(step):
             return {}
-        metrics = held_out.evaluate(step)
+        try:
+            metrics = held_out.evaluate(step)
+        except Exception as error:
+            self._keep_steps(run, error)
+            raise
+        self._health.observe_held_out(metrics)
         if run is not None:
             run.log_evaluation(step, metrics)
         if held_out.best_step == step:
@@ -188,17 +195,21 @@ class Trainer:
 
     def _next_batch(self, run: Run | None) -> Arrived:
         """The episodes of this step; on failure, save the steps done so far."""
-        step = self._progress.steps
         try:
             arrived = self._source.next()
-            self._watch.end_step(arrived.sampled.seen, step + 1, run)
+            self._watch.end_step(arrived.sampled.seen, self._progress.steps + 1, run)
             return arrived
         except Exception as error:
             self._source.sample_errored_again()
-            # Divided weights can't be saved without a rank that is lost.
-            if step > 0 and not (self._ranks.sharding is not None and isinstance(error, RankError)):
-                self._saving.keep(run, step)
+            self._keep_steps(run, error)
             raise
+
+    def _keep_steps(self, run: Run | None, error: Exception) -> None:
+        """Save the steps done so far, after which an error ends training."""
+        step = self._progress.steps
+        # Divided weights can't be saved without a rank that is lost.
+        if step > 0 and not (self._ranks.sharding is not None and isinstance(error, RankError)):
+            self._saving.keep(run, step)
 
     def _rollout_writer(self, env: VectorEnv[Any, Any, Any], run: Run | None) -> OnAdvantages | None:
         """Return a function that writes some completions of the coming update; None if the run keeps none."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from agents.runs.at_k import problem_maj_at, problem_pass_at
 from agents.runs.files.json_files import differences
-from agents.runs.reading import RecordedRun, paired_clusters, paired_scores
+from agents.runs.reading import RecordedRun, check_named_once, paired_clusters, paired_scores
 from verifiers import DataError, InvalidArgumentError, statistics
 
 _COMPARED = (
@@ -116,9 +116,7 @@ def compare_measures(runs: Sequence[RecordedRun], measures: Sequence[Measure]) -
     """
     if len(runs) < 2:
         raise InvalidArgumentError(f"a comparison takes at least two runs, got {len(runs)}")
-    folders = [run.folder.resolve() for run in runs]
-    if len(set(folders)) < len(folders):
-        raise InvalidArgumentError("a run is named twice: compare different runs")
+    check_named_once([run.folder for run in runs])
     pairs = [paired_scores(runs, measure.values, measure.name) for measure in measures]
     scores = [of_runs for _, of_runs in pairs]
     clusters = [paired_clusters(runs, problems) for problems, _ in pairs]

@@ -130,15 +130,7 @@ class Evaluation:
     @property
     def warning(self) -> str | None:
         """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
-        total = len(self.rows)
-        if self.errored <= MOST_ERRORED * total:
-            return None
-        if self.errored == total:
-            return f"none of the {total} samples has a score, since their verifier broke or their request failed"
-        return (
-            f"{self.errored} of {total} samples ({self.errored / total:.1%}) have no score, since their verifier broke or "
-            "their request failed: the score is that of the others, which may be easier"
-        )
+        return errored_warning(self.rows)
 
     def summary(self) -> dict[str, Any]:
         """The results as plain data, without the samples; numbers that are not finite are None."""
@@ -165,6 +157,19 @@ class Evaluation:
             "pass_at": [result.summary() for result in self.pass_at],
             "maj_at": [result.summary() for result in self.maj_at],
         }
+
+
+def errored_warning(rows: Sequence[Sample]) -> str | None:
+    """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
+    total, errored = len(rows), sum(row.errored for row in rows)
+    if errored <= MOST_ERRORED * total:
+        return None
+    if errored == total:
+        return f"none of the {total} samples has a score, since their verifier broke or their request failed"
+    return (
+        f"{errored} of {total} samples ({errored / total:.1%}) have no score, since their verifier broke or their request "
+        "failed: the score is that of the others, which may be easier"
+    )
 
 
 def summarize_evaluation(

@@ -8,20 +8,24 @@ it appears, and again only after `WINDOW` steps without it.
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
 | `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
+| `together` | the mean reward where tests run together with the program has risen by as much, and elsewhere it has not |
 | `signal` | no reward of the window differs from another, or in most groups none does (`MOST_FLAT`) |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
+| `held_out` | no held-out score has risen by half as much as the reward, by more than `SIGMAS` standard errors of that |
 | `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
+| `truncation` | more than `MOST_TRUNCATED` of the completions are cut off, and significantly more than in the first steps |
+| `kl` | above `MOST_KL`, in nats a token: the policy has left its reference |
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
 | `nonfinite` | a gradient of the current step was not finite, so that it changed no weight |
 
-Rewards of steps are treated as independent with the variance of their window, so that a trend within a window makes the test
-less sensitive, not more.
+Held-out scores are compared with the reward where both are from 0 to 1. Rewards of steps are treated as independent with the
+variance of their window, so that a trend within a window makes the test less sensitive, not more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,16 +37,24 @@ SIGMAS = 6.0
 LEAST_EXPLAINED = -0.5
 ENTROPY_SHARE = 0.1
 SPREAD_SHARE = 0.5
-MOST_CLIPPED = 0.8
+MOST_CLIPPED = 0.5
+MOST_TRUNCATED = 0.25
+MOST_KL = 1.0
 MOST_FLAT = 0.9
 
+_NORMAL = 1.96
+"""Standard errors from a mean to an end of its 95 % interval."""
 _WATCHED = (
     "reward",
     "gold_reward",
+    "contracts/together/reward",
+    "contracts/separate/reward",
     "reward_std",
     "frac_reward_zero_std",
     "frac_all_correct",
     "frac_all_wrong",
+    "completions/clipped_ratio",
+    "kl",
     "explained_variance",
     "entropy",
     "clip_ratio/region_mean",
@@ -50,11 +62,19 @@ _WATCHED = (
 
 
 @dataclass(frozen=True)
+class _Estimate:
+    """A score, and its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True)
 class HealthWarning:
     """A sign of failing training."""
 
     kind: str
-    """`"reward"`, `"gold_reward"`, `"signal"`, `"explained_variance"`, `"entropy"`, `"clipping"` or `"nonfinite"`."""
+    """The sign's name in the table of `agents.runs.health`."""
     step: int
     """The step at which the sign appeared."""
     value: float
@@ -74,6 +94,8 @@ class Health:
         """Number of observed steps."""
         self._first: dict[str, list[float]] = {name: [] for name in _WATCHED}
         self._last: dict[str, list[float]] = {name: [] for name in _WATCHED}
+        self._held_out: dict[str, tuple[_Estimate, _Estimate]] = {}  # the first and the last of each environment
+        self._evaluated: list[float] = []  # the last rewards at the last evaluation
         self._seen: dict[str, int] = {}  # when each sign was last there
 
     def observe(self, step: int, metrics: Mapping[str, float | None]) -> list[HealthWarning]:
@@ -98,12 +120,28 @@ class Health:
             self._seen[warning.kind] = step
         return warnings
 
+    def observe_held_out(self, metrics: Mapping[str, float | None]) -> None:
+        """Record held-out scores, `eval/NAME` with the ends of their 95 % intervals, for the warnings of the next steps."""
+        for name in metrics:
+            if name.startswith("eval/") and name.endswith("/low"):
+                env = name.removesuffix("/low")
+                score, low, high = metrics.get(env), metrics[name], metrics.get(f"{env}/high")
+                if score is not None and low is not None and high is not None:
+                    now = _Estimate(score, (high - low) / (2 * _NORMAL))
+                    self._held_out[env] = (self._held_out.get(env, (now, now))[0], now)
+                    self._evaluated = self._last["reward"]
+
     def _signs(self, step: int) -> Iterator[HealthWarning]:
         """All signs that are present at a step."""
         last = {name: np.array(values) for name, values in self._last.items() if len(values) == WINDOW}
         first = {name: np.array(self._first[name]) for name in last}
         yield from _reward_signs(step, first, last)
+        yield from _forged(step, first, last)
         yield from _no_signal(step, last)
+        if len(self._evaluated) == WINDOW:
+            rewards = np.array(self._first["reward"]), np.array(self._evaluated)
+            yield from _without_gain(step, *rewards, list(self._held_out.values()))
+        yield from _truncation(step, first, last)
         if "explained_variance" in last and (value := float(last["explained_variance"].mean())) < LEAST_EXPLAINED:
             yield HealthWarning(
                 "explained_variance",
@@ -130,8 +168,17 @@ class Health:
                 "clipping",
                 step,
                 value,
-                f"{value:.0%} of the tokens clipped in the last {WINDOW} steps: hardly any has a gradient. Try a lower "
+                f"{value:.0%} of the tokens clipped in the last {WINDOW} steps, so that they have no gradient. Try a lower "
                 "learning rate, fewer epochs and minibatches, or wider clip_low and clip_high",
+            )
+        if "kl" in last and (value := float(last["kl"].mean())) > MOST_KL:
+            yield HealthWarning(
+                "kl",
+                step,
+                value,
+                f"kl {value:.2g} nats a token in the last {WINDOW} steps: the policy has little left of the reference, and may "
+                "have lost what else that could do. Try a higher kl_coefficient or a lower learning rate, and evaluate on "
+                "other tasks too",
             )
 
 
@@ -156,6 +203,67 @@ def _reward_signs(
                 f"{text}",
             )
             return
+
+
+def _without_gain(
+    step: int, first: NDArray[np.float64], last: NDArray[np.float64], held_out: Sequence[tuple[_Estimate, _Estimate]]
+) -> Iterator[HealthWarning]:
+    """The sign that the reward f64[n] had risen until the last evaluation, and no held-out score half as much."""
+    scale = (*first, *last, *(one.value for pair in held_out for one in pair))
+    if min(scale) < 0 or max(scale) > 1:
+        return  # a reward in another unit than the scores
+    rise, errors = float(last.mean() - first.mean()), (first.var(ddof=1) + last.var(ddof=1)) / WINDOW
+    gains = [
+        (now.value - start.value, math.sqrt(errors + 4 * (start.error**2 + now.error**2))) for start, now in held_out
+    ]
+    if all(rise - 2 * gain > SIGMAS * error for gain, error in gains):
+        best = max(gain for gain, _ in gains)
+        yield HealthWarning(
+            "held_out",
+            step,
+            rise - best,
+            f"the reward has risen by {rise:.3f} since the first {WINDOW} steps, the score on held-out problems by "
+            f"{best:.3f}: the policy exploits the verifier, knows the training problems by heart, or has only become more "
+            "certain, if it is evaluated at temperature 0. Read completions with a high reward, audit the verifier "
+            "(rlvr audit-verifier), and keep the best checkpoint",
+        )
+
+
+def _truncation(
+    step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
+) -> Iterator[HealthWarning]:
+    name = "completions/clipped_ratio"
+    if name not in last or (now := float(last[name].mean())) <= MOST_TRUNCATED:
+        return
+    if _standard_errors_below(first[name], last[name]) > SIGMAS:
+        yield HealthWarning(
+            "truncation",
+            step,
+            now,
+            f"{now:.0%} of the completions of the last {WINDOW} steps are cut off by the token budget, "
+            f"{first[name].mean():.0%} of the first {WINDOW}: their scores say more of the budget than of the policy. "
+            "Raise max_new_tokens, choose how a truncated completion counts, or make length cost (length_penalty)",
+        )
+
+
+def _forged(
+    step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
+) -> Iterator[HealthWarning]:
+    """The sign that only verdicts which a program can forge get better, from the first window f64[n] to the last."""
+    together, separate = "contracts/together/reward", "contracts/separate/reward"
+    if not {together, separate} <= last.keys():
+        return
+    risen, elsewhere = (_standard_errors_below(first[name], last[name]) for name in (together, separate))
+    if risen > SIGMAS and elsewhere <= SIGMAS:
+        now, start = float(last[together].mean()), float(first[together].mean())
+        yield HealthWarning(
+            "together",
+            step,
+            now,
+            f"{together} {now:.3f} in the last {WINDOW} steps, significantly above the {start:.3f} of the first {WINDOW}, and "
+            f"{separate} has not risen so: programs may forge the verdicts of tests that run together with them. Read some "
+            "that pass (rlvr show), and leave such problems out if they do",
+        )
 
 
 def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[HealthWarning]:

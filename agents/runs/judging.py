@@ -10,6 +10,7 @@ import rlvr_envs
 import verifiers
 from agents.runs.at_k import count_votes
 from agents.runs.completions import ExternalCompletion
+from agents.runs.contamination import text_of
 from agents.runs.drawing_order import cluster_by
 from agents.runs.evaluation_record import Sample, recorded_completion, sample_line
 from agents.runs.reading import RecordedRun, RecordLine
@@ -29,9 +30,12 @@ def match_problems(
         dataset: The problems.
 
     Raises:
-        DataError: If a completion names a problem that is not there.
+        DataError: If a completion names a problem that is not there, or a question that several have, or if completions whose
+            positions name their problems have the questions of others beside them.
     """
+    _check_positions(completions, dataset)
     by_id: dict[str, int] | None = None
+    by_question: dict[str, list[int]] | None = None
     counts: dict[int, int] = {}
     placed: list[tuple[int, int, ExternalCompletion]] = []
     for completion in completions:
@@ -41,6 +45,15 @@ def match_problems(
             index = by_id.get(key)
             if index is None and key.isdecimal():
                 index = int(key)
+            elif index is None:
+                by_question = _by_question(dataset) if by_question is None else by_question
+                same = by_question.get(key.strip(), [])
+                if len(same) > 1:
+                    listed = ", ".join(map(str, same))
+                    raise DataError(
+                        f"{completion.source}: problems {listed} all have this question: name them by id or index"
+                    )
+                index = same[0] if same else None
         else:
             index = key
         if index is None or not 0 <= index < len(dataset):
@@ -55,6 +68,29 @@ def match_problems(
 
 def _indices(dataset: rlvr_envs.Dataset) -> dict[str, int]:
     return {dataset[index].id: index for index in range(len(dataset))}
+
+
+def _by_question(dataset: rlvr_envs.Dataset) -> dict[str, list[int]]:
+    indices: dict[str, list[int]] = {}
+    for index in range(len(dataset)):
+        indices.setdefault(text_of(dataset[index]).strip(), []).append(index)
+    return indices
+
+
+def _check_positions(completions: Sequence[ExternalCompletion], dataset: rlvr_envs.Dataset) -> None:
+    """Refuse completions that name no problem where a column of their file has the questions in another order."""
+    if not any(completion.unread for completion in completions):
+        return
+    by_question = _by_question(dataset)
+    for completion in completions:
+        for column, text in completion.unread.items():
+            indices = by_question.get(text.strip()) if isinstance(text, str) else None
+            if indices is not None and completion.problem not in indices:
+                raise DataError(
+                    f"{completion.source}: no column names the problem, and by its position it would be "
+                    f"{completion.problem}, while {column!r} has the question of {indices[0]} (counted from 0): match by the "
+                    f"question with --columns problem_id={column}, or give each row its problem's id"
+                )
 
 
 def judge(

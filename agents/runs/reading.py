@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,21 @@ from agents.runs.clusters import own_cluster
 from agents.runs.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
 from agents.runs.files.json_files import read_json, read_lines
 from agents.runs.rollout_log import ROLLOUTS
-from verifiers import DataError, MissingDataError
+from verifiers import DataError, InvalidArgumentError, MissingDataError
 
 RecordLine = dict[str, Any]
 """A line of a record; `agents.runs.evaluation_record` lists its columns."""
+
+
+def check_named_once(folders: Sequence[Path]) -> None:
+    """Check that runs are different folders, so that none counts as several.
+
+    Raises:
+        InvalidArgumentError: If one is named twice, also by another path.
+    """
+    for folder, count in Counter(folder.resolve() for folder in folders).items():
+        if count > 1:
+            raise InvalidArgumentError(f"a run is named twice: name different runs, and {folder} once")
 
 
 @dataclass(frozen=True)

@@ -121,11 +121,13 @@ class Run:
             run_id = str(before.get("run_id") or f"{self.folder.resolve().name}-{uuid.uuid4().hex[:8]}")
             if not resume:
                 self._write_config({**config, "run_id": run_id})
-            step = 0 if self.checkpoint is None else _step_of(self.checkpoint)
-            self._rewards = self._keep_until(step)
+            # Without a checkpoint, what was evaluated before the first step is repeated, too.
+            done = -1 if self.checkpoint is None else _step_of(self.checkpoint)
+            step = max(done, 0)
+            self._rewards = self._keep_until(done)
             self.held_out = HeldOutHistory(self.folder / HELD_OUT)
             opened.callback(self.held_out.close)
-            self.held_out.keep_until(step if resume else -1)
+            self.held_out.keep_until(done)
             self._file = opened.enter_context(self._metrics.open("a", encoding="utf-8"))
             self._loggers = open_loggers(loggers, LoggedRun(self.folder, before or config, step + 1, run_id))
             for logger in self._loggers:

@@ -175,24 +175,31 @@ def create_app(
     limits = limits or RequestLimits()
     service = Service(verifier, limits, end_of_text)
 
-    @contextlib.asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        batches = asyncio.create_task(service.batcher.run())
-        yield
-        batches.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await batches
-
     async def health() -> Response:
         batcher = service.batcher
         counts = {"judged": batcher.judged, "verifier_errors": batcher.verifier_errors, "waiting": batcher.waiting}
         return answer({"status": "ok", "verifier": name, "version": __version__, **counts})
 
-    app = FastAPI(title="rlvr serve-verifier", version=__version__, lifespan=lifespan)
-    app.add_middleware(Guard, token=token, max_bytes=limits.max_bytes)
+    app = guarded("rlvr serve-verifier", service.batcher, token=token, max_bytes=limits.max_bytes)
     app.add_api_route("/verify", service.verify, methods=["POST"])
     app.add_api_route("/get_reward", service.get_reward, methods=["POST"])
     app.add_api_route("/health", health, methods=["GET"])
+    return app
+
+
+def guarded(title: str, batcher: Batcher, *, token: str | None, max_bytes: int) -> FastAPI:
+    """An application without routes: a batcher that runs as long as it, a guard before it, and errors as the table says."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        batches = asyncio.create_task(batcher.run())
+        yield
+        batches.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await batches
+
+    app = FastAPI(title=title, version=__version__, lifespan=lifespan)
+    app.add_middleware(Guard, token=token, max_bytes=max_bytes)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     return app
@@ -200,11 +207,16 @@ def create_app(
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors = error.errors()
+    unknown, message = first_fault(error.errors())
+    return refusal(400 if unknown else 422, "invalid_request", message)
+
+
+def first_fault(errors: Sequence[Any]) -> tuple[bool, str]:
+    """The first of what pydantic finds wrong: whether it is an unknown key, and what is said of it."""
     unknown = [fault for fault in errors if fault["type"] == _UNKNOWN_KEY]
     first = (unknown or errors)[0]  # without its input, which may be long
     location = ".".join(map(str, first["loc"]))
-    return refusal(400 if unknown else 422, "invalid_request", f"{location}: {first['msg']}")
+    return bool(unknown), f"{location}: {first['msg']}"
 
 
 async def _refused(request: Request, error: Exception) -> Response:

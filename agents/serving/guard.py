@@ -51,10 +51,14 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
+        headers = dict(scope.get("headers", ()))
+        if scope["type"] == "websocket" and (b"origin" in headers or not self._may_ask(scope["path"], headers)):
+            # Browsers name the page that asks, and let any page ask; a close before the handshake is answered with 403.
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
         if not self._may_ask(scope["path"], headers):
             message = "expected the header 'Authorization: Bearer TOKEN' with the token of this service"
             await refusal(401, "unauthorized", message)(scope, receive, send)

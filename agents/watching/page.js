@@ -2,7 +2,8 @@
 
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#888888"]; // as in agents.runs.plots
 const FIRST = /^(reward$|eval)/;
-const SHOWN = /^(reward|(eval|eval_best|problems)\/[^/]+|parts\/[^/]+\/reward|frac_.*|entropy|kl|grad_norm|completions\/mean_length|tokens_per_s)$/;
+const SHOWN =
+  /^(reward|(eval|eval_best|problems)\/[^/]+|parts\/[^/]+\/reward|frac_.*|entropy|kl|grad_norm|.*mean_length|tokens_per_s)$/;
 const COLUMNS = { advantage: "token_advantages", "log-probability": "log_probabilities", reward: "token_scores" };
 const MOST_CHARACTERS = 20000, MOST_TOKENS = 20000, PAGE = 50, EVERY_MS = 2000, SVG = "http://www.w3.org/2000/svg";
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
@@ -56,7 +57,8 @@ function drawRuns() {
     const step = run.training ? `step ${run.step} of ${run.steps ?? "?"}` : `evaluation, score ${number(run.score)}`;
     const written = run.written ? `written ${new Date(run.written * 1000).toLocaleString()}` : "nothing written yet";
     const damaged = run.damaged ? `${run.damaged} lines can't be read` : "";
-    return tableRow([swatch, run.folder], step, written, `${run.completions} completions`, damaged);
+    const errored = run.errored ? `, ${run.errored} without a score` : "";
+    return tableRow([swatch, run.folder], step, written, `${run.completions} completions${errored}`, damaged);
   }));
   const named = (run, text) => element("li", {}, view.runs.length > 1 ? `${run.folder}: ${text}` : text);
   find("warnings").replaceChildren(...view.runs.flatMap((run) => run.warnings.reverse().map((text) => named(run, text))));

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agents.runs.evaluation import errored_warning
 from agents.runs.evaluation_record import MANIFEST, SAMPLES
 from agents.runs.files.json_files import read_json
 from agents.runs.plots import Band, TrainingCurve, bands, metric_names
@@ -39,6 +40,8 @@ class WatchedRun:
         self._completions = GrowingLines(folder / (ROLLOUTS if self.training else SAMPLES), Completion.read)
         self._errors = GrowingLines(folder / VERIFIER_ERRORS, lambda line, _: line)
         self._groups: tuple[int, dict[Key, Group]] = (0, {})
+        self._errored = 0
+        self._warning: str | None = None
 
     def read(self) -> None:
         """Read what was written since the last time."""
@@ -46,6 +49,9 @@ class WatchedRun:
             lines.read()
         if self._groups[0] != self._completions.version:
             self._groups = (self._completions.version, grouped(self._completions.values))
+            samples = [one.sample for group in self._groups[1].values() for one in group]
+            self._errored = sum(sample.errored for sample in samples)
+            self._warning = None if self.training else errored_warning(samples)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -70,8 +76,11 @@ class WatchedRun:
             "written": max((path.stat().st_mtime for path in files), default=None),
             "score": (config.get("summary") or {}).get("score"),
             "completions": len(self._completions.values),
+            "errored": self._errored,
             "damaged": self.metrics.damaged + self._completions.damaged,
-            "warnings": broken[-PAGE:] + [str(text) for row in rows for text in row.get("warnings") or ()][-PAGE:],
+            "warnings": [self._warning] * (self._warning is not None)
+            + broken[-PAGE:]
+            + [str(text) for row in rows for text in row.get("warnings") or ()][-PAGE:],
         }
 
     def groups(self, show: str, first: int) -> dict[str, Any]:

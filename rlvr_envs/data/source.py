@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rlvr_envs.data import hub, local
+from rlvr_envs.data.contracts import with_contracts
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
 from verifiers import DataError, MissingDataError, Problem, UnknownNameError, unknown_name
@@ -64,7 +65,13 @@ class Source:
         """The names of its splits."""
         return tuple(self.sizes)
 
-    def load(self, split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
+    def load(
+        self,
+        split: str,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        contracts: str | os.PathLike[str] | None = None,
+    ) -> ProblemDataset:
         """Load a split; a second call returns the same object while the file is unchanged.
 
         Args:
@@ -72,6 +79,7 @@ class Source:
             data_dir: A folder with `<name>/<split>.jsonl` (or `.parquet`, with the same columns) in it; by default
                 the folder named by the environment variable `RLVR_DATA_DIR`. If either names a folder, the rows
                 come from there or not at all; otherwise they come from the hub.
+            contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.
 
         Raises:
             UnknownNameError: If there is no such split.
@@ -80,7 +88,9 @@ class Source:
         """
         if split not in self.sizes:
             raise self._unknown_split(split)
-        folder = local.data_folder(data_dir)
+        return with_contracts(self._as_published(split, local.data_folder(data_dir)), contracts)
+
+    def _as_published(self, split: str, folder: Path | None) -> ProblemDataset:
         if folder is None:
             return _load_from_hub(self, split)
         path = self._find(folder, split)

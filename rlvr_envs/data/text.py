@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import cast
 
 from rlvr_envs.data import arithmetic, choices, converters, hub, local, verl
+from rlvr_envs.data.contracts import with_contracts
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
 from rlvr_envs.types import Dataset
@@ -55,6 +56,7 @@ def load(
     verifiers: Mapping[str, object] | None = None,
     config: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
+    contracts: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Load any data set of questions and answers.
 
@@ -66,7 +68,7 @@ def load(
             * `"module:attribute"`, where the module may also be in the current folder: a class or function is called with
               `split=`, and anything else is the data set, as above;
             * an entry point of the group `"rlvr_envs.datasets"`, which leads to the same;
-            * a `.jsonl` or `.parquet` file, which is one split and whose name does not matter;
+            * a `.jsonl`, `.parquet`, `.json` or `.csv` file, which is one split and whose name does not matter;
             * a folder with `<split>.jsonl` or `<split>.parquet` in it; a name is also looked for in `data_dir`, or
               else in the folder that the environment variable `RLVR_DATA_DIR` names;
             * any other name: a data set on the hub, as `datasets.load_dataset` takes it, and where it ends in `@REVISION` that
@@ -87,6 +89,7 @@ def load(
             `rlvr_envs.data.verl.judges_of`.
         config: The configuration of a hub data set that has several.
         data_dir: Where to look for a named folder; if given, the hub is not asked.
+        contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.
 
     Returns:
         A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one reads:
@@ -110,10 +113,10 @@ def load(
                 "columns=, convert=, layout=, verifiers=, config= and data_dir= describe rows, but this data set already holds "
                 "problems"
             )
-        return _from_problems(dataset, split)
+        return with_contracts(_from_problems(dataset, split), contracts)
     reader = _reader(layout, columns, convert, verifiers)
     name, rows = _named_rows(dataset, split, config, data_dir)
-    return reader.dataset(name, split, rows)
+    return with_contracts(reader.dataset(name, split, rows), contracts)
 
 
 def _path_of(name: str) -> str:
@@ -171,7 +174,7 @@ def _named_rows(
             raise InvalidArgumentError("data_dir= and config= need a data set: name it with dataset=")
         return "arithmetic", _built_in_rows(split)
     path = Path(dataset).expanduser()
-    if path.is_file() or path.suffix in local.SUFFIXES:
+    if path.is_file() or path.suffix in local.FILE_SUFFIXES:
         return path.stem, _file_rows(path)
     named = _named_folder(dataset, data_dir)
     folder = path if path.is_dir() else named
@@ -183,8 +186,8 @@ def _named_rows(
 
 
 _ADVICE = (
-    "give a .jsonl or .parquet file, or a folder with <split>.jsonl in it, by its path or by its name below the folder "
-    f"that data_dir= or {local.DATA_DIR_VARIABLE} names"
+    "give a .jsonl, .parquet, .json or .csv file, or a folder with <split>.jsonl in it, by its path or by its name below the "
+    f"folder that data_dir= or {local.DATA_DIR_VARIABLE} names"
 )
 
 

@@ -26,7 +26,7 @@ from rlvr_envs.dialogue import (
     get_dialogue,
     split_marks,
 )
-from rlvr_envs.envs.fitting import check_pair, check_references, check_spelling, gold_answer
+from rlvr_envs.envs.fitting import check_installed, check_pair, check_references, check_spelling, gold_answer
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
 from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
@@ -251,10 +251,12 @@ def chosen_verifier(
     Raises:
         InvalidArgumentError: If a verifier or a prompt is given, and the verifier can't use the references of the problems, or
             can't read an answer that is written as the prompt asks.
+        MissingDependencyError: If tests of programs need a language that is not installed.
     """
     default = task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
     spec = _with_own_gold(default if settings.verifier is None else settings.verifier, default)
     verifier = preferring(_verifier(spec), asked_form(prompt))
+    check_installed(spec, verifier, dataset)
     if settings.verifier is not None:
         check_references(settings.verifier, verifier, default[0], dataset)
     if settings.verifier is not None or settings.prompt is not None:

@@ -66,6 +66,21 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
     raise InvalidArgumentError(f"the verifier {name!r} can't use the reference of {tried}: {reason}.{instead}")
 
 
+def check_installed(spec: object, verifier: Verifier, dataset: Dataset) -> None:
+    """Refuse tests of programs that need a language, or pytest, which is not installed.
+
+    Args:
+        spec: How the verifier was named.
+        verifier: The verifier.
+        dataset: The problems.
+
+    Raises:
+        MissingDependencyError: If that is so; it says what to install.
+    """
+    if _name_of(spec) == "unit_tests":
+        cast("UnitTestVerifier", verifier).check_installed(dataset)
+
+
 def reads_references(spec: object) -> bool:
     """Whether a verifier, as it was named, can be tried on references at no cost."""
     return _name_of(spec) in _TRIED

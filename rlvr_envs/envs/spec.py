@@ -86,7 +86,7 @@ def benchmark_task(
         sizes=source.sizes,
         source=f"hub: {source.hub_id}",
         default_split=default_split,
-        data_options=("data_dir",),
+        data_options=("data_dir", "contracts") if verifier[0] == "unit_tests" else ("data_dir",),
         verifier=verifier,
         prompt=prompt,
         max_new_tokens=max_new_tokens,

@@ -45,6 +45,8 @@ class GameInteraction:
     """Answers the player's moves until the game is over."""
 
     game: Game
+    whole: bool = False
+    """Whether the game finds the move in a turn by itself, and gets all of the turn."""
 
     @property
     def fingerprint(self) -> str:
@@ -53,7 +55,8 @@ class GameInteraction:
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
         """Answer the last move."""
-        move = self.game(problem.reference, [move_in(turn.text) for turn in turns])
+        said = [turn.text if self.whole else move_in(turn.text) for turn in turns]
+        move = self.game(problem.reference, said)
         return Reply((Message("user", f"\n{move.text}\n"),), 0.0 if move.over else move.reward, ends=move.over)
 
 

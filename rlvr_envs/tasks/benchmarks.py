@@ -35,7 +35,7 @@ Spaces, episode end, information and version history are those of `rlvr_envs.Tas
 {row.reward}
 
 ## Arguments
-Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="{row.split}"`,
+Those of `rlvr_envs.Settings`, and {row.arguments}. Defaults: `split="{row.split}"`,
 `max_new_tokens={row.max_new_tokens}`, `verifier="{row.verifier}"`.
 """
 
@@ -80,6 +80,15 @@ class Benchmark:
     def split(self) -> str:
         """The split by default."""
         return self.default_split or ("train" if "train" in self.sizes else "test")
+
+    @property
+    def arguments(self) -> str:
+        """The arguments of its data set, in words."""
+        local = "`data_dir`: a local folder of the data"
+        contracts = (
+            "`contracts`: a file with the contract of each problem, as `rlvr check-dataset --contract auto` writes it"
+        )
+        return f"{local}; {contracts}" if self.verifier == "unit_tests" else local
 
     @property
     def docstring(self) -> str:

@@ -27,13 +27,13 @@ class TextEnv(TaskEnv):
     ## Arguments
     Those of `rlvr_envs.Settings`, and those of `rlvr_envs.data.text.load`: `dataset`, `columns` (which column holds the
     `prompt` and the `reference`), `convert` (what makes the reference of its column), `layout` and `verifiers` (verl's rows,
-    each judged by its `data_source`), `config` and `data_dir`. Defaults: `split="train"`, `max_new_tokens=256`.
+    each judged by its `data_source`), `config`, `data_dir` and `contracts`. Defaults: `split="train"`, `max_new_tokens=256`.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(
         load=text.load,
         sizes=text.SIZES,
         source="built in, or any data set",
-        data_options=("dataset", "columns", "convert", "layout", "verifiers", "config", "data_dir"),
+        data_options=("dataset", "columns", "convert", "layout", "verifiers", "config", "data_dir", "contracts"),
         max_new_tokens=256,
     )

@@ -126,5 +126,6 @@ class TextGameDataset(SeededDataset):
 
 def text_game_rules(dataset: TextGameDataset, tokenizer: object) -> Mapping[str, Any]:
     """The rules of such an environment: the game's answers, and room for them."""
-    interaction = GameInteraction(play) if dataset.players == 1 else TextGameInteraction(OPPONENTS[dataset.opponent])
+    alone = dataset.players == 1
+    interaction = GameInteraction(play, whole=True) if alone else TextGameInteraction(OPPONENTS[dataset.opponent])
     return {"interaction": interaction, "max_inserted_tokens": _INSERTED_TOKENS}

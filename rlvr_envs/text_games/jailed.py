@@ -1,8 +1,8 @@
 """The program that runs in the sandbox: it plays a game of TextArena or GEM again, from its seed and all that was said.
 
-It reads one request as JSON from its standard input, and answers with one line of JSON: what the player is told after the last
+It reads requests as lines of JSON from its standard input, and answers each with one: what the player is told after the last
 turn, or before the first, or what the other player has been told where that one is to move. It is sent as text, and imports
-nothing of this distribution.
+nothing of this distribution. To play a game again it gets one request; a game that goes on gets further turns.
 
 These games draw from `random` and `numpy.random` themselves, print, and ask for files and servers. In a process of their
 own, which is seeded before the game is made and has no network, all of that stays there, and what follows from a dialogue is
@@ -280,16 +280,8 @@ def seed_everything(seed: int) -> None:
     numpy_random().seed(seed)
 
 
-def play(
-    library: str,
-    name: str,
-    arguments: str,
-    seed: int,
-    seat: int,
-    turns: Sequence[tuple[bool, str]],
-    moves: Sequence[str],
-) -> dict[str, Any]:
-    """Play a game again; give what the last turn led to.
+class Table:
+    """A game that is played on, for one of its players.
 
     Args:
         library: Where the game is from.
@@ -297,42 +289,57 @@ def play(
         arguments: What it is made with beside the id.
         seed: Seed of its random numbers.
         seat: Which player is asked for, where there are two.
-        turns: All turns, each with whether it is that player's.
-        moves: Moves of who is to move, of which the first that is legal is given.
 
     Raises:
         RefusedError: If it can't be played here.
-        Exception: Whatever the game raises at a turn.
     """
-    import nltk
 
-    nltk.download = find_corpora
-    if "nltk_data" in sys.modules:  # a folder beside the packages, which the sandbox can read as it does these
-        nltk.data.path[:] = list(sys.modules["nltk_data"].__path__)
-    seed_everything(seed)
-    game = LIBRARIES[library](name, ast.literal_eval(arguments))
-    game.begin(seed)
-    seat = seat if game.players > 1 else 0
-    state = game.state(seat)
-    for own, text in turns:
-        if state["over"]:
-            raise RuntimeError("the game was over before the last turn")
-        if own != (game.player == seat):
-            raise RuntimeError("a turn was that of the other player")
-        game.take(text)
-        state = game.state(seat)
-    return {**state, "players": game.players, "legal": game.first_legal(moves) if moves else None}
+    def __init__(self, library: str, name: str, arguments: str, seed: int, seat: int) -> None:
+        import nltk
+
+        nltk.download = find_corpora
+        if "nltk_data" in sys.modules:  # a folder beside the packages, which the sandbox can read as it does these
+            nltk.data.path[:] = list(sys.modules["nltk_data"].__path__)
+        seed_everything(seed)
+        self._game = LIBRARIES[library](name, ast.literal_eval(arguments))
+        self._game.begin(seed)
+        self._seat = seat if self._game.players > 1 else 0
+        self._state = self._game.state(self._seat)
+
+    def play(self, turns: Sequence[tuple[bool, str]], moves: Sequence[str]) -> dict[str, Any]:
+        """Play on; give what the last turn led to.
+
+        Args:
+            turns: Further turns, each with whether it is that player's.
+            moves: Moves of who is to move, of which the first that is legal is given.
+
+        Raises:
+            Exception: Whatever the game raises at a turn.
+        """
+        for own, text in turns:
+            if self._state["over"]:
+                raise RuntimeError("the game was over before the last turn")
+            if own != (self._game.player == self._seat):
+                raise RuntimeError("a turn was that of the other player")
+            self._game.take(text)
+            self._state = self._game.state(self._seat)
+        legal = self._game.first_legal(moves) if moves else None
+        return {**self._state, "players": self._game.players, "legal": legal}
 
 
 def main() -> None:
-    """Answer one request."""
-    request = json.loads(sys.stdin.read())
-    replies, sys.stdout = sys.stdout, io.StringIO()  # what games print is lost
-    try:
-        reply = play(**request)
-    except RefusedError as error:
-        reply = {"refused": list(error.args)}
-    replies.write(json.dumps(reply) + "\n")
+    """Answer requests until there are no more: the first begins a game, and any other plays on."""
+    replies, table = sys.stdout, None
+    for line in sys.stdin:
+        request = json.loads(line)
+        sys.stdout = io.StringIO()  # what games print is lost
+        try:
+            table = table or Table(**request["game"])
+            reply = table.play(request["turns"], request["moves"])
+        except RefusedError as error:
+            reply = {"refused": list(error.args)}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
 
 
 if __name__ == "__main__":

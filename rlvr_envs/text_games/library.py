@@ -7,18 +7,26 @@ import functools
 import importlib.metadata
 import importlib.util
 import json
+import os
 import sysconfig
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvr_envs.text_games.live import LiveGames
 from verifiers import InvalidArgumentError, VerifierFailureError, missing_dependency, unknown_name
 from verifiers.sandbox import ProgramRunner
 
 _TURN_S = 30.0
-"""Processor time, in seconds, that playing a game up to its last turn may take."""
+"""Processor time, in seconds, that playing a game up to its last turn may take; also of a game that goes on, over all turns."""
+_LIVE = 64
+"""Number of games that go on at the same time, each in a process of its own with some 6 MiB of memory."""
+_CHECKED = 256
+"""One in so many turns of a game that goes on is compared with the game played again."""
+_SHOWN = 600
 _MEMORY_MIB = 2048
 _CORPORA = "nltk_data"
 _KEPT = 1024
@@ -113,7 +121,13 @@ def replay(game: TextGame, turns: tuple[Said, ...]) -> Played:
         VerifierFailureError: If the game raises at a turn, a turn is that of the wrong player, or a limit of time and memory is
             passed.
     """
-    reply = _ask(game, turns, ())
+    reply = _play_on(game, turns, ()) if turns else None
+    if reply is not None and _is_checked(game, turns) and reply != (again := _ask(game, turns, ())):
+        raise VerifierFailureError(
+            f"{LIBRARIES[game.library].name}'s game {game.game!r} leads to something else when it is played again: {reply} and "
+            f"{again}"[:_SHOWN]
+        )
+    reply = reply or _ask(game, turns, ())
     view = None if reply["view"] is None else tuple(reply["view"])
     return Played(
         reply["text"] if view is None else "",
@@ -132,23 +146,60 @@ def first_legal(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -
     Raises:
         As `replay` does.
     """
-    legal: str | None = _ask(game, turns, moves)["legal"]
+    reply = _play_on(game, turns, moves) or _ask(game, turns, moves)
+    legal: str | None = reply["legal"]
     return legal
 
 
-def _ask(game: TextGame, turns: Sequence[Said], moves: Sequence[str]) -> dict[str, Any]:
-    """Ask the program in the sandbox."""
+def _is_checked(game: TextGame, turns: Sequence[Said]) -> bool:
+    """Whether a turn is among those after which a game that goes on is played again and compared."""
+    return zlib.crc32(repr((game, turns)).encode("utf-8", "surrogatepass")) % _CHECKED == 0
+
+
+def _request(game: TextGame, turns: Sequence[Said], moves: Sequence[str], *, known: int = -1) -> str:
+    """What the program in the sandbox is asked, which knows so many of the turns already; -1 where it knows nothing."""
     said = (*(Said(text, own=False) for text in game.opening), *turns)
-    request = {
+    new = said if known < 0 else turns[known:]
+    begun = {
         "library": game.library,
         "name": game.game,
         "arguments": game.arguments,
         "seed": game.seed,
         "seat": game.seat,
-        "turns": [(turn.own, turn.text) for turn in said],
-        "moves": moves,
     }
-    output = _runner(game.library, game.isolation)(_program(), json.dumps(request), timeout_s=_TURN_S)
+    return json.dumps({"game": begun, "turns": [(turn.own, turn.text) for turn in new], "moves": list(moves)})
+
+
+def _play_on(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> dict[str, Any] | None:
+    """Ask the process in which the game goes on; None where there is none that answers."""
+    runner = _runner(game.library, game.isolation)
+    asked = _live_games(os.getpid()).ask(
+        game,
+        turns,
+        lambda: runner.keep(_program(), timeout_s=_TURN_S),
+        lambda known: _request(game, turns, moves, known=known),
+    )
+    if asked is None or not asked[0].endswith("}\n"):
+        return None
+    answer, keep = asked
+    reply: dict[str, Any] = json.loads(answer)
+    if "refused" in reply:
+        return None
+    if not reply["over"]:
+        keep()
+    return reply
+
+
+@functools.lru_cache(maxsize=1)
+def _live_games(process: int) -> LiveGames:
+    """The games that go on, for each process its own."""
+    return LiveGames(_LIVE)
+
+
+def _ask(game: TextGame, turns: Sequence[Said], moves: Sequence[str]) -> dict[str, Any]:
+    """Play a game again in the sandbox."""
+    request = _request(game, turns, moves)
+    output = _runner(game.library, game.isolation)(_program(), request + "\n", timeout_s=_TURN_S)
     if not output.stdout.endswith("}\n"):
         last = (output.stderr.strip().splitlines() or [""])[-1]
         name = LIBRARIES[game.library].name

@@ -14,6 +14,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 from torch import Tensor
 
+import rlvr_envs
 from agents import (
     AGENTS,
     PPO,
@@ -859,6 +860,10 @@ def test_gdpo_finds_out_before_the_first_episode_that_scores_have_no_parts() -> 
         agent.learn(counted, steps=5)
     assert counted.steps == 0
     assert agent.steps == 0
+    of_parts: Any = ("weighted_sum", {"parts": {"digits": "exact"}})
+    other = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1, tokenizer="char", verifier=of_parts, copy=False)
+    with pytest.raises(InvalidArgumentError, match=WITHOUT_PARTS):
+        agent.check_env(rlvr_envs.mix({"with": other.unwrapped, "without": env.unwrapped}))
 
 
 @pytest.mark.parametrize("parts", [{"digits": "exact"}, None])

@@ -72,6 +72,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "data": {"name": ("Sort",), "limit": ("1",)},
     "verify": {"completion": ("1",), "reference": ("1",)},
     "serve-verifier": {"port": ("0",)},
+    "serve-env": {"env": ("Sort",), "port": ("0",)},
     "audit-verifier": {"name": ("exact",), "dataset": ("Sort",), "limit": ("1",)},
     "train": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "run_folder": ("NEW",), "num_envs": ("2",)},
     "sft": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "out": ("NEW",)},
@@ -562,6 +563,7 @@ def test_what_is_not_there_is_named_with_exit_code_2(
         ("verify 1 2 3 4", "unexpected: 3, 4; see rlvr verify --help"),
         ("sft --env Sort --out o --schedule x", "--schedule: expected one of 'constant', 'linear', 'cosine', got 'x'"),
         ("plot", "a plot needs at least one run, got none"),
+        ("plot trained ./trained", "a run is named twice: name different runs, and"),
     ],
 )
 def test_a_mistyped_command_line_is_answered_in_one_sentence(

@@ -300,6 +300,8 @@ FAULTS: dict[str, tuple[Callable[[Record], Any], bool, str]] = {
     "order": (beside_the_next, False, "depends on the order of the episodes in a group"),
     "k1 in the loss": (with_kl(lambda d: d), True, "The coefficient of the KL term is not used"),
     "whitened": (whitened, False, "Biased in direction"),
+    "slightly": (lambda record: rloo(record) * (1 + 1e-3 * record.scores), False, "across the gradient is up to 0.0"),
+    "nothing": (lambda record: 0 * record.scores, False, "There is no gradient: it is 0 in groups of every size"),
     "kink": (sharp, True, "not differentiable where the policy equals"),
     "NaN": (
         lambda record: record.scores - record.scores.mean(),
@@ -410,6 +412,8 @@ def test_the_command_tries_a_function_and_its_code_runs(
         "    scores = record.numpy().scores\n"
         "    return scores - scores[record.valid.numpy()].mean()\n"
         "number = 3\n"
+        "def none(record):\n"
+        "    record.scores - record.scores.mean()\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
@@ -428,6 +432,10 @@ def test_the_command_tries_a_function_and_its_code_runs(
     assert "one length, groups of 2: factor 0.5" in capsys.readouterr().out
     for arguments, message in {
         ("--estimator", "own_estimator:number"): "is no estimator: expected an agents.experiments.court.Estimator",
+        (
+            "--estimator",
+            "own_estimator:none",
+        ): "none must return a loss, a tensor of one number, or advantages, a tensor or",
         ("--court",): "the court tries one estimator: name it with --estimator",
     }.items():
         code, _, error = run(*arguments)

@@ -47,6 +47,17 @@ def test_a_gold_score_that_falls_while_the_reward_does_not_is_hacking() -> None:
     assert not warnings_of([{"reward": 0.1 * step, "gold_reward": 0.5} for step in range(40)])
 
 
+def test_a_reward_that_rises_only_where_verdicts_can_be_forged_is_a_sign() -> None:
+    together, separate = "contracts/together/reward", "contracts/separate/reward"
+    rising = [row["reward"] for row in sampled_rewards([0.2] * 12 + [0.8] * 20, seed=0)]
+    flat = [row["reward"] for row in sampled_rewards([0.2] * 32, seed=1)]
+    (warning,) = warnings_of([{together: one, separate: other} for one, other in zip(rising, flat, strict=True)])
+    assert (warning.kind, "forge" in warning.text) == ("together", True)
+    for one, other in ((rising, rising), (flat, flat), (flat, rising)):
+        assert not warnings_of([{together: a, separate: b} for a, b in zip(one, other, strict=True)])
+    assert not warnings_of([{together: one} for one in rising])
+
+
 def test_noise_alone_is_no_sign() -> None:
     """Runs of 200 steps at one level: the bound of six standard errors of so few steps is passed once in some thousand runs."""
     alarms = [bool(warnings_of(sampled_rewards([0.3] * 200, seed))) for seed in range(60)]
@@ -151,6 +162,61 @@ def test_groups_that_are_all_right_and_all_wrong_have_opposite_cures(right: floa
     shares = {"frac_reward_zero_std": 0.95, "frac_all_correct": right, "frac_all_wrong": wrong}
     (results,) = warnings_of(constant(30, reward=0.5, reward_std=0.5, **shares))
     assert advice in results.text
+
+
+# Beside held-out scores, and other limits
+
+
+def evaluated(
+    scores: Mapping[str, tuple[float, float]], error: float = 0.01, scale: float = 1.0
+) -> list[HealthWarning]:
+    """A reward that rises from 0.2 to 0.8 in 60 steps, evaluated every 20 with scores that go straight from one to another."""
+    health, warnings = Health(), []
+    noise = np.random.default_rng(0).normal(0, 0.01, 61)
+    for step in range(61):
+        if step:
+            warnings += health.observe(step, {"reward": scale * (0.2 + 0.01 * step + noise[step])})
+        if step % 20 == 0:
+            now = {f"eval/{name}": start + (end - start) * step / 60 for name, (start, end) in scores.items()}
+            ends = {
+                f"{name}/{end}": value
+                for name, score in now.items()
+                for end, value in (("low", score - 1.96 * error), ("high", score + 1.96 * error))
+            }
+            health.observe_held_out({**now, **ends})
+    return warnings + health.observe(61, {"reward": scale * 0.8})
+
+
+def test_a_reward_that_rises_without_held_out_scores_is_a_sign() -> None:
+    (warning,) = evaluated({"Sort": (0.2, 0.2)})
+    # At step 40 the reward of steps 31 to 40 is 0.3 above that of the first ten, 30 standard errors of the scores.
+    assert (warning.kind, warning.step) == ("held_out", 41)
+    assert warning.value == pytest.approx(0.3, abs=0.01)
+    assert "score on held-out problems by 0.000" in warning.text
+    assert [one.kind for one in evaluated({"Sort": (0.4, 0.2)})] == ["held_out"]
+    assert [one.kind for one in evaluated({"Sort": (0.2, 0.3), "GSM8K": (0.1, 0.0)})] == ["held_out"]
+    assert not evaluated({"Sort": (0.2, 0.5)})  # half as much, and from where the policy is evaluated greedily
+    assert not evaluated({"Sort": (0.2, 0.8), "GSM8K": (0.1, 0.0)})
+    assert not evaluated({"Sort": (0.2, 0.2)}, error=0.05)  # a hundred problems do not tell
+    assert not evaluated({"Sort": (0.2, 0.2)}, scale=4.0)  # another unit
+
+
+def test_completions_that_come_to_be_cut_off_are_a_sign() -> None:
+    name = "completions/clipped_ratio"
+    (warning,) = warnings_of([*constant(20, **{name: 0.02}), *constant(20, **{name: 0.4})])
+    assert (warning.kind, warning.step) == ("truncation", 29)  # with eight of ten steps it is 5.996 standard errors
+    assert (
+        "36% of the completions of the last 10 steps are cut off by the token budget, 2% of the first 10"
+        in warning.text
+    )
+    assert not warnings_of(constant(40, **{name: 0.4}))  # as from the beginning
+    assert not warnings_of([*constant(20, **{name: 0.02}), *constant(20, **{name: 0.2})])
+
+
+def test_a_policy_that_leaves_its_reference_is_a_sign() -> None:
+    (warning,) = warnings_of([*constant(20, kl=0.1), *constant(20, kl=2.0)])
+    assert (warning.kind, warning.step) == ("kl", 25)
+    assert not warnings_of(constant(40, kl=0.9))
 
 
 # Real runs

@@ -13,16 +13,18 @@ import numpy as np
 import pytest
 import torch
 
+import rlvr_envs
 from agents import Agent, HeldOut, Run, StopWhen, evaluate
 from agents.distributed.ranks import Ranks
 from agents.runs.evaluation import summarize_evaluation
 from agents.runs.evaluation_record import Sample
 from agents.runs.held_out import HELD_OUT, HeldOutHistory
 from agents.runs.plots import TrainingCurve, bands
+from agents.runs.run import latest_checkpoint
 from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, sort_env, timeless
 from tests.agents.test_lag import env_with
 from tests.distributed.threads import on_ranks
-from verifiers import InvalidArgumentError, Problem, Verdict, statistics
+from verifiers import InvalidArgumentError, Problem, Verdict, VerifierContractError, statistics
 from verifiers.types import Outcome
 
 STEPS = 6
@@ -99,9 +101,14 @@ def lines(folder: Path) -> list[str]:
     return (folder / HELD_OUT).read_text().splitlines()
 
 
-@pytest.mark.parametrize("judged", [1, 9, 17, 30])
-def test_a_run_interrupted_in_an_evaluation_and_resumed_has_the_same_evaluations(judged: int, tmp_path: Path) -> None:
-    """The first evaluation has 8 completions; the interrupt comes with one of the first, the second, ... evaluation."""
+@pytest.mark.parametrize(
+    ("judged", "cause"),
+    [(judged, KeyboardInterrupt) for judged in (1, 17)] + [(judged, VerifierContractError) for judged in (1, 9, 30)],
+)
+def test_a_run_ended_in_an_evaluation_loses_no_step_and_resumed_has_the_same_evaluations(
+    judged: int, cause: type[BaseException], tmp_path: Path
+) -> None:
+    """The first evaluation has 8 completions; the cause comes with one of the first, the second, ... evaluation."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     with Run(whole, {}, loggers=()) as run:
         expected, _ = learn(plan(), run)
@@ -111,16 +118,54 @@ def test_a_run_interrupted_in_an_evaluation_and_resumed_has_the_same_evaluations
         nonlocal count
         count += 1
         if count == judged:
-            raise KeyboardInterrupt
+            raise cause
         return digits(completion, problem)
 
     broken = HeldOut({"sort": env_with(interrupting)}, every=2, problems=4, samples=2, temperature=1.0)
-    with Run(cut, {}, loggers=()) as run, pytest.raises(KeyboardInterrupt):
+    with Run(cut, {}, loggers=()) as run, pytest.raises(cause):
         learn(broken, run)
     with Run(cut, {}, loggers=(), resume=True) as run:
+        done = (judged - 1) // 8 * 2
+        assert latest_checkpoint(cut) == (run.checkpoint_folder(done) if done or cause is KeyboardInterrupt else None)
         resumed, _ = learn(plan(), run)
     assert lines(cut) == lines(whole)
     assert torch.equal(all_weights(resumed), all_weights(expected))
+
+
+def test_a_run_killed_between_the_first_evaluation_and_its_checkpoint_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def equal() -> HeldOut:  # so that the first is the best
+        return HeldOut({"sort": env_with(lambda completion, problem: 1.0)}, every=2, problems=4)
+
+    with Run(tmp_path / "whole", {}, loggers=()) as run:
+        expected, _ = learn(equal(), run)
+
+    def killed(*_: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(Run, "keep_checkpoint", killed)
+    with Run(tmp_path / "cut", {}, loggers=()) as run, pytest.raises(SystemExit):
+        learn(equal(), run)
+    monkeypatch.undo()
+    assert len(lines(tmp_path / "cut")) == 1
+    with Run(tmp_path / "cut", {}, loggers=(), resume=True) as run:
+        resumed, _ = learn(equal(), run)
+        assert run.best_checkpoint() == run.checkpoint_folder(0)
+        steps = [row["step"] for row in run.rows() if "reward" not in row]
+    assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
+    assert torch.equal(all_weights(resumed), all_weights(expected))
+    assert steps == [0, 2, 4, 6, 6]  # the last one confirms the best
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_nothing_is_evaluated_in_the_environment_of_training(part: bool) -> None:
+    env: Any = sort_env("grpo")
+    training = rlvr_envs.mix({"sort": env}) if part else env
+    agent = make_agent("grpo", playing_policy(env), problems_per_step=2, lag=1)
+    with pytest.raises(InvalidArgumentError, match="'held' in the environment of training or a part of it"):
+        agent.learn(training, steps=2, held_out=HeldOut({"held": env}, problems=4))
+    assert agent.steps == 0
 
 
 def test_the_best_checkpoint_is_kept_and_confirmed_on_other_problems_with_its_own_weights(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import rlvr_envs
-from rlvr_envs import FixedActions, Reply, TokenVectorEnv, Turn
+from rlvr_envs import FixedActions, MessageEnv, Reply, TokenVectorEnv, Turn
 from rlvr_envs.testing import check_token_env
-from verifiers import InvalidArgumentError, Problem, RLVRError, UnknownNameError
+from verifiers import InvalidArgumentError, Outcome, Problem, RLVRError, UnknownNameError, Verdict, verify_batch
 
 NAMES = ("Addition", "GuessNumber", "Sort")
 ROWS = 6
@@ -131,7 +131,8 @@ def test_drawn_problems_follow_the_weights() -> None:
         assert drawn[name] / 2000 == pytest.approx(share, abs=4 * (share * (1 - share) / 2000) ** 0.5)
 
 
-def test_a_transition_that_fails_in_one_part_leaves_the_rows_of_all_as_they_were() -> None:
+@pytest.mark.parametrize("longest", ["fine", "failing"])
+def test_a_transition_that_fails_in_one_part_leaves_the_rows_of_all_as_they_were(longest: str) -> None:
     calls: list[int] = []
 
     def failing(turns: Sequence[Turn], problem: Problem) -> Reply:
@@ -141,21 +142,72 @@ def test_a_transition_that_fails_in_one_part_leaves_the_rows_of_all_as_they_were
     def fine(turns: Sequence[Turn], problem: Problem) -> Reply:
         return Reply(())
 
-    settings = {"max_inserted_tokens": 8, "max_new_tokens": 8}
+    tokens = {name: 64 if name == longest else 8 for name in ("fine", "failing")}
+    settings = {"max_inserted_tokens": 8}
     env = rlvr_envs.mix(
         {
-            "fine": part("Addition", 2, interaction=fine, **settings),
-            "failing": part("Sort", 2, interaction=failing, **settings),
+            "fine": part("Addition", 2, interaction=fine, max_new_tokens=tokens["fine"], **settings),
+            "failing": part("Sort", 2, interaction=failing, max_new_tokens=tokens["failing"], **settings),
         }
     )
+    copied = counting_copies(env.streams)
     env.reset(options={"problems": np.array([0, env.streams.dataset.starts[1]])})
     before = [env.streams.tokens.copy(), env.streams.length.copy(), env.get_state(0).turns]
+    copied.clear()
     with pytest.raises(KeyboardInterrupt):
         env.step(np.full(2, env.tokenizer.eos_token))
     assert calls
+    assert copied == [env.streams.tokens.size]  # not once for each part
     after = [env.streams.tokens, env.streams.length, env.get_state(0).turns]
     assert all(np.array_equal(one, other) for one, other in zip(before[:2], after[:2], strict=True))
     assert before[2] == after[2] == ()
+
+
+def counting_copies(streams: Any) -> list[int]:
+    """A list that gets the size of every copy of the buffer of tokens that the parts of a mixture share."""
+    copied: list[int] = []
+
+    class Counted(np.ndarray[Any, Any]):
+        def copy(self, order: Any = "C") -> Any:
+            copied.extend([self.size] * (self.ndim == 2))
+            return np.array(self, order=order)
+
+    streams.tokens = streams.tokens.view(Counted)
+    streams._share()
+    return copied
+
+
+def test_the_verifier_judges_each_completion_as_its_part_does() -> None:
+    batches: list[int] = []
+
+    class Lengths:
+        def __call__(self, completion: str, problem: Problem) -> Verdict:
+            return Verdict(len(completion) / 10, Outcome.SCORED)
+
+        def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
+            batches.append(len(completions))
+            return [self(*pair) for pair in zip(completions, problems, strict=True)]
+
+    alone = {"Addition": part("Addition"), "Sort": part("Sort"), "lengths": part("Sort", verifier=Lengths())}
+    env = rlvr_envs.mix(alone)
+    data, verifier = env.streams.dataset, env.streams.rules.verifier
+    problems = [data[start + index] for index in range(5) for start in data.starts[:-1]]
+    answers = [str(problem.reference) for problem in problems]
+    completions = [answer if row % 4 else "no" for row, answer in enumerate(answers)]
+    expected = [
+        verify_batch(env.streams.parts[row % 3].rules.verifier, [completion], [problem])[0]
+        for row, (completion, problem) in enumerate(zip(completions, problems, strict=True))
+    ]
+    assert {verdict.outcome for verdict in expected} >= {Outcome.CORRECT, Outcome.SCORED}
+    assert [verifier(*pair) for pair in zip(completions, problems, strict=True)] == expected
+    batches.clear()
+    assert verifier.verify_batch(completions, problems) == expected
+    assert batches == [5]
+
+
+def test_episodes_of_messages_are_those_of_a_part() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"\['Addition', 'GuessNumber', 'Sort'\] one by one"):
+        MessageEnv(mixture().streams)
 
 
 def test_what_cannot_be_mixed_is_refused_when_it_is_made() -> None:

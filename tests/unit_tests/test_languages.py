@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
+import gymnasium
 import pytest
 
+import rlvr_envs  # noqa: F401 - registers its environments
+from tests.benchmark_rows import EVERY
 from verifiers import MissingDependencyError, Outcome, Problem, UnknownNameError
 from verifiers.unit_tests import StdioCase, StdioTests, UnitTestVerifier, languages
 from verifiers.unit_tests.languages import check_languages
@@ -132,6 +138,25 @@ def test_a_language_that_is_not_there_is_named(verifier: UnitTestVerifier, monke
         verifier("", problem("cpp"))
     with pytest.raises(MissingDependencyError, match="javac"):
         UnitTestVerifier(languages="java")
+    languages._home.cache_clear()
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+def test_what_is_not_installed_is_named_before_anything_is_sampled(
+    deferred: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    arguments: dict[str, object] = {"dataset": [problem("python"), replace(problem("java"), id="q")]}
+    name = "rlvr/Text-v0"
+    if deferred:
+        name, arguments = "rlvr/CodeContestsJava-v0", {"data_dir": tmp_path}
+        path = tmp_path / "codecontests_java" / "test.jsonl"
+        path.parent.mkdir()
+        path.write_text(json.dumps(EVERY["codecontests_java"].row))
+        arguments |= {"split": "test"}
+    monkeypatch.setenv("PATH", "")
+    languages._home.cache_clear()
+    with pytest.raises(MissingDependencyError, match="apt-get install default-jdk-headless"):
+        gymnasium.make_vec(name, num_envs=2, verifier="unit_tests", **arguments)
     languages._home.cache_clear()
 
 

@@ -16,6 +16,7 @@ from verifiers.sandbox.command import (
 )
 from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEnd, Role
 from verifiers.sandbox.limits import ISOLATIONS, Limits
+from verifiers.sandbox.live import LiveProgram, ProgramEndedError
 from verifiers.sandbox.memory_files import memory_files
 from verifiers.sandbox.packages import Packages, find_packages
 from verifiers.sandbox.pool import Pool, available_cpus
@@ -43,11 +44,13 @@ __all__ = [
     "JobEnd",
     "LaunchError",
     "Limits",
+    "LiveProgram",
     "NotExecutableError",
     "Packages",
     "Plan",
     "Pool",
     "ProcessEnd",
+    "ProgramEndedError",
     "ProgramOutput",
     "ProgramRunner",
     "Role",

@@ -117,6 +117,14 @@ def _findings(judgement: Judgement, ordered: bool) -> Iterator[Finding]:
     if broken:
         yield Finding(f"The gradient is not finite in the case {broken[0].title!r}.", broken[0])
         return
+    if not any(one.expected.any() for one in judgement.of(BASE)):
+        shown = judgement.of(BASE)[0]
+        yield Finding(
+            "There is no gradient: it is 0 in groups of every size. A loss depends on the record's log-probabilities, and "
+            "advantages on the scores.",
+            _smallest(estimator, shown),
+        )
+        return
     yield _base(judgement)
     if ordered:
         yield Finding("The gradient depends on the order of the episodes in a group.", judgement.of(BASE)[0].case)
@@ -147,10 +155,11 @@ def _base(judgement: Judgement) -> Finding:
         return Finding(f"Unbiased {groups}, where episodes have one length.")
     shown = _smallest(judgement.estimator, first)
     if not all(one.proportional for one in series):
-        worst = min(series, key=lambda one: one.cosine)
+        worst = max(series, key=lambda one: one.direction)
         return Finding(
-            f"Biased in direction {groups}, even where episodes have one length: the cosine with the gradient is at least "
-            f"{worst.cosine:.4f}, and the component along it {first.scale:.3g} to {last.scale:.3g} times the gradient.",
+            f"Biased in direction {groups}, even where episodes have one length: what lies across the gradient is up to "
+            f"{100 * worst.direction:.3g}% of what lies along it, which is {first.scale:.4g} to {last.scale:.4g} times the "
+            "gradient.",
             shown,
         )
     form = _form(series + [one for one in judgement.of("two problems") if one.proportional]) or _form(series)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from agents.deferred import torch
 from agents.experiments.court.cases import BASE, case
 from agents.experiments.court.own import of_agent
 from agents.experiments.court.record import Estimator
 from agents.experiments.court.tables import Tables
+from agents.experiments.court.trial import as_numbers
 from verifiers import InvalidArgumentError, import_attribute, is_attribute_path
 
 
@@ -42,6 +42,6 @@ def _of_function(function: Any, name: str) -> Estimator:
     tables = Tables(case(BASE, 2))
     result = function(tables.record((0, 1), tables.theta))
     title = name.partition(":")[2]
-    if torch.as_tensor(result).numel() == 1:
+    if as_numbers(title, result).numel() == 1:
         return Estimator(title, loss=function, address=name)
     return Estimator(title, advantages=function, address=name)

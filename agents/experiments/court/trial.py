@@ -72,6 +72,13 @@ class Comparison:
         return self.scale * self.size / norm if norm else math.nan
 
     @property
+    def direction(self) -> float:
+        """Norm of the expected gradient's part across the exact one, relative to its part along it."""
+        along = self.scale * self.exact
+        size = float(along.norm())
+        return float((self.expected - along).norm()) / size if size else math.inf
+
+    @property
     def unbiased(self) -> bool:
         """Whether both are equal up to rounding."""
         return self.bias < TOLERANCE
@@ -79,8 +86,7 @@ class Comparison:
     @property
     def proportional(self) -> bool:
         """Whether the expected gradient is a positive multiple of the exact one, up to rounding."""
-        rest = float((self.expected - self.scale * self.exact).norm())
-        return self.scale > 0 and rest < TOLERANCE * self.scale * self.size
+        return self.scale > 0 and self.direction < TOLERANCE
 
     @property
     def relative_variance(self) -> float:
@@ -236,7 +242,7 @@ def _policy_gradient(record: Record) -> Tensor:
 def _per_token(estimator: Estimator, record: Record) -> Tensor:
     """An estimator's advantages as f64[b l], constants."""
     assert estimator.advantages is not None
-    given = torch.as_tensor(estimator.advantages(record)).detach().double()
+    given = as_numbers(estimator.name, estimator.advantages(record)).detach().double()
     if given.shape == record.groups.shape:
         return given[:, None].expand(record.tokens.shape)
     if given.shape != record.tokens.shape:
@@ -245,6 +251,21 @@ def _per_token(estimator: Estimator, record: Record) -> Tensor:
             f"each token, {tuple(record.tokens.shape)}; got shape {tuple(given.shape)}"
         )
     return given
+
+
+def as_numbers(name: str, result: object) -> Tensor:
+    """What an estimator's function returns, as a tensor.
+
+    Raises:
+        InvalidArgumentError: If it is no number, tensor or array.
+    """
+    try:
+        return torch.as_tensor(result)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidArgumentError(
+            f"{name} must return a loss, a tensor of one number, or advantages, a tensor or NumPy array of one number for each "
+            f"episode or token; got {type(result).__name__}"
+        ) from error
 
 
 def has_kink(estimator: Estimator, case: Case) -> bool:

@@ -153,29 +153,30 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} is not valid JSON, or is truncated: {error}") from error
 
 
-def read_lines(path: Path, parse: Callable[[Any], T], *, growing: bool = True) -> list[T]:
+def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
     """Return the result of `parse` for each line's value; the file is not changed.
+
+    The file may still be written to: a last line without a line break is incomplete and ignored.
 
     Args:
         path: Path of the file.
         parse: What makes a result of a line's value.
-        growing: Whether the file may still be written to, so that a last line without a line break is incomplete and ignored.
 
     Raises:
         DataError: If a line is not JSON, or `parse` raises a ValueError.
     """
-    return _read_lines(path, parse, growing=growing)[0]
+    return _read_lines(path, parse)[0]
 
 
 def _read_lines(
-    path: Path, parse: Callable[[Any], T], *, growing: bool = True, advice: str = "correct or remove that line"
+    path: Path, parse: Callable[[Any], T], *, advice: str = "correct or remove that line"
 ) -> tuple[list[T], int]:
     """The values of all complete lines, and the offset of the end of the last one."""
     values: list[T] = []
     end = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if growing and not line.endswith(b"\n"):
+            if not line.endswith(b"\n"):
                 break
             try:
                 values.append(parse(json.loads(line)))
