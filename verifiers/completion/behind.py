@@ -25,9 +25,10 @@ _NO_NOUN = (
 )
 _SAYS = r"\b(?:it|that|this|answer|value|result|one)(?:'s|\s(?:is|becomes|(?:would|could|might|may|should|must|will)\sbe))\s+"
 _HEDGED = re.compile(
-    rf"{words.HEDGES.pattern}(?:(?<!if)(?<!when)(?<!unless)\s+{_VALUE}{_NO_NOUN}|\s[^\n]{{0,80}}?{_SAYS}{_VALUE})",
+    rf"{words.HEDGES.pattern}(?:(?<!if)(?<!when)(?<!unless)\s+{_VALUE}{_NO_NOUN}|[,\s][^\n]{{0,80}}?{_SAYS}{_VALUE})",
     re.IGNORECASE,
 )
+_HEDGED_SENTENCE = re.compile(rf"\s*{words.HEDGES.pattern}[^\n.!?]{{0,200}}", re.IGNORECASE)
 
 
 def is_taken_back(text: str) -> bool:
@@ -58,12 +59,15 @@ def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
 
 
 def hedges_after(text: str, mark: Mark) -> Iterator[str]:
-    """The values that the sentence of a mark offers behind the answer, as in `12 (or 24 if order matters)`."""
+    """The values that the sentence of a mark, or a hedge behind it, offers, as in `12 (or 24 if order matters)`."""
     rest = mark.rest
     if mark.form != "phrase":
         end = SENTENCE_END.search(text, mark.end, mark.end + BEFORE)
         rest = text[mark.end : end.start() if end else mark.end + BEFORE].lstrip("$")
-    for match in _HEDGED.finditer(rest):
+    else:
+        end = SENTENCE_END.match(text, mark.end)
+    following = _HEDGED_SENTENCE.match(text, end.end()) if end else None
+    for match in _HEDGED.finditer(f"{rest} {following[0] if following else ''}"):
         yield match[1] or match[2]
 
 

@@ -31,9 +31,10 @@ _ARTICLES = frozenset("aAI")  # letters that are words in prose
 _TOPICS = {
     "ratios": re.compile(r"\bratios?\b"),
     "flats": re.compile(  # as what is asked for: a line in the prompt may be the way of something that moves
-        r"\A(?!.*\b(?:time|speed|velocity|moves|moving|particle)\b).*\b(?:(?:equations?|parametri\w+|representation)\s(?:\w+\s){0,6}"
-        r"(?:lines?|planes?)|lines?\sof\sintersection|intersection\sof\s(?:\w+\s){0,3}planes|null\s?space|kernel"
-        r"|eigenspace|span|locus|solution\s(?:set|space)|(?:all|general)\s(?:\w+\s)?solutions?|(?:solve|linear)\s(?:\w+\s){0,3}systems?"
+        r"\A(?!.*\b(?:time|speed|velocity|moves|moving|particle)\b).*\b(?=(?:find|solve|give|determine|describe|write|state"
+        r"|express|compute|what|parametri\w+)\b)[^.?!]*\b(?:(?:equations?|parametri\w+|representation)\s(?:\w+\s){0,6}(?:lines?"
+        r"|planes?)|lines?\sof\sintersection|intersection\sof\s(?:\w+\s){0,3}planes|null\s?space|kernel|eigenspace|span|locus"
+        r"|solution\s(?:set|space)|(?:all|general)\s(?:\w+\s)?solutions?|(?:solve|linear)\s(?:\w+\s){0,3}systems?"
         r"|systems?\sof\s(?:\w+\s){0,3}equations)\b",
         re.DOTALL | re.IGNORECASE,
     ),
