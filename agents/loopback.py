@@ -1,4 +1,4 @@
-"""Where services listen, and which addresses are those of this machine alone."""
+"""Sockets of services, and which addresses only this machine can reach."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Open the socket of a service; port 0 takes a free one.
 
     Raises:
-        InvalidArgumentError: If the address can't be had.
+        InvalidArgumentError: If the address or the port is not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -31,7 +31,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise InvalidArgumentError(
             f"can't listen on {host}, port {port}: {error.strerror or error}; choose another with --port"
         ) from error
-    # An answer goes out as two packets, head and body, of which the second must not wait until the first is acknowledged.
-    # asyncio sees to it only for sockets that name their protocol; connections inherit it from the listener.
+    # An answer goes out as two packets, head and body; the second must not wait until the first is acknowledged.
+    # asyncio disables that delay only for sockets that name their protocol; connections inherit it from the listener.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

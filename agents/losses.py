@@ -4,8 +4,8 @@ Axes: b completions, t tokens. Each policy loss returns one value for each token
 so that the loss of an optimiser step is `(loss * weights).sum()` over all its micro-batches, and neither the micro-batches,
 their order nor padding changes the gradient. Outside the mask a loss may be any finite number, since its weight there is 0.
 
-Log-probabilities are natural logs under the sampling distribution. `logprobs` is that of the policy being trained, with
-gradient; `old_logprobs` is that of the policy before the first optimiser step on these samples. It and the advantages are
+Log-probabilities are natural logs under the sampling distribution. `logprobs` are those of the policy being trained, with
+gradient; `old_logprobs` are those of the policy before the first optimiser step on these samples. They and the advantages are
 constants. sg means "stop gradient".
 """
 
@@ -21,7 +21,7 @@ from verifiers import InvalidArgumentError
 def policy_gradient(
     logprobs: Float[torch.Tensor, "b t"], advantages: Float[torch.Tensor, "b t"]
 ) -> Float[torch.Tensor, "b t"]:
-    """-A_t log pi(y_t): REINFORCE (Williams 1992), whose gradient is the policy gradient where samples are on-policy."""
+    """-A_t log pi(y_t): REINFORCE (Williams 1992), whose gradient is the policy gradient if samples are on-policy."""
     return -advantages * logprobs
 
 
@@ -161,8 +161,8 @@ def bradley_terry(
     """-log sigmoid(r_chosen - r_rejected): the negative log-likelihood of preferences (Bradley and Terry 1952).
 
     As the loss of a reward model it is equation 1 of Ouyang et al. 2022 (arXiv:2203.02155). It does not change if both scores
-    of a pair do by the same amount; `center_coefficient` times (r_chosen + r_rejected)^2 is added, which draws scores towards
-    a mean of 0 (Eisenstein et al. 2023, arXiv:2312.09244), so that those of several models can be compared.
+    of a pair change by the same amount; `center_coefficient` times (r_chosen + r_rejected)^2 is added, which draws scores
+    towards a mean of 0 (Eisenstein et al. 2023, arXiv:2312.09244), so that scores of several models can be compared.
 
     Args:
         chosen: Scores of the preferred completions, with gradient.

@@ -153,7 +153,7 @@ def check_agent_name(name: str) -> str:
     """Check that an agent of another package, or of the user's own, is named; return its module:Class.
 
     Raises:
-        UnknownNameError: If it is none, and none of this package either; the message suggests the nearest.
+        UnknownNameError: If no agent has this name, in this package or another; the message suggests the nearest.
     """
     points = {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
     path = points.get(name, name)
@@ -173,7 +173,7 @@ def require_agent(cls: object, name: str) -> type[Agent]:
     """Check that something is a class of agents.
 
     Raises:
-        InvalidArgumentError: If it is not, or does not define all that an agent must.
+        InvalidArgumentError: If it is not, or leaves a required member undefined.
     """
     from agents.learn.agent import Agent
 

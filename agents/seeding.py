@@ -1,6 +1,6 @@
 """All random numbers of a run: seeds of episodes, samples, orders and environments, and the numbers drawn from them.
 
-The generator is counter-based, so that a number depends on its purpose, not on what was drawn before.
+The generator is counter-based, so that a number depends on its purpose, not on earlier draws.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ORDERS = 2**62
 """The first stream for orders of problems; the streams of training steps count from 0."""
 DRAWS = 2**60
-"""The first stream for draws of problems by what was observed of them."""
+"""The first stream for draws of problems by the observations of them."""
 ENVIRONMENTS = 2**61
 """The first stream for the reset seeds of environments."""
 

@@ -17,24 +17,24 @@ from verifiers import InvalidArgumentError, Message, Problem
 
 
 class SeatOfGame(Protocol):
-    """A game as the side sees it that is to move: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`.
+    """A game as seen by the side to move: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`.
 
-    One with an attribute `question` says by it what this side was asked in the words of a chat.
+    If it has an attribute `question`, that is this side's prompt in the words of a chat.
     """
 
     @property
     def prompt(self) -> str:
-        """What this side was asked."""
+        """This side's prompt."""
         ...
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """What this side said since, as messages of the assistant, and what it was told then, as those of a user."""
+        """This side's turns since, as messages of the assistant, and the game's replies to them, as messages of a user."""
         ...
 
     @property
     def chance(self) -> object:
-        """What the chance of a policy in this seat follows from."""
+        """The data that seeds the sampling of a policy in this seat."""
         ...
 
 
@@ -52,9 +52,8 @@ class PolicyOpponent:
 
     It is an opponent for `rlvr_envs.games.TwoSidedInteraction` and `rlvr_envs.text_games.TextGameInteraction`.
 
-    The policy sees the game as it does in an episode of its own that begins after the other side's first move. Its chance
-    follows from the problem and the moves. Moves that are asked for at the same time, by different threads, are sampled in
-    one batch.
+    The policy sees the game as it does in an episode of its own that begins after the other side's first move. The sampling is
+    seeded by the problem and the moves. Moves that different threads ask for at the same time are sampled in one batch.
 
     Args:
         policy: Any policy. To play against the weights that are being trained, give it `policy.at_temperature(1.0)` of the
@@ -90,7 +89,7 @@ class PolicyOpponent:
         """Sample a move."""
         asked = _Asked(seat)
         self._waiting.append(asked)
-        with self._acting:  # whoever has the lock samples for all that wait
+        with self._acting:  # the thread that has the lock samples for all that wait
             if asked.text is None and asked.error is None:
                 batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 try:
@@ -105,7 +104,7 @@ class PolicyOpponent:
         return asked.text
 
     def prompt_tokens(self, seat: SeatOfGame) -> NDArray[np.int32]:
-        """What the policy is shown, as tokens i32[l]."""
+        """The policy's observation, as tokens i32[l]."""
         is_chat = isinstance(self._renderer.prompt, rlvr_envs.ChatPrompt)
         asked = getattr(seat, "question", seat.prompt) if is_chat else seat.prompt
         parts = [self._opening(Problem("", asked, None))]
@@ -121,7 +120,7 @@ class PolicyOpponent:
         return np.concatenate(parts)
 
     def _opening(self, problem: Problem) -> NDArray[np.int32]:
-        """A prompt as environments encode it: what the first message of a chat says becomes no special token."""
+        """A prompt as environments encode it: the content of a chat's first message becomes no special token."""
         if isinstance(self._renderer.prompt, rlvr_envs.ChatPrompt) and not isinstance(
             self._dialogue, rlvr_envs.dialogue.PlainDialogue
         ):

@@ -33,11 +33,11 @@ _PROBLEMS, _GROUP = 4, 4
 
 
 def check_agent(agent: str | type[Agent], config: AgentConfig | None = None, *, seed: int = 0) -> None:
-    """Train an agent for two steps on a tiny policy, and check what training relies on.
+    """Train an agent for two steps on a tiny policy, and check the properties that training relies on.
 
-    The loss must fall where a token with a positive advantage becomes more probable, and must have no gradient where the
-    advantage is 0; an episode whose verifier broke must spoil nothing; training must be repeatable, and a checkpoint must hold
-    everything that the next step depends on.
+    The loss must fall if a token with a positive advantage becomes more probable, and must have no gradient if the advantage is
+    0; an episode whose verifier broke must spoil nothing; training must be repeatable, and a checkpoint must hold everything
+    that the next step depends on.
 
     Args:
         agent: A class of agents, or a name as for `agents.agent_classes`.
@@ -208,7 +208,7 @@ def _variety(completion: str, problem: Problem) -> float:
 
 
 _SCORES = ("weighted_sum", {"parts": {"digits": _share_of_digits, "variety": _variety}})
-"""Scores of which a policy with random weights gets some, in two parts for agents that look at parts."""
+"""Scores that vary under a policy with random weights, in two parts for agents that look at parts."""
 
 
 def _errored(trajectory: Trajectory) -> Trajectory:

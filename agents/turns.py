@@ -1,8 +1,8 @@
-"""Credit by turns: advantages that are the same for all tokens of a turn, where an episode has several.
+"""Credit by turns: advantages that are the same for all tokens of a turn, for episodes of several.
 
-Axes: b episodes, t tokens, u turns. A turn is a run of the policy's own tokens; what the environment says between two turns
-belongs to neither, and a reward received there to the turn before it. From one turn to the next is one step of time: a discount
-factor counts turns, not tokens.
+Axes: b episodes, t tokens, u turns. A turn is a run of the policy's own tokens; the environment's tokens between two turns
+belong to neither, and a reward received there belongs to the turn before it. From one turn to the next is one step of time: a
+discount factor counts turns, not tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def turn_numbers(mask: Bool[Tensor, "b t"]) -> Int[Tensor, "b t"]:
         mask: bool[b t], the policy's own tokens.
 
     Returns:
-        i64[b t], the turn that each token belongs to, or that went before it; -1 before the first.
+        i64[b t], the turn that each token belongs to, or the turn before it; -1 before the first.
     """
     before = torch.nn.functional.pad(mask, (1, 0))[:, :-1]
     return (mask & ~before).long().cumsum(1) - 1
@@ -47,7 +47,7 @@ def turn_rewards(rewards: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> Fl
 
 
 Relative = Callable[["Tensor", "Tensor", "Tensor"], "Tensor"]
-"""Advantages of scores f[b] relative to groups i[b], where valid bool[b], such as those of `agents.advantages`."""
+"""Functions such as `agents.advantages.leave_one_out`: from scores f[b], groups i[b] and valid bool[b] to advantages."""
 
 
 def turn_group_relative(
@@ -59,11 +59,11 @@ def turn_group_relative(
     gamma: float = 1.0,
     relative: Relative = group_z_score,
 ) -> Float[Tensor, "b t"]:
-    """Compare what is earned from each turn onwards with what the group's other episodes earn from the same turn onwards.
+    """Compare the rewards from each turn onwards with those of the group's other episodes from the same turn onwards.
 
-    Only episodes that have the turn are compared. If no other valid episode of the group has it, the others count with what
-    they earned from their last turn onwards: an advantage of 0 would leave such turns out of the gradient. The only valid
-    episode of a group has nothing to be compared with, and gets 0.
+    Only episodes that have the turn are compared. If no other valid episode of the group has it, the others count with their
+    rewards from their last turn onwards: an advantage of 0 would leave such turns out of the gradient. A group's only valid
+    episode gets 0, since there is nothing to compare it with.
 
     With `relative=leave_one_out` the mean over a group of sum_t A_t grad log pi(y_t) is an unbiased gradient of the expected
     sum of rewards, for gamma = 1 and at least two valid episodes in the group: the baseline of a turn depends on the other
@@ -88,7 +88,7 @@ def turn_group_relative(
 
 
 def _shape(numbers: Tensor) -> tuple[int, int]:
-    """b, and the number of turns of the episode that has most, at least 1."""
+    """b, and the largest number of turns of any episode, at least 1."""
     return len(numbers), max(int(numbers.max()) + 1 if numbers.numel() else 0, 1)
 
 

@@ -22,12 +22,12 @@ class Action:
     tokens: NDArray[np.int64]
     """i64[b n]."""
     counts: NDArray[np.int64]
-    """i64[b], number of valid tokens in the row; 0 for rows that needed no action, or have none yet."""
+    """i64[b], number of valid tokens in the row; 0 for rows that needed no action or have no tokens yet."""
     logprobs: NDArray[np.float32]
     """f32[b n], natural log-probabilities under the sampling distribution; NaN where a token was not sampled."""
     kept: NDArray[np.uint8] | None = None
-    """u8[b n ceil(v/8)], the candidate tokens for each choice, packed by `numpy.packbits`, where the policy itself excluded
-    some (top-k, for example); None where it chose from all legal tokens."""
+    """u8[b n ceil(v/8)], the candidate tokens for each choice, packed by `numpy.packbits`, if the policy itself excluded some
+    (top-k, for example); None if it chose from all legal tokens."""
 
 
 class Policy(Protocol):
@@ -49,7 +49,7 @@ class Policy(Protocol):
 
         Args:
             observation: `tokens` i32[b l], `length` i32[b 1].
-            action_mask: i8[b v], 1 for legal tokens, where the environment limits them.
+            action_mask: i8[b v], 1 for legal tokens, if the environment limits them.
             rows: bool[b], the rows that need an action; None for all. Excluding rows only saves work.
         """
         ...
@@ -90,7 +90,7 @@ class LimitsRows(Protocol):
 
 @runtime_checkable
 class Interruptible(Protocol):
-    """A policy that samples several tokens in an `act`, which it can be told to limit."""
+    """A policy that samples several tokens in an `act`, and can limit their number."""
 
     def interrupted_after(self, tokens: int) -> Policy:
         """Return a policy that returns completions after at most so many tokens, finished or not."""
@@ -127,7 +127,7 @@ class Trajectory:
     group: int
     """Number of the group; trajectories of one group answer the same problem."""
     prompt_length: int
-    """Number of tokens that the episode started with: those of the prompt, or of the captured state."""
+    """Number of tokens that the episode started with, from the prompt or the captured state."""
     terminated: bool
     truncated: bool
     verdict: Verdict | None
@@ -157,8 +157,8 @@ class Trajectory:
     """f64[l], an estimate of the value of the state before each token that begins a step, such as VinePPO's; NaN for all other
     tokens. None if there are no estimates."""
     contexts: tuple[int, ...] = ()
-    """Positions in `tokens` at which a new context began (`rlvr_envs.Reply.context`): from there on the policy saw nothing of
-    what is before. Empty if it saw everything."""
+    """Positions in `tokens` at which a new context began (`rlvr_envs.Reply.context`): from there on the policy saw no earlier
+    tokens. Empty if it saw everything."""
 
     def __post_init__(self) -> None:
         if not self.errored and not np.isfinite(self.rewards).all():
@@ -204,7 +204,7 @@ def reward_parts(verdict: Verdict) -> dict[str, tuple[float, float]]:
 
 
 def _is_weighted(part: object) -> bool:
-    """Whether a part is that of a weighted sum; other verifiers report their parts differently, such as by a number."""
+    """Whether a part belongs to a weighted sum; other verifiers report their parts differently, such as by a number."""
     return isinstance(part, Mapping) and {"score", "weight"} <= part.keys()
 
 

@@ -36,7 +36,12 @@ if TYPE_CHECKING:
     )
     from rlvr_envs.message_env import MessageEnv as MessageEnv, MessageEpisode as MessageEpisode
     from rlvr_envs.mixed_streams import MixedDataset as MixedDataset
-    from rlvr_envs.mixture import mix as mix, part_arguments as part_arguments, with_levels as with_levels
+    from rlvr_envs.mixture import (
+        MixtureEnv as MixtureEnv,
+        mix as mix,
+        part_arguments as part_arguments,
+        with_levels as with_levels,
+    )
     from rlvr_envs.prompts import (
         PRESETS as PRESETS,
         ChatPrompt as ChatPrompt,

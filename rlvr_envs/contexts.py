@@ -39,7 +39,7 @@ class SummaryRequest(Message):
 
 
 def without_summaries(dialogue: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages of a dialogue but requests for summaries, and the summaries: what a verifier of moves or calls reads."""
+    """The messages of a dialogue but requests for summaries, and the summaries, as a verifier of moves or calls reads it."""
     kept: list[Message] = []
     asked = False
     for message in dialogue:
@@ -56,8 +56,8 @@ class Summarize:
     """Asks the policy for a summary once a dialogue is long, and goes on with the problem and the summary alone.
 
     The request comes with the answer to a turn at whose end more than `after_tokens` are in view, so that there has to be room
-    for both, and for the summary, which is the policy's next turn. A summary is learned like any other turn: it earns what
-    comes of it.
+    for both, and for the summary, which is the policy's next turn. A summary is learned like any other turn, from the rewards
+    that follow.
 
     Raises:
         InvalidArgumentError: If `after_tokens` is not positive, or there is no request.
@@ -68,7 +68,7 @@ class Summarize:
     after_tokens: int
     """Number of tokens in view from which on a summary is asked for."""
     request: str = REQUEST
-    """What the policy is told."""
+    """The text that asks the policy for the summary."""
     heading: str = HEADING
     """Text between the problem and the summary."""
     opening: Opening = field(default=problem_messages, repr=False)
@@ -82,7 +82,7 @@ class Summarize:
             raise InvalidArgumentError("a summary needs a request, which tells the policy to write it; got ''")
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
-        """Answer the last turn, ask for a summary with that, or begin anew with the summary that it is."""
+        """Answer the last turn, ask for a summary with the answer, or begin anew if the turn is a summary."""
         if len(turns) > 1 and self._asks(turns[-2]):
             text = f"{self.heading}\n{turns[-1].text.strip()}"
             asked = self.asked(problem)
@@ -111,7 +111,7 @@ class Summarize:
 
 @dataclass(frozen=True)
 class DropResults:
-    """Leaves a note in place of what tools have answered to earlier turns, once a dialogue is long.
+    """Replaces the results of tools in earlier turns by a note, once a dialogue is long.
 
     The policy's turns stay in view as they were sampled.
 
@@ -126,7 +126,7 @@ class DropResults:
     keep: int = 1
     """Number of turns before the last one whose results stay."""
     note: str = NOTE
-    """What stands in place of a result."""
+    """The note in place of a result."""
     opening: Opening = field(default=problem_messages, repr=False)
     """Puts a problem to the policy."""
 
@@ -170,7 +170,7 @@ def _check_limit(after_tokens: object) -> None:
 
 
 def _extended(problem: Problem, text: str) -> str | tuple[Message, ...]:
-    """A problem's prompt with a text below it: below its last user message, or as one, where it is a chat."""
+    """A problem's prompt with a text below it; in a chat, below its last user message, or as one."""
     if isinstance(problem.prompt, str):
         return f"{problem.prompt}\n\n{text}"
     users = [index for index, message in enumerate(problem.prompt) if message.role == "user"]

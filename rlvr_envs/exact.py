@@ -1,16 +1,16 @@
 r"""Exact values of finite Markov decision processes by dynamic programming, in float64.
 
-Notation and equations are those of Sutton & Barto 2018, chapters 3, 4 and 13. A process ends where `transition[s, a]`
-sums to less than 1: what is missing is the probability that the episode ends there, and an episode that has ended is
-worth 0. With r(s, a) the expected reward, p(s' | s, a) the probability to go on in s', and discount γ:
+Notation and equations are those of Sutton & Barto 2018, chapters 3, 4 and 13. If `transition[s, a]` sums to less than 1, the
+rest is the probability that the episode ends there, and an episode that has ended is worth 0. With r(s, a) the expected reward,
+p(s' | s, a) the probability of going on in s', and discount γ:
 
     v_π(s)    = Σ_a π(a|s) q_π(s, a)                               (exercise 3.18)
     q_π(s, a) = r(s, a) + γ Σ_s' p(s'|s, a) v_π(s')                (exercise 3.19; Bellman equation, 3.14)
     v_*(s)    = max_a q_*(s, a)                                    (Bellman optimality equation, 3.19)
     q_*(s, a) = r(s, a) + γ Σ_s' p(s'|s, a) v_*(s')                (3.20)
 
-With `horizon=h` the episode is cut after h steps, as an environment's budget cuts it, and what would have followed is
-worth nothing; values then depend on the steps left k, and arrays get a first axis of h + 1 entries, k = 0 first:
+With `horizon=h` the episode is cut after h steps, as by an environment's budget, and later rewards count nothing; values then
+depend on the steps left k, and arrays get a first axis of h + 1 entries, k = 0 first:
 
     q_k(s, a) = r(s, a) + γ Σ_s' p(s'|s, a) v_{k-1}(s'),  v_0 = 0
 
@@ -45,7 +45,7 @@ from verifiers import InvalidArgumentError
 Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-12
-"""Relative to the largest value: action values that differ by less are equal, and value iteration is done."""
+"""Tolerance relative to the largest value: action values that differ by less are equal, and value iteration stops."""
 _MAX_SWEEPS = 100_000
 
 
@@ -58,11 +58,11 @@ class FiniteMDP:
     """
 
     transition: Array
-    """f64[s a s], the probability to go on in each state; a row sums to 1 less the probability that the episode ends."""
+    """f64[s a s], the probability of going on in each state; a row sums to 1 less the probability that the episode ends."""
     reward: Array
     """f64[s a], the expected reward of an action."""
     start: Array
-    """f64[s], the probability to start in each state; sums to 1."""
+    """f64[s], the probability of starting in each state; sums to 1."""
 
     def __post_init__(self) -> None:
         states, actions = self.reward.shape
@@ -93,7 +93,7 @@ class Values:
 
 
 def world_mdp(world: World) -> FiniteMDP:
-    """The decision process of a world: its states are `world.states`, in that order, its actions those of `MOVES`."""
+    """The decision process of a world: its states are `world.states`, in that order, and its actions are `MOVES`."""
     index = {cell: number for number, cell in enumerate(world.states)}
     transition = np.zeros((len(index), len(MOVES), len(index)))
     reward = np.full((len(index), len(MOVES)), float(world.step_reward))
@@ -111,9 +111,9 @@ def world_mdp(world: World) -> FiniteMDP:
 def state_mdp(env: StateEnv | TokenEnv | TokenVectorEnv) -> FiniteMDP:
     """The decision process of an environment with numbered states, or of a token environment that has one.
 
-    States and actions are numbered as in the spaces of the plain environment. States at which an episode is over are worth
-    0. The start is that of problems drawn uniformly. The episode goes on until it ends by itself: for values within a budget
-    give it as `horizon`.
+    States and actions are numbered as in the spaces of the plain environment. States at which an episode is over are worth 0.
+    The start is that of a problem drawn uniformly. The episode goes on until it ends by itself: for values within a budget,
+    pass the budget as `horizon`.
 
     Raises:
         InvalidArgumentError: If a token environment has no such process.
@@ -151,8 +151,8 @@ def policy_values(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, hori
         horizon: h, at least 1; None to go on until the episode ends.
 
     Raises:
-        InvalidArgumentError: If the policy is none, or without a horizon and discount the episode may never end, so that
-            there may be no value.
+        InvalidArgumentError: If the policy is invalid, or the episode may never end and there is neither a horizon nor a
+            discount, so that there may be no value.
     """
     _check_gamma(gamma)
     table = _policy_table(mdp, policy, horizon)
@@ -221,8 +221,8 @@ def policy_iteration(mdp: FiniteMDP, *, gamma: float) -> tuple[Array, Values]:
 def greedy_policy(values: Values) -> Array:
     """The policy that chooses uniformly among the best actions, f64[s a]; with a horizon f64[k s a], k from 1 to h.
 
-    With a horizon or a discount below 1 it is optimal where the values are. With neither, a best action may be one that
-    only puts off what is to come; to choose among all of them still comes to the end of a world sooner or later.
+    With a horizon or a discount below 1 it is optimal if the values are. With neither, a best action may only put off the end;
+    a uniform choice among all of them still reaches the end of a world sooner or later.
     """
     action = values.action if values.action.ndim == 2 else values.action[1:]
     best = action >= action.max(axis=-1, keepdims=True) - 1e-9 * np.maximum(1.0, np.abs(action).max())
@@ -251,8 +251,8 @@ def visits(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, horizon: in
         horizon: h, at least 1; None to go on until the episode ends.
 
     Returns:
-        f64[s], the sum over all t; with a horizon f64[t s], its h terms. With γ = 1 a term is the distribution of S_t, and
-        what it lacks to 1 is the probability that the episode has ended.
+        f64[s], the sum over all t; with a horizon f64[t s], its h terms. With γ = 1 a term is the distribution of S_t, and 1
+        less its sum is the probability that the episode has ended.
 
     Raises:
         InvalidArgumentError: As `policy_values`.
@@ -301,7 +301,7 @@ def softmax_policy_gradient(
     visited = visits(mdp, policy, gamma=gamma, horizon=horizon)
     if horizon is None:
         return visited[:, None] * policy * advantage
-    # t steps made leave h - t: the terms of `visits` run against those of the values.
+    # t steps made leave h - t: the terms of `visits` run in the opposite order to the values.
     gradient: Array = policy * np.einsum("ts,tsa->sa", visited, advantage[:0:-1])
     return gradient
 
@@ -309,7 +309,7 @@ def softmax_policy_gradient(
 def optimal_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Array:
     """The optimal expected return of each problem of an environment of worlds, within its budget, f64[problems].
 
-    Where problems have luck of their own, it is the mean over all luck.
+    If problems have chance events of their own, it is the mean over these.
     """
     return _returns(env, lambda mdp, horizon: optimal_values(mdp, gamma=gamma, horizon=horizon))
 
@@ -346,7 +346,7 @@ def lai_robbins_slope(means: ArrayLike) -> float:
 
 
 def _gaps(means: ArrayLike) -> Array:
-    """The gaps to the best arm of those that are not best."""
+    """The gaps of all other arms to the best one."""
     arms = np.asarray(means, dtype=np.float64)
     gaps: Array = arms.max() - arms
     return gaps[gaps > 0]
@@ -368,7 +368,7 @@ def _look_ahead(mdp: FiniteMDP, gamma: float, state: Array) -> Array:
 
 
 def _backward(mdp: FiniteMDP, gamma: float, horizon: int, state_value: Callable[[int, Array], Array]) -> Values:
-    """Values for 0 to h steps left, given what a state is worth when its action values with k steps left are known."""
+    """Values for 0 to h steps left, given the function from a state's action values with k steps left to its value."""
     state = np.zeros((horizon + 1, len(mdp.start)))
     action = np.zeros((horizon + 1, *mdp.reward.shape))
     for left in range(1, horizon + 1):

@@ -1,4 +1,4 @@
-"""Environments by their names: the class of an id, or what a user's module or an installed package names."""
+"""Environments by their names: the class of an id, or of a user's module or an installed package."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _make(env_id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
 
 
 def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
-    """Import the plain environment of a name: that with numbered states for a token environment, such as `Maze`.
+    """Import the plain environment of a name; for a token environment such as `Maze`, the one with numbered states.
 
     Args:
         name: As for `find_environment`.

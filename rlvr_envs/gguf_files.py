@@ -1,7 +1,7 @@
 """GGUF files: the weights, the settings and the tokenizer of a model in one file.
 
-`transformers` reads them with the package `gguf`, which takes seconds for a large vocabulary. What is told of a file before
-that is read here, from its first bytes.
+`transformers` reads them with the package `gguf`, which takes seconds for a large vocabulary. The facts about a file that are
+needed before that are read here, from its first bytes.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ from verifiers import InvalidArgumentError, missing_dependency
 
 SUFFIX = ".gguf"
 _PACKAGES = ("gguf", "accelerate")
-"""What `transformers` needs to read such a file; the extra `gguf` has both."""
+"""The packages that `transformers` needs to read such a file; the extra `gguf` has both."""
 _CONFIGS = ("config.json", "adapter_config.json")
-"""Files of which one is in the folder of a model that is no GGUF file."""
+"""Files one of which is in the folder of any model that is no GGUF file."""
 _VERSIONS = (2, 3)
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-"""How the numbers of the format are written, by the format's number of their type."""
+"""The encodings of numbers, by the format's number of their type."""
 _STRING, _ARRAY = 8, 9
 _FLOATS = {30: "bfloat16", 1: "float16", 0: "float32"}
-"""The types of tensors that are not quantised, by the format's number of them: that of most weights before that of norms."""
+"""The types of tensors that are not quantised, by the format's number of the type: the type of most weights before the type of
+norms."""
 
 
 @dataclass(frozen=True)
 class GGUFHeader:
-    """What the first bytes of a GGUF file say."""
+    """The header of a GGUF file."""
 
     settings: Mapping[str, Any]
-    """The settings of the model and of its tokenizer; of an array only its length."""
+    """The settings of the model and of its tokenizer; an array is replaced by its length."""
     tensor_types: frozenset[int]
     """The types of the tensors, by the format's numbers."""
 
     @property
     def context(self) -> int | None:
-        """The number of tokens that the model reads at once; None where the file does not say."""
+        """The number of tokens that the model reads at once; None if the file does not say."""
         length = self.settings.get(f"{self.settings.get('general.architecture')}.context_length")
         return length if isinstance(length, int) else None
 
@@ -52,7 +53,7 @@ class GGUFHeader:
 
     @property
     def dtype(self) -> str:
-        """The type of the weights: that in the file, or bfloat16 where some are quantised.
+        """The type of the weights: that in the file, or bfloat16 if some are quantised.
 
         The largest rounding of bfloat16 is small beside that of a quantisation, and its range is that of float32: models that
         were trained in bfloat16, as most were before they were quantised, may overflow in float16.
@@ -63,7 +64,7 @@ class GGUFHeader:
 
 
 def gguf_file(name: str | os.PathLike[str]) -> Path | None:
-    """The GGUF file of a name: the file itself, or the only one in a folder without config.json; None if there is none.
+    """The GGUF file of a name: the file itself, or the only one in a folder without config.json; None if there is no such file.
 
     Raises:
         InvalidArgumentError: If there are several.
@@ -87,7 +88,7 @@ def check_gguf(file: Path) -> GGUFHeader:
 
     Raises:
         InvalidArgumentError: If the file is damaged.
-        MissingDependencyError: If what reads it is not installed.
+        MissingDependencyError: If a package that reads it is not installed.
     """
     header = gguf_header(file)
     for package in _PACKAGES:

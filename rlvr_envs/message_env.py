@@ -1,8 +1,8 @@
-"""`MessageEnv`: the episodes of an environment in messages, for whoever answers in text and calls instead of tokens.
+"""`MessageEnv`: the episodes of an environment in messages, for models that answer in text and calls instead of tokens.
 
-Turns, answers, verdicts and rewards are those of the same environment in tokens (`rlvr_envs.turns` is the loop of both). What
-the policy says is counted by whoever says it, such as the usage that a server reports; what others say is counted, and cut, by
-the environment's tokenizer.
+Turns, answers, verdicts and rewards are those of the same environment in tokens (`rlvr_envs.turns` is the loop of both). The
+policy's tokens are counted by its sampler, such as in the usage that a server reports; messages of others are counted, and cut,
+by the environment's tokenizer.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from rlvr_envs.types import TextCompletion, Turn
 from verifiers import Completion, InvalidArgumentError, Message, Problem, Verdict, dialogue_of
 
 Form = Literal["calls", "messages", "text"]
-"""What is exchanged: messages with tools and calls in fields of their own, messages of text alone, or one text to continue."""
+"""The form of the exchange: messages with tools and calls in fields of their own, messages of text alone, or one text to
+continue."""
 _TOKEN_RULES = ("legal_actions", "process_scorer")
-"""Rules that ask for the tokens of an episode."""
+"""Rules that need the tokens of an episode."""
 
 
 class MessageEnv:
@@ -50,11 +51,11 @@ class MessageEnv:
 
     Args:
         streams: Problems and rules; nothing in them changes.
-        form: What is exchanged.
+        form: The form of the exchange.
 
     Raises:
-        InvalidArgumentError: If the streams are a mixture, the rules ask for the tokens of an episode, or a token that stops is
-            no text.
+        InvalidArgumentError: If the streams are a mixture, the rules need the tokens of an episode, or a stop token is no
+            text.
     """
 
     def __init__(self, streams: TokenStreams, form: Form = "calls") -> None:
@@ -94,7 +95,7 @@ class MessageEnv:
 
     @property
     def description(self) -> ToolDescription | None:
-        """What the messages say of the tools."""
+        """The description of the tools in the messages."""
         dialogue: object = self.dialogue
         if self.form == "messages" and isinstance(dialogue, PlainDialogue | DescribedDialogue):
             return dialogue.description
@@ -102,7 +103,7 @@ class MessageEnv:
 
 
 def _opened_by_messages(rules: Rules) -> Rules:
-    """Rules of which a new context begins with the messages of a problem, instead of the text of a prompt."""
+    """Rules under which a new context begins with the messages of a problem, instead of the text of a prompt."""
     kept_short, render = rules.interaction, rules.render_prompt
     if not isinstance(kept_short, Summarize | DropResults) or not isinstance(render, PromptRenderer):
         return rules
@@ -141,11 +142,11 @@ class MessageEpisode:
         self.truncated = False
         """Whether a limit ended the episode, or the interaction broke."""
         self.reward = 0.0
-        """What the turns have earned, without the verdict."""
+        """The rewards of the turns, without the verdict."""
         self.error: Verdict | None = None
-        """A `VERIFIER_ERROR`, where the interaction broke."""
+        """A `VERIFIER_ERROR` if the interaction broke."""
         self.tokens = 0
-        """Number of tokens that the policy has said, as far as they were counted."""
+        """Number of the policy's tokens, as far as they were counted."""
         self.prompt_tokens = 0
         """Number of tokens that its turns were sampled after, added up over the turns."""
         self._last: Message | None = None
@@ -160,7 +161,7 @@ class MessageEpisode:
 
     @property
     def prompt(self) -> str | tuple[Message, ...]:
-        """What the policy answers now: messages, or the text to continue."""
+        """The messages that the policy answers next, or the text to continue."""
         if self.env.form == "text":
             return self._text
         if self.env.form == "calls":
@@ -171,12 +172,12 @@ class MessageEpisode:
 
     @property
     def max_tokens(self) -> int:
-        """The most tokens of the turn."""
+        """Maximum number of tokens of the turn."""
         return min(self._left, self.env.rules.turn_tokens or self._left)
 
     @property
     def completion(self) -> str:
-        """What is judged: the text of the last turn, which knows all that was said; of no turn where the episode goes on."""
+        """The text of the last turn, with the dialogue before it, to be judged; without a last turn if the episode goes on."""
         last = self._last or Message("assistant", "")
         if self.over or not self.turns:
             return judged_text(self.turns, last, self._closing)

@@ -1,7 +1,7 @@
-"""`MixedStreams`: streams of which each plays an episode of one of several parts at a time.
+"""`MixedStreams`: streams that each play an episode of one of several parts at a time.
 
-A row plays in its part's own streams, and the parts share the buffers of tokens. So an episode is that of the part alone, and a
-buffer is as long as the longest of the parts.
+A row plays in its part's own streams, and the parts share the buffers of tokens. So an episode is the same as in the part
+alone, and a buffer is as long as the longest of the parts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from rlvr_envs.types import Dataset, FixedActions, Reply, Transition, Turn
 from verifiers import InvalidArgumentError, Problem, Verdict, unknown_name, verify_batch
 
 MixBy = Literal["problems", "tokens", "levels"]
-"""What the weights of a mixture weigh when an agent trains: the problems that are drawn, or the tokens that the policy samples.
-With `levels` the parts are levels of one task, in order of difficulty, of which training begins with the first."""
+"""Unit of a mixture's weights when an agent trains: the problems that are drawn, or the tokens that the policy samples. With
+`levels` the parts are levels of one task, in order of difficulty, and training begins with the first."""
 PART = "environment"
 """Key of the metadata of a mixture's problems: the name of the part."""
 
@@ -38,7 +38,7 @@ class MixedDataset:
     Args:
         parts: The problems of each part, by its name.
         weights: The weight of each part.
-        by: What the weights weigh.
+        by: The unit of the weights.
 
     Raises:
         InvalidArgumentError: If there is no part, or the weights are not one positive number for each.
@@ -86,7 +86,7 @@ class MixedDataset:
         """The name of the part of one of the problems.
 
         Raises:
-            InvalidArgumentError: If it is none of them.
+            InvalidArgumentError: If the problem is not in the mixture.
         """
         name = problem.metadata.get(PART)
         if name not in self.parts:
@@ -97,7 +97,7 @@ class MixedDataset:
 
 
 class _ByPart:
-    """The rules of a mixture as functions of a problem, which say what its part says."""
+    """The rules of a mixture as functions of a problem, which apply those of its part."""
 
     def __init__(self, data: MixedDataset, rules: Mapping[str, Rules]) -> None:
         self._data, self._rules = data, rules
@@ -139,12 +139,12 @@ class _Interactions(_ByPart):
 
 
 class MixedStreams(TokenStreams):
-    """Streams of which each plays an episode of one of several parts at a time.
+    """Streams that each play an episode of one of several parts at a time.
 
     Args:
         parts: The streams of each part, all with the same number; they belong to the mixture from now on.
         weights: The weight of each part.
-        by: What the weights weigh.
+        by: The unit of the weights.
 
     Raises:
         InvalidArgumentError: If the parts can't be mixed, since their tokenizers, legal tokens or numbers of streams differ.
@@ -271,7 +271,7 @@ class MixedStreams(TokenStreams):
         ]
         with contextlib.ExitStack() as undone:
             if any(part._may_raise for part in self.parts):
-                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # its buffer is that of all
+                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # all share its buffer
                 for part in self.parts:
                     undone.enter_context(part._undone_on_error(shared=part is widest))
             for part, step in zip(self.parts, steps, strict=True):
@@ -374,7 +374,7 @@ def _check_parts(parts: Mapping[str, TokenStreams]) -> None:
 
 
 def _merged(data: MixedDataset, rules: Mapping[str, Rules]) -> Rules:
-    """What is said of all parts together, for who asks the mixture itself; episodes follow the rules of their parts."""
+    """Rules of the mixture as a whole, for callers that ask for them; episodes follow the rules of their parts."""
     every = tuple(rules.values())
     talks = any(one.interaction is not None for one in every)
     ends = {one.turn_end for one in every}

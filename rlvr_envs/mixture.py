@@ -14,19 +14,20 @@ from rlvr_envs.envs import TaskEnv
 from rlvr_envs.mixed_streams import MixBy, MixedDataset, MixedStreams
 from rlvr_envs.token_env import TokenEnv
 from rlvr_envs.vector_env import TokenVectorEnv
-from verifiers import InvalidArgumentError, unknown_name
+from verifiers import InvalidArgumentError, UnknownArgumentError, unknown_name
 
+_Result = TypeVar("_Result")
 _Env = TypeVar("_Env", TokenEnv, TokenVectorEnv)
 
 
 def mix(parts: Mapping[str, _Env], weights: Sequence[float] | None = None, *, by: MixBy = "problems") -> _Env:
-    """Make one environment of several, which belong to it from now on.
+    """Combine several environments, which belong to the result from now on, into one.
 
     Args:
         parts: The environments by the names that they have in ids, metrics and reports: all `TokenEnv`, or all
             `TokenVectorEnv` with the same `num_envs`.
         weights: The weight of each; equal weights by default.
-        by: What the weights weigh: see `MixBy`. Problems that `reset` draws itself follow the weights in any case.
+        by: The unit of the weights: see `MixBy`. Problems that `reset` draws itself follow the weights in any case.
 
     Raises:
         InvalidArgumentError: If the environments can't be mixed, since their tokenizers, action spaces or numbers of rows
@@ -57,7 +58,7 @@ def _manifest(data: MixedDataset, parts: Mapping[str, Mapping[str, Any]]) -> dic
 
 
 class _NoTask:
-    """Stands where a class has its task."""
+    """Placeholder for the task of a class."""
 
     def __get__(self, instance: object, owner: type[MixtureEnv]) -> NoReturn:
         raise InvalidArgumentError(
@@ -68,14 +69,14 @@ class _NoTask:
 class MixtureEnv(TaskEnv):
     """Several environments as one; see `mix`. Made of a name with commas, such as `GSM8K,MBPP`.
 
-    An argument holds for all parts, and one whose name begins with that of a part for this part, as
-    `**{"MBPP.max_new_tokens": 512}`. `mix` are the weights, and `mix_by` is what they weigh.
+    An argument applies to all parts, or to one part if its name begins with that of the part, as in `**{"MBPP.max_new_tokens":
+    512}`. `mix` gives the weights, and `mix_by` their unit.
     """
 
     parts: ClassVar[Mapping[str, type[TaskEnv]]]
     own: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """Arguments that make a part what it is, such as a level of a task."""
-    task = _NoTask()  # so that what needs one says so
+    """Arguments that define a part, such as a level of a task."""
+    task = _NoTask()  # so that code that needs a single task reports it
 
     def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:
         made = self._mixed(options, lambda cls, own: cls(render_mode=render_mode, **own))
@@ -90,14 +91,35 @@ class MixtureEnv(TaskEnv):
 
     @classmethod
     def _mixed(cls, options: Mapping[str, Any], make: Callable[[type[TaskEnv], dict[str, Any]], Any]) -> Any:
-        parts = {
-            name: make(part, {**part_arguments(options, name), **cls.own.get(name, {})})
-            for name, part in cls.parts.items()
-        }
-        names = {name.partition(".")[0] for name in options if "." in name}
-        for name in names - parts.keys():
-            raise unknown_name("part", name, parts)
+        parts = cls.each_part(options, make)
         return mix(parts, options.get("mix"), by="levels" if cls.own else options.get("mix_by", "problems"))
+
+    @classmethod
+    def each_part(
+        cls, options: Mapping[str, Any], use: Callable[[type[TaskEnv], dict[str, Any]], _Result]
+    ) -> dict[str, _Result]:
+        """The results of a function for the class and the arguments of each part, by the part's name.
+
+        Raises:
+            UnknownNameError: If an argument belongs to no part.
+            UnknownArgumentError: If a part does not take one of its arguments; the message names the part.
+        """
+        for name in {name.partition(".")[0] for name in options if "." in name} - cls.parts.keys():
+            raise unknown_name("part", name, cls.parts)
+        results = {}
+        for name, part in cls.parts.items():
+            arguments = {**part_arguments(options, name), **cls.own.get(name, {})}
+            try:
+                results[name] = use(part, arguments)
+            except UnknownArgumentError as error:
+                said = next(
+                    (f"{key}={arguments[key]!r}" for key in arguments if f"argument {key!r}" in str(error)), "x=1"
+                )
+                others = " or ".join(f"{other}.{said}" for other in cls.parts if other != name)
+                raise UnknownArgumentError(
+                    f"{name}: {error} An argument of one environment alone begins with its name: {others}"
+                ) from error
+        return results
 
 
 def with_levels(cls: type[TaskEnv], argument: str, values: Sequence[Any]) -> type[MixtureEnv]:
@@ -113,7 +135,7 @@ def with_levels(cls: type[TaskEnv], argument: str, values: Sequence[Any]) -> typ
 
 
 def part_arguments(options: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """The arguments of one part among those of a mixture: those of all parts, and its own, such as `MBPP.max_new_tokens`."""
+    """The arguments of one part of a mixture: the common ones, and its own, such as `MBPP.max_new_tokens`."""
     shared = {name: value for name, value in options.items() if "." not in name and name not in ("mix", "mix_by")}
     own = {name.partition(".")[2]: value for name, value in options.items() if name.startswith(f"{part}.")}
     return shared | own

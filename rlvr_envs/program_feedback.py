@@ -1,4 +1,4 @@
-"""Code with feedback: a program that fails a public test is answered with what went wrong, and all tests score the last one."""
+"""Code with feedback: a program that fails a public test gets a report of the failure, and all tests score the last program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from verifiers import InvalidArgumentError, Message, Outcome, Problem, VerifierF
 from verifiers.unit_tests import AssertTests, CallTests, CheckTests, DeferredTests, StdioTests, Tests, UnitTestVerifier
 
 _EXCERPT = 500
-"""The most characters of a test, of an error and of what a program wrote that are shown."""
+"""Maximum number of characters shown of a test, of an error and of a program's output."""
 _LIMITS = {
     "timeout": "it took too much time",
     "memory": "it took too much memory",
@@ -26,13 +26,13 @@ class ProgramFeedback:
     """Answers a program with the first public test that it fails; one that passes all of them ends the episode.
 
     The verifier then judges the last program by all tests of the problem. Only the public tests are run for an answer, so that
-    nothing in it depends on the others. Public are the first `public` asserts, calls or inputs of a problem, and for a test
-    function as in HumanEval the examples in the prompt's docstring (`>>> add(2, 3)`, with the value below). Where there are
-    none, such as for test files, the first turn ends the episode.
+    nothing in it depends on the others. The first `public` asserts, calls or inputs of a problem are public, and for a test
+    function as in HumanEval the examples in the prompt's docstring (`>>> add(2, 3)`, with the value below). Without public
+    tests, such as for test files, the first turn ends the episode.
 
     Args:
-        public: How many tests of a problem are public, at least 1.
-        settings: Those of `UnitTestVerifier`, such as `timeout_s` and `packages`, with which public tests are run.
+        public: Number of public tests of a problem, at least 1.
+        settings: Settings of `UnitTestVerifier` for the public tests, such as `timeout_s` and `packages`.
 
     Raises:
         InvalidArgumentError: If a setting is out of range.
@@ -49,12 +49,12 @@ class ProgramFeedback:
         """Run the public tests on the last turn's program.
 
         Raises:
-            VerifierFailureError: If they can't be run, which costs the episode.
+            VerifierFailureError: If they can't be run; the episode is then excluded.
         """
         tests = public_tests(problem, self._public)
         if tests is None:
             return None
-        # Nothing else of the problem goes where it could come back from.
+        # The rest of the problem is not passed on, so that it can't leak into the answer.
         verdict = self._verifier(turns[-1].text, Problem(problem.id, "", tests))
         if verdict.outcome is Outcome.VERIFIER_ERROR:
             raise VerifierFailureError(f"the public tests of {problem.id!r} can't be run: {dict(verdict.detail)}")
@@ -77,14 +77,14 @@ class ProgramFeedback:
 
 
 def public_tests(problem: Problem, count: int) -> Tests | None:
-    """The first tests of a problem, or the examples in its prompt; None if there are none that can stand alone.
+    """The first tests of a problem, or the examples in its prompt; None if none of them can stand alone.
 
     Args:
         problem: A problem for `UnitTestVerifier`.
-        count: How many at most.
+        count: Maximum number of tests.
 
     Raises:
-        InvalidArgumentError: If the problem is none for `UnitTestVerifier`.
+        InvalidArgumentError: If the problem is not one for `UnitTestVerifier`.
         RLVRError: If deferred tests can't be made.
     """
     reference = problem.reference
@@ -114,7 +114,7 @@ def _examples(prefix: str) -> Iterator[str]:
     """The examples of a program's docstrings whose value is written below, as asserts."""
     try:
         examples = doctest.DocTestParser().get_examples(prefix)
-    except ValueError:  # what looks like examples is none
+    except ValueError:  # not examples, though they look like it
         return
     for example in examples:
         try:
@@ -126,7 +126,7 @@ def _examples(prefix: str) -> Iterator[str]:
 
 
 def _explained(tests: Tests, detail: Mapping[str, Any]) -> str:
-    """What went wrong, in words for the policy."""
+    """The failure in words for the policy."""
     failure = detail["failure"]
     if failure == "no_program":
         return "There is no program in the answer: write it in a block that begins with ```python."
@@ -139,7 +139,7 @@ def _explained(tests: Tests, detail: Mapping[str, Any]) -> str:
     if failure in _LIMITS:
         lines.append(f"The program was ended: {_LIMITS[failure]}.")
     elif exception and (exception["message"] or exception["type"] != "AssertionError"):
-        # The message of a syntax error says where by itself.
+        # The message of a syntax error contains its position.
         where = f" (line {exception['line']})" if exception.get("line") and failure != "syntax_error" else ""
         lines.append(_cut(f"{exception['type']}: {exception['message']}{where}"))
     if detail.get("stdout"):

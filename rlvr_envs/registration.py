@@ -33,14 +33,14 @@ def plugged_in() -> dict[str, str]:
 
 
 def register_environments() -> None:
-    """Register every id, and those of installed packages; doing it again changes nothing."""
+    """Register every id, including the ids of installed packages; doing it again changes nothing."""
     for env_id, path in ENVIRONMENTS.items():
         _register(env_id, path, path.partition(":")[2])
     for env_id, path in STATE_ENVIRONMENTS.items():
         if env_id not in gymnasium.registry:
             gymnasium.register(env_id, entry_point=path)
     for name, path in plugged_in().items():
-        with contextlib.suppress(gymnasium.error.Error):  # a name that is no id there is still one here
+        with contextlib.suppress(gymnasium.error.Error):  # a name that is no valid id in Gymnasium is still one here
             _register(name, path, name)
 
 
@@ -59,7 +59,7 @@ def _register(env_id: str, path: str, vectorized: str) -> None:
 def environment_id(name: str) -> str:
     """Complete the name of an environment: `GSM8K` means `rlvr/GSM8K-v0`; any other name is returned unchanged.
 
-    Of several names separated by commas, which are a mixture, each is completed.
+    Each of several names separated by commas, which are a mixture, is completed.
 
     Raises:
         InvalidArgumentError: If a mixture names one environment twice.

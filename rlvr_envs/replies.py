@@ -1,4 +1,4 @@
-"""Asking the other side of an episode of several turns for its answer."""
+"""Requests to the other side of an episode of several turns for its answer."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from verifiers import InvalidArgumentError, Message, Problem, Verdict, verifier_
 
 @dataclass(frozen=True, slots=True)
 class EncodedReply:
-    """What a turn was answered."""
+    """The answer to a turn."""
 
     reply: Reply | None = None
     """None ends the episode."""
     tokens: NDArray[np.int32] | None = None
-    """i32[l], the reply as it is appended, or with the new context that it has; None where there is neither, or no room."""
+    """i32[l], the reply to append, or the new context that it has; None if there is neither, or no room."""
     shown: tuple[Message, ...] = ()
-    """The messages of the reply as the policy sees them: cut, where they are too long."""
+    """The messages of the reply as the policy sees them: cut if they are too long."""
     error: Verdict | None = None
-    """A `VERIFIER_ERROR`, where the interaction broke."""
+    """A `VERIFIER_ERROR` if the interaction broke."""
 
 
 def room_for_reply(free: int, window: int, budget: int, turn_tokens: int | None = None) -> int:
-    """The most tokens of an answer after which the policy has room for its next turn.
+    """Maximum number of tokens of an answer that leaves the policy room for its next turn.
 
     Args:
         free: Number of tokens that may still come into view.
-        window: The most tokens in view.
+        window: Maximum number of tokens in view.
         budget: Number of tokens that the policy may still choose, at least 1.
-        turn_tokens: The length of a turn, where it is fixed.
+        turn_tokens: The length of a turn, if it is fixed.
     """
     return free - max(min(turn_tokens or window // 4, budget, free // 2), 1)
 
@@ -53,13 +53,13 @@ def answer(
     """Ask an interaction for its answer to the last of some turns, and encode it.
 
     Args:
-        interaction: What answers.
+        interaction: The interaction that answers.
         dialogue: The format.
         turns: The policy's turns so far.
         problem: The problem of the episode.
-        room: The most tokens of an answer that is appended; a longer one is cut.
-        most: The same for an answer that asks for a summary and would be none if it were cut any shorter.
-        window: The most tokens of a new context and what is said after it, of which only the latter is cut.
+        room: Maximum number of tokens of an answer that is appended; a longer one is cut.
+        most: The same for an answer that asks for a summary, which `room` would cut too short for that.
+        window: Maximum number of tokens of a new context with the messages after it; only the messages are cut.
 
     Raises:
         InvalidArgumentError: If the answer is neither a `Reply` nor None.

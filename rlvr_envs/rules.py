@@ -24,7 +24,7 @@ class Rules:
 
     Raises:
         InvalidArgumentError: If a limit is not positive, or a stop is neither text nor a token of the vocabulary, or a
-            fixed mask of legal tokens is of another vocabulary, or a function can't be called as it will be.
+            fixed mask of legal tokens is of another vocabulary, or a function does not accept the arguments that it will get.
     """
 
     tokenizer: Tokenizer
@@ -32,7 +32,7 @@ class Rules:
     """Turns a problem into the text of its prompt; one with a method `parts`, as `PromptRenderer` has, gives it in parts."""
     max_prompt_tokens: int
     max_new_tokens: int
-    """The policy's own tokens, over all turns."""
+    """Maximum number of the policy's own tokens, over all turns."""
     verifier: Verifier | None = None
     stop: Sequence[str | int] = ()
     """Stop strings and further stop tokens; those of the tokenizer (`rlvr_envs.stop_tokens`) always stop."""
@@ -45,28 +45,28 @@ class Rules:
     """Ends the episode, not only the turn, as soon as it holds."""
     interaction: Interaction | None = None
     max_inserted_tokens: int = 0
-    """What the interaction may append over a whole episode. A longer reply is cut, with a mark; the episode is truncated where
-    not even that fits."""
+    """Number of tokens that the interaction may append over a whole episode. A longer reply is cut, with a mark; the episode is
+    truncated if not even that fits."""
     max_turns: int | None = None
-    """The turns of the policy, after which an episode that would go on is truncated; None for any number."""
+    """Number of the policy's turns after which an episode that would go on is truncated; None for any number."""
     max_context_tokens: int | None = None
-    """The most tokens that the policy has in view, which is the length of its observation: a turn that fills it is truncated,
-    unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's next turn has
-    room for `turn_tokens`, or else for a quarter of the context, but at most for half of what is left of it. None for as many
-    as an episode may have."""
+    """Maximum number of tokens that the policy has in view, which is the length of its observation: a turn that fills it is
+    truncated, unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's
+    next turn has room for `turn_tokens`, or else for a quarter of the context, but at most for half of what is left of it. None
+    for as many as an episode may have."""
     turn_tokens: int | None = None
-    """The policy's tokens in a turn, after which it is answered without a stop; None for any number."""
+    """Number of the policy's tokens in a turn after which it is answered without a stop; None for any number."""
     dialogue: Dialogue | None = None
     """How replies become tokens and tool calls are read; by default as plain text."""
     opening: Callable[[Problem], tuple[Message, ...]] | None = None
-    """Gives the messages with which the dialogue opens, where that encodes the prompt, such as one that lists tools."""
+    """Returns the messages with which the dialogue opens, if the dialogue encodes the prompt, such as one that lists tools."""
     tools: Sequence[ToolSchema] = ()
-    """What the policy may call, as servers are told of it; the interaction carries the calls out."""
+    """The tools that the policy may call, as they are described to servers; the interaction carries the calls out."""
     interaction_workers: int = 32
-    """Threads in which rows are answered at the same time."""
+    """Number of threads in which rows are answered at the same time."""
     verification: Verification = "sync"
     verification_workers: int = 16
-    """Threads that deferred verdicts are worked out in; the verifier has to allow that many calls at once. One that has
+    """Number of threads for deferred verdicts; the verifier has to allow that many calls at once. One that has
     `verify_batch` gets all episodes of a transition in one call, any other gets each in a call of its own."""
 
     def __post_init__(self) -> None:
@@ -128,6 +128,6 @@ class Rules:
         return self.tokenizer.special_tokens.get(stop) if isinstance(stop, str) else stop
 
     def stop_strings(self) -> StopStrings | None:
-        """The matcher for the strings that end a turn, None where there are none."""
+        """The matcher for the strings that end a turn; None without such strings."""
         strings = [stop for stop in self.stop if isinstance(stop, str) and self._token_of(stop) is None]
         return StopStrings(strings, self.tokenizer.token_bytes, self.tokenizer.vocab_size) if strings else None

@@ -50,7 +50,7 @@ _ENCODED_PROMPTS = 4096
 
 @runtime_checkable
 class _RendersParts(Protocol):
-    """Turns a problem into the text of its prompt, or into parts of it, of which no token holds more than one."""
+    """Turns a problem into the text of its prompt, or into parts of it, so that no token spans two of them."""
 
     def __call__(self, problem: Problem, /) -> str: ...
 
@@ -59,7 +59,7 @@ class _RendersParts(Protocol):
 
 @dataclass(frozen=True)
 class StreamState:
-    """All that one stream is between two transitions; picklable."""
+    """The whole state of one stream between two transitions; picklable."""
 
     tokens: NDArray[np.int32]
     prompt_length: int
@@ -96,12 +96,12 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Step:
-    """A transition on its way: what was asked for, and what has become of it so far."""
+    """A transition under way: the requested tokens, and its results so far."""
 
     tokens: NDArray[np.int64]
     """i64[b n]."""
     counts: NDArray[np.int64] | None
-    """i64[b], the number of valid tokens in each row; None where all are."""
+    """i64[b], the number of valid tokens in each row; None if all are."""
     active: NDArray[np.bool_]
     """bool[b], which rows take further tokens."""
     transition: Transition
@@ -112,9 +112,9 @@ class _Step:
     ending: dict[int, bool] = field(default_factory=dict)
     """The rows whose episode has ended, and for each whether it stopped by itself."""
     failed: dict[int, Verdict] = field(default_factory=dict)
-    """Those of them whose interaction broke."""
+    """The ended rows whose interaction broke."""
     closing: dict[int, tuple[Message, ...]] = field(default_factory=dict)
-    """What was said in the reply that ended an episode, for the verifier."""
+    """The messages of the reply that ended an episode, for the verifier."""
 
 
 def _is_count(value: object) -> bool:
@@ -128,7 +128,7 @@ def _token_buffer(num_streams: int, buffer_tokens: int) -> NDArray[np.int32]:
         MemoryError,
         ValueError,
         OverflowError,
-    ) as error:  # NumPy's words for more than there is, and than there can be
+    ) as error:  # NumPy's errors for more memory than available, and than addressable
         raise InvalidArgumentError(
             f"there is not enough memory for {num_streams} streams (num_envs) of up to {buffer_tokens} tokens each: choose "
             "fewer, or lower max_new_tokens, max_prompt_tokens or max_inserted_tokens"
@@ -190,7 +190,7 @@ class TokenStreams:
         self._all_rows = np.arange(num_streams)
         asked = (rules.legal_actions, rules.process_scorer, rules.end_condition)
         self._only_appends = all(rule is None for rule in (*asked, self._stop_strings, rules.turn_tokens))
-        # Legal actions and what the user supplies can raise in the middle of a transition, which is then undone.
+        # Legal actions and the user's code can raise in the middle of a transition, which is then undone.
         self._may_raise = any(rule is not None for rule in (*asked, rules.interaction))
 
     def again(self, num_streams: int, *, judged: bool = True) -> TokenStreams:
@@ -220,14 +220,14 @@ class TokenStreams:
 
         Args:
             rows: The rows to reset.
-            generators: For each of them its new random generator, None to keep the one it has.
+            generators: For each of them its new random generator; None keeps the old one.
             problems: For each of them the problem's index, or `DRAW`.
             states: For each of them a captured state to go on from, which has its own problem; None to start at the prompt.
             drop_awaited: Forget the verdicts that are awaited, as a reset of all rows does.
 
         Raises:
-            InvalidArgumentError: If a problem index is out of range, a row awaits its verdict, or a state does not fit or is
-                that of an episode that has ended.
+            InvalidArgumentError: If a problem index is out of range, a row awaits its verdict, or a state does not fit or its
+                episode has ended.
             PromptTooLongError: If a prompt does not fit.
         """
         waiting = sorted(set(rows) & set(self.pending_rows()))
@@ -252,7 +252,7 @@ class TokenStreams:
         self.started = self.started or len(rows) > 0
 
     def _start_of(self, index: object, generator: np.random.Generator) -> tuple[int, NDArray[np.int32]]:
-        """The problem's index, drawn where that is asked for, and its prompt."""
+        """The problem's index, drawn if that is asked for, and its prompt."""
         if not isinstance(index, int | np.integer) or not DRAW <= index < len(self.dataset):
             raise InvalidArgumentError(
                 f"problem {index!r} does not exist: expected -1 (draw) or [0, {len(self.dataset)})"
@@ -333,8 +333,7 @@ class TokenStreams:
     def append_ordinary(self, token: int) -> bool:
         """Append one token to a single stream when nothing else can follow from it; else do nothing and return False.
 
-        This is `advance` for the step that is most common by far. It leaves to `advance` whatever stops, scores, is
-        limited or is wrong.
+        This is `advance` for the step that is most common by far. It leaves stops, scores, limits and errors to `advance`.
         """
         if not (self._only_appends and self.live[0] and 0 <= token < self.vocab_size) or self._stop_tokens[token]:
             return False
@@ -381,7 +380,7 @@ class TokenStreams:
 
     @contextlib.contextmanager
     def _undone_on_error(self, *, shared: bool = True) -> Iterator[None]:
-        """A block whose changes are undone if it raises, of what parts of a mixture share only where that is `shared`."""
+        """A block whose changes are undone if it raises; with `shared`, also the arrays that parts of a mixture share."""
         arrays: list[NDArray[Any]] = [self._turn_start, self._limit, self._inserted, self._stop_state]
         if shared:
             arrays += [self.tokens, self.length, self.live, self.prompt_length]
@@ -413,7 +412,7 @@ class TokenStreams:
 
     def _append(self, rows: NDArray[np.int64], step: _Step) -> None:
         """Append the token of the step's column to each of some rows."""
-        # A slice is much the faster index where it is all of them.
+        # A slice is a much faster index if it covers all of them.
         at = slice(None) if rows is self._all_rows else rows
         tokens = step.tokens[at, step.column]
         if self._legal is not None:
@@ -519,7 +518,7 @@ class TokenStreams:
         self._update_legal(row)
 
     def _budget_left(self, turns: Sequence[Turn]) -> int:
-        """How many tokens the policy may still choose after some turns."""
+        """The number of tokens that the policy may still choose after some turns."""
         return self.rules.max_new_tokens - sum(len(turn.tokens) for turn in turns)
 
     def _insert(self, row: int, tokens: NDArray[np.int32], left: int, *, new_context: bool) -> None:
@@ -567,11 +566,11 @@ class TokenStreams:
         return self._stop_strings.cut(data).decode("utf-8", errors="replace")
 
     def _judged_text(self, row: int, closing: tuple[Message, ...] = ()) -> str:
-        """The latest turn's text, which knows the turns before it, and what was said in the reply that ended the episode."""
+        """The latest turn's text, with the dialogue before it and the messages of the reply that ended the episode."""
         return judged_text(self._turns[row], Message("assistant", self.completion(row)), closing)
 
     def _finish(self, step: _Step) -> None:
-        """Judge the episodes that ended, but for those whose interaction broke."""
+        """Judge the episodes that ended, except those whose interaction broke."""
         for row, verdict in step.failed.items():
             broken = Ended(self._problem(row).id, self._judged_text(row), verdict)
             self._settle([row], [False], [broken], step.transition)
@@ -611,7 +610,7 @@ class TokenStreams:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         pieces = map(self.rules.tokenizer.token_bytes, self.tokens[row, start:length].tolist())
         characters = np.cumsum([len(decoder.decode(piece)) for piece in pieces])
-        # What is left of a character at the end is one that only the end completes.
+        # An incomplete character at the end is completed by the end alone.
         at = np.minimum(np.searchsorted(characters, [end for end, _ in pairs]), length - start - 1)
         return tuple((start + int(position), float(amount)) for position, (_, amount) in zip(at, pairs, strict=True))
 
@@ -671,7 +670,7 @@ class TokenStreams:
             step.closing.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave threads behind; they start again where they are needed.
+        """Leave threads behind; they start again when they are needed.
 
         Raises:
             InvalidArgumentError: If verdicts or answers to turns are awaited, which can't be copied.
@@ -692,7 +691,7 @@ class TokenStreams:
     # Legal actions
 
     def legal_masks(self) -> NDArray[np.int8] | None:
-        """The legal next tokens i8[b v] (all 1 where a row is not live), or None where any token is legal."""
+        """The legal next tokens i8[b v] (all 1 for a row that is not live), or None if any token is legal."""
         return self._legal
 
     def _new_legal_masks(self) -> NDArray[np.int8] | None:
@@ -754,7 +753,7 @@ class TokenStreams:
         )
 
     def set_state(self, row: int, state: StreamState) -> None:
-        """Put one stream where `get_state` captured it, in streams of the same data set and rules.
+        """Put one stream into a state that `get_state` captured, in streams of the same data set and rules.
 
         Raises:
             InvalidArgumentError: If the state does not fit, or the row awaits its verdict.
@@ -820,7 +819,7 @@ def _judge(verifier: Verifier | None, completions: list[str], problems: list[Pro
     started = time.perf_counter()
     verdicts: Sequence[Verdict | None]
     verdicts = [None] * len(problems) if verifier is None else verify_batch(verifier, completions, problems)
-    # What a verdict cost is timed, and an environment's information is deterministic.
+    # The cost of a verdict includes times, while an environment's information is deterministic.
     plain = [None if verdict is None else dataclasses.replace(verdict, cost={}) for verdict in verdicts]
     ended = [Ended(*fields) for fields in zip((p.id for p in problems), completions, plain, strict=True)]
     return ended, time.perf_counter() - started

@@ -18,10 +18,10 @@ from verifiers import InvalidArgumentError
 class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Takes whole texts as actions, for policies that produce text, as in GEM or TextArena.
 
-    An action is what the policy says in one turn. Its tokens are taken one after the other, followed by the token that ends
+    An action is the policy's text of one turn. Its tokens are taken one after the other, followed by the token that ends
     a turn (`Rules.turn_end`), unless the turn ends earlier: by a stop string in the text, or by the budget, which cuts a
-    longer text off and truncates. `info["consumed"]` counts the tokens that were taken. Where the end token is not legal, as
-    in grid worlds, a text that does not end the episode is continued by the next one.
+    longer text off and truncates. `info["consumed"]` counts the tokens that were taken. If the end token is not legal, as in
+    grid worlds, a text that does not end the episode is continued by the next one.
 
     An observation is the prompt and everything after it as text, without special tokens. A step waits for a deferred verdict,
     so that the step that ends an episode always has its reward.
@@ -89,7 +89,7 @@ def _together(first: _Result, second: _Result) -> _Result:
     """Two steps as one."""
     observation, reward, terminated, truncated, info = second
     info = {**info, "consumed": first[-1]["consumed"] + info["consumed"]}
-    # Of a step without tokens there is one reward, that of a verdict, which belongs to the last token before.
+    # A step without tokens has one reward, that of a verdict, which belongs to the last token before.
     earlier, later = (step_info["rewards"][: max(step_info["consumed"], 1)] for step_info in (first[-1], second[-1]))
     if second[-1]["consumed"]:
         info["rewards"] = np.concatenate([earlier[: first[-1]["consumed"]], later])

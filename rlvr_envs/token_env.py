@@ -26,7 +26,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
     The state is the prompt's tokens and every token since: the environment is Markov. A step appends one token.
 
     ## Action Space
-    `Discrete(vocab_size)`: a token id. Where fixed tokens alone are legal, the space holds and draws no others.
+    `Discrete(vocab_size)`: a token id. If only fixed tokens are legal, the space holds and samples no others.
 
     ## Observation Space
     `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are
@@ -37,7 +37,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
     that `get_state` has captured, with `reset(options={"state": state})`.
 
     ## Reward
-    0 until the episode ends, then the verifier's score of the completion; NaN where the verifier broke. A process scorer
+    0 until the episode ends, then the verifier's score of the completion; NaN if the verifier broke. A process scorer
     adds a reward to every token.
 
     ## Episode End
@@ -46,11 +46,11 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
     ## Information
     From `reset`: `problem_id`, `problem_index`. From `step`: `consumed`, `rewards` (f64[n], one for each consumed token),
-    `inserted` where the environment appended tokens, `new_context` where the observation holds nothing but them, since they
-    begin a new context (`Reply.context`), and at the end `problem_id`, `completion`, `verdict`, and
-    `token_scores` where the verdict has some: pairs (position in `tokens`, amount) that say to which tokens parts of the
-    reward belong, which a step pays as one number since earlier steps are over. `action_mask`
-    (i8[v]) where the environment limits tokens. `pending` while a deferred verdict is awaited.
+    `inserted` if the environment appended tokens, `new_context` if the observation holds nothing but these, since they begin a
+    new context (`Reply.context`), and at the end `problem_id`, `completion`, `verdict`, and, if the verdict has any,
+    `token_scores`: pairs (position in `tokens`, amount) that assign parts of the reward to tokens; a step pays them as one
+    number, since earlier steps are over. `action_mask` (i8[v]) if the environment limits tokens. `pending` while a deferred
+    verdict is awaited.
 
     Args:
         streams: One stream.
@@ -82,8 +82,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
             The observation, and info with `problem_id` and `problem_index`.
 
         Raises:
-            InvalidArgumentError: If the problem index is out of range, an option is unknown, or a state does not fit or is that
-                of an episode that has ended.
+            InvalidArgumentError: If the problem index is out of range, an option is unknown, or a state does not fit or its
+                episode has ended.
             PromptTooLongError: If the prompt does not fit.
         """
         super().reset(seed=seed)

@@ -30,8 +30,8 @@ ChatTemplate = Callable[[tuple[Message, ...]], str]
 class Tokenizer(Protocol):
     """The interface that an environment needs of a tokenizer.
 
-    One whose turns may end with other tokens than `eos_token` has two attributes more, `stop_tokens` and `turn_end`, as
-    `HuggingFaceTokenizer` has; the functions of these names give them for any tokenizer.
+    A tokenizer whose turns may end with other tokens than `eos_token` has two more attributes, `stop_tokens` and `turn_end`,
+    like `HuggingFaceTokenizer`; the functions of these names return them for any tokenizer.
     """
 
     vocab_size: int
@@ -43,7 +43,7 @@ class Tokenizer(Protocol):
     chat_template: ChatTemplate | None
     """Renders a chat as the text of a prompt; None if the tokenizer has no template."""
     special_tokens: Mapping[str, int]
-    """The tokens that no ordinary text stands for, such as `"<|im_end|>"`, by how they are written."""
+    """The tokens that ordinary text never becomes, such as `"<|im_end|>"`, by their written form."""
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
         """Encode text as tokens i32[l]; `start` adds the tokens with which the tokenizer begins a sequence."""
@@ -55,13 +55,13 @@ class Tokenizer(Protocol):
 
 
 def stop_tokens(tokenizer: Tokenizer) -> Mapping[int, str]:
-    """The tokens that end a turn, the end token first, and for each what names it, such as `"chat template"`."""
+    """The tokens that end a turn, the end token first, each with the source that names it, such as `"chat template"`."""
     tokens: Mapping[int, str] = getattr(tokenizer, "stop_tokens", {tokenizer.eos_token: "tokenizer"})
     return tokens
 
 
 def turn_end(tokenizer: Tokenizer) -> int:
-    """The token that closes a turn of the assistant in a chat: that of the chat template, or else the end token."""
+    """The token that closes a turn of the assistant in a chat: the chat template's, or else the end token."""
     return int(getattr(tokenizer, "turn_end", tokenizer.eos_token))
 
 
@@ -181,7 +181,7 @@ class HuggingFaceTokenizer:
         self.turn_end = self.eos_token if closing is None else closing
         """The token that closes a turn of the assistant in the chat template, or else the end token."""
         self.stop_tokens: Mapping[int, str] = self._stop_tokens(closing)
-        """The tokens that end a turn, the end token first, and for each what names it."""
+        """The tokens that end a turn, the end token first, each with the source that names it."""
         self._silent = frozenset(special.values())
         core = json.loads(serialised)
         self._to_bytes = _piece_decoder(core.get("decoder"), str(tokenizer.name_or_path))
@@ -282,7 +282,7 @@ def _spaced(piece: str) -> bytes:
 
 
 def _kinds(step: Any, steps: str) -> set[str]:
-    """The types of a step of a serialised tokenizer, or of the steps that a sequence has under that name."""
+    """The types of a step of a serialised tokenizer, or of the steps of a sequence under that name."""
     return {str(part["type"]) for part in step.get(steps, [step])} if step else set()
 
 
@@ -307,7 +307,7 @@ def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
         alphabet: The characters of the data set, if they are few.
 
     Raises:
-        InvalidArgumentError: If the spec is none of these, or `"char"` has no alphabet.
+        InvalidArgumentError: If the spec is anything else, or `"char"` has no alphabet.
         MissingDependencyError: If a Hugging Face tokenizer is named and transformers is not installed.
     """
     if spec is None or spec == "byte":
@@ -343,7 +343,9 @@ def _load_hugging_face(name: str) -> HuggingFaceTokenizer:
         tokenizer = AutoTokenizer.from_pretrained(place, **options)
     except (OSError, ValueError, LookupError) as error:
         raise _not_loaded(name, str(error)) from error
-    generation_config_file(place, local_files_only=False)  # from the hub into its cache, where the tokenizer looks
+    generation_config_file(
+        place, local_files_only=False
+    )  # from the hub into its cache, where the tokenizer is looked up
     return HuggingFaceTokenizer(tokenizer)
 
 
@@ -351,8 +353,8 @@ def check_hugging_face(name: str) -> None:
     """Check that there is a tokenizer in a folder, in a GGUF file or of a name on the hub, which is asked once.
 
     Raises:
-        InvalidArgumentError: If there is none.
-        MissingDependencyError: If it is in a GGUF file, and what reads those is not installed.
+        InvalidArgumentError: If there is no tokenizer.
+        MissingDependencyError: If it is in a GGUF file, and a package that reads those is not installed.
     """
     file = gguf_file(name)
     if file is not None:
@@ -369,7 +371,7 @@ def check_hugging_face(name: str) -> None:
 
 
 _FILES = ("tokenizer*", "vocab*", "*.model", "*.tiktoken")
-"""Files of which the folder of every tokenizer that `transformers` reads has one."""
+"""Files; the folder of every tokenizer that `transformers` reads has one of them."""
 
 
 def _not_loaded(name: str, cause: str) -> InvalidArgumentError:

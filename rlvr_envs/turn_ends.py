@@ -1,6 +1,6 @@
-"""Where a turn ends: the tokens that a model's generation config and its chat template name for this.
+"""The ends of turns: the tokens that a model's generation config and its chat template name.
 
-The template's is what it writes after a turn of the assistant, so that nothing is known here of any model's marks.
+The template's token is the one that it writes after a turn of the assistant, so that nothing here depends on any model's marks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from verifiers import InvalidArgumentError
 
 ASSISTANT = "Zq7assistant7qZ"
-"""Placeholder for what an assistant says."""
+"""Placeholder for the text of an assistant."""
 USER = {"role": "user", "content": "x"}
 
 _GENERATION_CONFIG = "generation_config.json"
@@ -28,7 +28,7 @@ def special_tokens_in(text: str, special_tokens: Mapping[str, int]) -> list[str]
 def closing_token(tokenizer: Any, special_tokens: Mapping[str, int]) -> int | None:
     """The token with which a `transformers` tokenizer's chat template closes a turn of the assistant.
 
-    None where there is no template, it closes turns with ordinary text, or it has no turns of an assistant.
+    None if there is no template, or it closes turns with ordinary text, or it has no turns of an assistant.
     """
     if not getattr(tokenizer, "chat_template", None):
         return None
@@ -46,7 +46,7 @@ def generation_stops(name: str, vocab_size: int, special_tokens: Mapping[str, in
     """The end tokens of the generation config beside a tokenizer, in its folder or in the hub's cache; none without one.
 
     A config that `transformers` derived from the model's may have the architecture's default, which is no choice for this
-    vocabulary: of such a config only special tokens count.
+    vocabulary: in such a config only special tokens count.
 
     Raises:
         InvalidArgumentError: If the file is damaged, or a token is outside the vocabulary.
@@ -75,7 +75,7 @@ def generation_stops(name: str, vocab_size: int, special_tokens: Mapping[str, in
 
 
 def generation_config_file(name: str, *, local_files_only: bool) -> Path | None:
-    """The generation config in a folder, or of a name on the hub; None if there is none to be had."""
+    """The generation config in a folder, or of a name on the hub; None if it can't be found."""
     from transformers.utils import cached_file
 
     try:

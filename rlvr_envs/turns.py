@@ -1,4 +1,4 @@
-"""The loop over turns, for episodes of tokens and of messages: how a turn is answered, and what follows from the answer."""
+"""The loop over turns, for episodes of tokens and of messages: the answer to a turn, and its consequences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def answer_turn(
     window: int,
     context: int,
 ) -> EncodedReply:
-    """Ask the interaction of some rules for its answer to the last of some turns, cut to the room there is.
+    """Ask the interaction of some rules for its answer to the last of some turns, cut to the available room.
 
     Args:
         rules: The rules.
@@ -34,15 +34,15 @@ def answer_turn(
         left: Number of tokens that the policy may still choose.
         inserted: Number of tokens of earlier answers.
         in_view: Number of tokens in view at the end of the turn.
-        window: The most tokens in view.
-        context: The most tokens of a new context and what is said after it.
+        window: Maximum number of tokens in view.
+        context: Maximum number of tokens of a new context with the messages after it.
 
     Raises:
         InvalidArgumentError: If the answer is neither a `Reply` nor None.
     """
     assert rules.interaction is not None
     room = most = rules.max_inserted_tokens - inserted
-    if left > 0:  # the policy needs room for a token after what is said
+    if left > 0:  # the policy needs room for a token after the messages
         room = min(room, room_for_reply(window - in_view, window, left, rules.turn_tokens))
         most = min(most, window - in_view - 1)
         context -= 1
@@ -51,23 +51,23 @@ def answer_turn(
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What follows from the answer to a turn."""
+    """The consequences of the answer to a turn."""
 
     turns: tuple[Turn, ...]
-    """The policy's turns so far, the last with its answer where the episode goes on."""
+    """The policy's turns so far, the last with its answer if the episode goes on."""
     reward: float = 0.0
-    """What the turn has earned."""
+    """The reward of the turn."""
     over: bool = False
     terminated: bool = False
     """Whether the episode is over because the other side ended it."""
     closing: tuple[Message, ...] = ()
-    """What was said in the reply that ended the episode, for the verifier."""
+    """The messages of the reply that ended the episode, for the verifier."""
     error: Verdict | None = None
-    """A `VERIFIER_ERROR`, where the interaction broke."""
+    """A `VERIFIER_ERROR` if the interaction broke."""
 
 
 def follow(rules: Rules, turns: tuple[Turn, ...], given: EncodedReply, left: int) -> Followed:
-    """Say what follows from the answer to the last of some turns, where the policy may still choose `left` tokens."""
+    """Return the consequences of the answer to the last of some turns, if the policy may still choose `left` tokens."""
     reply = given.reply
     reward = 0.0 if reply is None else reply.reward
     if given.error is not None:
@@ -83,12 +83,12 @@ def follow(rules: Rules, turns: tuple[Turn, ...], given: EncodedReply, left: int
 
 
 def judged_text(turns: Sequence[Turn], last: Message, closing: tuple[Message, ...] = ()) -> str:
-    """The text of the last turn for the verifier, which knows all that was said after the prompt.
+    """The text of the last turn for the verifier, with the whole dialogue after the prompt.
 
     Args:
         turns: The turns that were answered.
         last: The last turn.
-        closing: What was said in the reply that ended the episode.
+        closing: The messages of the reply that ended the episode.
     """
     if not turns and not closing and type(last) is Message:
         return last.content

@@ -37,17 +37,17 @@ class TextCompletion:
     text: str
     """Without the stop string that ended it."""
     tokens: int = 0
-    """Number of tokens, as whoever sampled it counts them; 0 if nobody does."""
+    """Number of tokens, as its sampler counts them; 0 if unknown."""
     truncated: bool = False
     """Whether the token budget ran out."""
     prompt_tokens: int = 0
-    """Number of tokens that it was sampled after; 0 if nobody counts them."""
+    """Number of tokens that it was sampled after; 0 if unknown."""
     calls: tuple[MadeCall, ...] = ()
     """Calls of tools that are no part of the text."""
     reasoning: str = ""
     """Thoughts that are no part of the text, which are recorded and never judged."""
     stopped_by: str = ""
-    """The stop string that ended it, where it is known."""
+    """The stop string that ended it, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class ToolCall:
     name: str
     arguments: Mapping[str, object]
     id: str = ""
-    """The call's own id, where the model's format gives calls one."""
+    """The call's own id, if the model's format gives calls one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A finished turn of the policy, and what it was answered."""
+    """A finished turn of the policy, and the answer to it."""
 
     tokens: NDArray[np.int32] = field(compare=False)
     """i32[t], the policy's own tokens, including what stopped it."""
@@ -70,19 +70,19 @@ class Turn:
     """The same without the stop string and special tokens."""
     calls: tuple[ToolCall, ...] = ()
     errors: tuple[str, ...] = ()
-    """What is wrong with tool calls that could not be read, in words for the policy."""
+    """Errors of the tool calls that could not be read, in words for the policy."""
     reply: tuple[Message, ...] = ()
-    """What the environment answered; nothing for the latest turn."""
+    """The environment's answer; empty for the latest turn."""
     shown: tuple[Message, ...] | None = None
-    """The same as the policy saw it, where there was no room for all of it; else None."""
+    """The answer as the policy saw it, if there was no room for all of it; else None."""
     context: tuple[Message | Turn, ...] | None = None
-    """What the policy saw from then on in place of all that was before the reply; None where that stayed."""
+    """The context that the policy saw from then on in place of everything before the reply; None if that stayed."""
     context_tokens: int = 0
     """Number of tokens that the policy had in view at the end of the turn, those of the turn included."""
 
     @property
     def message(self) -> Message:
-        """The turn as it stands in a dialogue."""
+        """The turn as a message of a dialogue."""
         return Message("assistant", self.text)
 
 
@@ -91,20 +91,20 @@ class Reply:
     """The answer to a turn of the policy.
 
     Raises:
-        InvalidArgumentError: If the messages are no messages, the reward is no finite number, or the context is none that a
-            policy could answer.
+        InvalidArgumentError: If the messages are no messages, the reward is no finite number, or a policy could not answer the
+            context.
     """
 
     messages: tuple[Message, ...] = ()
-    """What is said to the policy, such as the results of tools."""
+    """The messages to the policy, such as the results of tools."""
     reward: float = 0.0
-    """What the turn earns, paid at its last token."""
+    """The reward of the turn, paid at its last token."""
     ends: bool = False
     """Whether the episode is over; the messages are not appended then, but the verifier sees them in the dialogue."""
     context: tuple[Message | Turn, ...] | None = None
-    """What the policy sees from now on in place of all that was before the messages, such as the problem and a summary; None to
-    keep that. Turns stand for their own tokens, as they were sampled. It begins with a message, and a message is the last thing
-    said, in it or in `messages`."""
+    """The context that the policy sees from now on in place of everything before the messages, such as the problem and a
+    summary; None keeps the old one. Turns in it keep their own tokens, as they were sampled. It begins with a message, and the
+    last item, in it or in `messages`, is a message too."""
 
     def __post_init__(self) -> None:
         messages: object = self.messages
@@ -151,7 +151,7 @@ class Interaction(Protocol):
 
 @runtime_checkable
 class CheckedInteraction(Interaction, Protocol):
-    """An interaction that can tell which problems it is made for, such as those with unit tests."""
+    """An interaction that can check whether it is made for a problem, such as one with unit tests."""
 
     def check_problem(self, problem: Problem) -> None:
         """Check a problem, which is the first one of a data set, before any episode.
@@ -163,7 +163,7 @@ class CheckedInteraction(Interaction, Protocol):
 
 
 def check_interaction(interaction: Interaction | None, problem: Problem) -> None:
-    """Ask an interaction whether it is made for a problem, if it can tell.
+    """Ask an interaction whether it is made for a problem, if it can check that.
 
     Raises:
         InvalidArgumentError: If it is not.
@@ -176,7 +176,7 @@ class ProcessScorer(Protocol):
     """Rewards single tokens; a pure function of the tokens so far."""
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:
-        """Score the last of tokens i32[l], of which the first `prompt_length` are the prompt."""
+        """Score the last of tokens i32[l], which begin with the prompt of `prompt_length` tokens."""
         ...
 
 
@@ -219,7 +219,7 @@ class EndCondition(Protocol):
     """
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-        """Whether the episode is over after tokens i32[l], of which the first `prompt_length` are the prompt."""
+        """Whether the episode is over after tokens i32[l], which begin with the prompt of `prompt_length` tokens."""
         ...
 
 
@@ -243,9 +243,10 @@ class Transition:
     rewards: NDArray[np.float64]
     """f64[b n], the reward of each consumed token; a verdict that was awaited is paid in column 0."""
     consumed: NDArray[np.int64]
-    """i64[b], how many of the given tokens were appended."""
+    """i64[b], the number of given tokens that were appended."""
     inserted: NDArray[np.int64]
-    """i64[b], how many tokens the environment appended after them; all of the row's tokens where it has a new context."""
+    """i64[b], the number of tokens that the environment appended after them; all of the row's tokens if it has a new
+    context."""
     new_context: NDArray[np.bool_]
     """bool[b], where the row's tokens start again with a new context (`Reply.context`)."""
     terminated: NDArray[np.bool_]

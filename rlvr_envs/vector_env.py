@@ -59,8 +59,8 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         """Start episodes in all rows, or in those of a mask.
 
         Args:
-            seed: An int, from which one seed is spawned for each row; or a list with one seed (or None, to go on with the
-                row's generator) for each row: row i then behaves as a `TokenEnv` reset with `seed[i]`.
+            seed: An int, from which one seed is spawned for each row; or a list with one seed for each row (None goes on with
+                the row's generator), with which row i behaves as a `TokenEnv` reset with `seed[i]`.
             options: `{"problems": i64[b]}` chooses problems by index, -1 draws; `{"reset_mask": bool[b]}` resets only the
                 rows where it is True, ignoring the other entries of `problems`, `states` and `seed`; `{"states": [...]}` has
                 for each row a captured state to go on from, which has its own problem, or None.
@@ -70,7 +70,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
         Raises:
             InvalidArgumentError: If an option has another shape or dtype, a problem index is out of range, or a state does not
-                fit or is that of an episode that has ended.
+                fit or its episode has ended.
             PromptTooLongError: If a prompt does not fit.
         """
         check_options(options, {"problems", "reset_mask", "states"})
@@ -148,7 +148,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return self.streams.get_state(row)
 
     def set_state(self, row: int, state: StreamState) -> None:
-        """Put one row where a state was captured, in an environment with the same data set and settings."""
+        """Put one row into a captured state, of an environment with the same data set and settings."""
         self.streams.set_state(row, state)
 
     def fork(self, row: int, into: Sequence[int]) -> None:

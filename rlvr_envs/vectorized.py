@@ -2,8 +2,8 @@
 
 The environments of installed packages have the names of their entry points here.
 
-An `EnvSpec` that can be written as JSON names what builds its vector environment by a module and one name in it, where the
-class method `GSM8KEnv.make_vec` would be two.
+An `EnvSpec` that can be written as JSON names the builder of its vector environment by a module and a single name in it; the
+class method `GSM8KEnv.make_vec` would be two names.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
 
 
 def test_it_is_short() -> None:
-    assert len(README.split()) <= 1100
+    assert len(README.split()) <= 900
 
 
 def test_its_links_lead_somewhere() -> None:

@@ -75,11 +75,11 @@ def save(folder: Path, model: Any, tokenizer: Any) -> Path:
     return folder
 
 
-def chat_model(folder: Path) -> Path:
-    """Save a causal model with a chat template, whose turns end with `<|im_end|>`."""
+def chat_model(folder: Path, **shape: int) -> Path:
+    """Save a causal model with a chat template, whose turns end with `<|im_end|>`; `shape` is what differs from `SHAPE`."""
     template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
     tokenizer = byte_level_tokenizer("<|im_start|>", "<|im_end|>", eos_token="<|im_end|>", chat_template=template)
-    shape = SHAPE | {"vocab_size": len(tokenizer), "max_position_embeddings": 4096}
+    shape = SHAPE | {"vocab_size": len(tokenizer), "max_position_embeddings": 4096} | shape
     return save(
         folder,
         transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape, tie_word_embeddings=True)),

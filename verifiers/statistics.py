@@ -326,8 +326,17 @@ def _drawn(k: int, samples: int, size: int) -> Array:
 
     Given that k are drawn of all, these are the probabilities of a draw without replacement; and no number is too large.
     """
-    whole = samples**size
-    return np.array([math.comb(size, j) * k**j * (samples - k) ** (size - j) / whole for j in range(size + 1)])
+    weights = np.ones(size + 1)  # relative to the likeliest number's; the tails may fall to 0, which no sum notices
+    if k == samples:
+        weights[:size] = 0.0
+        return weights
+    number = np.arange(size)
+    ratios = (size - number) * k / ((number + 1) * (samples - k))
+    likeliest = int(np.count_nonzero(ratios >= 1))
+    weights[likeliest + 1 :] = np.cumprod(ratios[likeliest:])
+    weights[:likeliest] = np.cumprod(1 / ratios[:likeliest][::-1])[::-1]
+    drawn: Array = weights / weights.sum()
+    return drawn
 
 
 def _check_draw(samples: int, k: int) -> None:

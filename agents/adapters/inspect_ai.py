@@ -28,7 +28,7 @@ def verifier_scorer(verifier: str | Verifier, **arguments: Any) -> Scorer:
 
     Args:
         verifier: As for `verifiers.make`.
-        **arguments: Of the verifier.
+        **arguments: Arguments of the verifier.
     """
     from inspect_ai.scorer import Score, Target, mean, scorer, stderr
     from inspect_ai.solver import TaskState

@@ -68,7 +68,7 @@ def export(
         folder: Where to write; made if it is not there.
         split: None for the test split, or the environment's own default if there is none.
         limit: How many problems; None for all.
-        **arguments: Of the data set, such as `data_dir`.
+        **arguments: Arguments of the data set, such as `data_dir`.
 
     Returns:
         The YAML file.
@@ -81,7 +81,7 @@ def export(
     if split is None and "test" in spec.splits:
         split = "test"  # an evaluation is made of it
     task = load_task(env, split, chat=False, **arguments)
-    count = number_of_problems(task, env, limit)
+    count = number_of_problems(task.problems, env, limit)
     path = Path(folder).absolute()
     path.mkdir(parents=True, exist_ok=True)
     rows = [json_row(task.problems[index], task.text(index)) for index in range(count)]

@@ -17,7 +17,7 @@ from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
 
 
 def completions_of(queries: Sequence[str], prompts: Sequence[str], end_of_text: Sequence[str] = ()) -> list[str]:
-    """What the policy wrote.
+    """The completions: each query without its prompt, up to the first end token.
 
     Args:
         queries: Prompts with completions.
@@ -25,8 +25,8 @@ def completions_of(queries: Sequence[str], prompts: Sequence[str], end_of_text: 
         end_of_text: End tokens as text; a completion ends before the first of them.
 
     Raises:
-        InvalidArgumentError: If there is not one prompt for each query, or a query does not begin with its prompt: what is
-            not the policy's own must not be judged.
+        InvalidArgumentError: If there is not one prompt for each query, or a query does not begin with its prompt: only the
+            policy's own text may be judged.
     """
     if len(queries) != len(prompts):
         raise InvalidArgumentError(f"{len(queries)} queries came with {len(prompts)} prompts")

@@ -9,8 +9,8 @@ rlvr serve-verifier --verifier math
 RLVR_VERIFIER_URL=http://127.0.0.1:8000 uv run eval rlvr_gsm8k
 ```
 
-The middle line is in the environment of rlvr-envs, with the verifier that `export` returns; the last in that of `verifiers`,
-after `pip install ./rlvr_gsm8k`.
+Run the middle line in the environment of rlvr-envs, with the verifier that `export` returns, and the last in that of
+`verifiers`, after `pip install ./rlvr_gsm8k`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def export(
         folder: Where to write; made if it is not there.
         split: None for the environment's own default.
         limit: How many problems; None for all.
-        **arguments: Of the data set, such as `data_dir`.
+        **arguments: Arguments of the data set, such as `data_dir`.
 
     Returns:
         Name and arguments of the verifier to serve.
@@ -120,7 +120,7 @@ def export(
     if not re.fullmatch(r"[a-z][a-z0-9_]*", path.name):
         raise InvalidArgumentError(f"the folder's name is the package's: letters, digits and _, got {path.name!r}")
     task = load_task(env, split, **arguments)
-    count = number_of_problems(task, env, limit)
+    count = number_of_problems(task.problems, env, limit)
     rows = [json_row(task.problems[index], task.messages(index)) for index in range(count)]
     package = path / path.name
     package.mkdir(parents=True, exist_ok=True)

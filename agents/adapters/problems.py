@@ -1,4 +1,4 @@
-"""What the adapters share: problems of an environment, and texts and messages as other libraries write them."""
+"""Shared code of the adapters: problems of an environment, and texts and messages as other libraries write them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from verifiers import (
 
 @dataclass(frozen=True)
 class LoadedTask:
-    """What an environment asks, and who judges it."""
+    """The problems of an environment, its verifier and its prompt."""
 
     problems: rlvr_envs.Dataset
     verifier: Verifier
     prompt: rlvr_envs.Prompt
     verifier_spec: tuple[str, Mapping[str, object]]
-    """Name and arguments of that verifier, for those who make it elsewhere."""
+    """Name and arguments of the verifier, by which other programs can make it."""
     split: str
 
     def text(self, index: int) -> str:
@@ -63,16 +63,15 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
         **arguments: Of the data set, such as `data_dir`.
 
     Raises:
-        InvalidArgumentError: If the environment answers what a model says, which other libraries do not play.
+        InvalidArgumentError: If the environment answers the model's turns.
     """
     task = rlvr_envs.environment_class(env).task
     split = task.default_split if split is None else split
     problems = task.load(split=split, **arguments)
-    tokenizer = rlvr_envs.get_tokenizer(task.tokenizer, alphabet=getattr(problems, "alphabet", None))
-    if task.rules is not None and "interaction" in task.rules(problems, tokenizer):
+    if answers_turns(task, problems):
         raise InvalidArgumentError(
-            f"an episode of {env} has several turns, with what the environment says in between, which other libraries do not "
-            "play: choose an environment of one turn"
+            f"an episode of {env} has several turns, with what the environment says in between, which are not played here: "
+            "choose an environment of one turn, or TRL or verl, whose trainers play them"
         )
     prompt = task.prompt_for(problems, chat=chat)
     name, verifier_arguments = task.verifier_of(problems, chat=isinstance(prompt, rlvr_envs.ChatPrompt))
@@ -80,13 +79,19 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
     return LoadedTask(problems, made, prompt, (name, verifier_arguments), split)
 
 
-def number_of_problems(task: LoadedTask, env: str, limit: int | None) -> int:
-    """How many problems of an environment are written, at most `limit`.
+def answers_turns(task: rlvr_envs.TaskSpec, problems: rlvr_envs.Dataset) -> bool:
+    """Whether the episodes of a task have several turns even without tools."""
+    tokenizer = rlvr_envs.get_tokenizer(task.tokenizer, alphabet=getattr(problems, "alphabet", None))
+    return task.rules is not None and "interaction" in task.rules(problems, tokenizer)
+
+
+def number_of_problems(problems: rlvr_envs.Dataset, env: str, limit: int | None) -> int:
+    """The number of an environment's problems to use, at most `limit`.
 
     Raises:
-        InvalidArgumentError: If there are none.
+        InvalidArgumentError: If the environment has no problems.
     """
-    count = len(task.problems) if limit is None else min(limit, len(task.problems))
+    count = len(problems) if limit is None else min(limit, len(problems))
     if count < 1:
         raise InvalidArgumentError(f"{env} has no problems to write")
     return count
@@ -106,7 +111,7 @@ def text_of(completion: object) -> str:
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """What stands before the first stop string, which is all that an environment judges."""
+    """The text before the first stop string; an environment judges nothing beyond it."""
     return text[: min((at for string in stop if (at := text.find(string)) >= 0), default=len(text))]
 
 
@@ -120,7 +125,7 @@ def prompt_of(prompt: object) -> str | tuple[Message, ...]:
 
 
 def _content(content: object) -> str:
-    """The text of a message: none where it only calls a tool, and without pictures where it has parts."""
+    """The text of a message: empty if it only calls a tool, and without the pictures among its parts."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, Sequence):

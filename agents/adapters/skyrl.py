@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # The class is made where it is asked for, since its base is SkyRL-gym's.
+    # The class is made on request, since its base is SkyRL-gym's.
     if name == "VerifierEnv":
         return _environment_class()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,7 @@
 """TRL: verifiers as reward functions of `GRPOTrainer` and its relatives.
 
 A completion that the verifier could not judge gets None. TRL leaves a completion out of the baseline, and gives it the
-advantage 0, where *every* reward function gives None; None of one among several counts as 0 there. `all_or_none` makes several
-agree.
+advantage 0, if *every* reward function returns None; otherwise a None counts as 0. `all_or_none` makes several functions agree.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import rlvr_envs
 import verifiers
+from agents.adapters.episodes import has_turns, streams_of
 from agents.adapters.problems import before_stop, data_as_python, load_task, number_of_problems, prompt_of, text_of
 from verifiers import Outcome, Problem, UnknownArgumentError, Verifier
 
@@ -28,7 +28,7 @@ _SCRIPT = '''\
 
 from trl import GRPOConfig, GRPOTrainer, ModelConfig, TrlParser
 
-from agents.adapters import trl as adapter
+from agents.adapters import {module} as adapter
 
 
 def main() -> None:
@@ -36,14 +36,23 @@ def main() -> None:
     parser.set_defaults(max_completion_length={max_new_tokens})
     config, model = parser.parse_args_and_config()
     name = model.model_name_or_path
-    rows, reward = adapter.environment({env!r}, {split!r}, limit={limit!r}, tokenizer=name, **{arguments})
-    GRPOTrainer(model=name, args=config, train_dataset=rows, reward_funcs=reward).train()
+    {made} = adapter.{load}({env!r}, {split!r}, limit={limit!r}, tokenizer=name, **{arguments})
+    GRPOTrainer(model=name, args=config, train_dataset=rows, {given}).train()
 
 
 if __name__ == "__main__":
     main()
 '''
 
+_ONE_TURN = {"module": "trl", "load": "environment", "made": "rows, reward", "given": "reward_funcs=reward"}
+_TURNS = {
+    "module": "trl_episodes",
+    "load": "episodes",
+    "made": "rows, factory, reward",
+    "given": "environment_factory=factory, reward_funcs=reward",
+}
+_EPISODE_TOKENS = 1024
+"""The smallest room for an episode of several turns, each written as a call."""
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
 """Exceptions of functions that expect chat messages when they get a text."""
 RewardFunction = Callable[..., list[float | None]]
@@ -65,9 +74,9 @@ def reward_function(
         verifier: As for `verifiers.make`.
         reference: The column with the references.
         problems: Problems that the column `problem` counts from 0; with them, `reference` is not used.
-        stop: Texts at which a completion ends, where its model went on.
+        stop: Texts at which a completion ends, even if its model went on.
         name: What TRL's logs call it.
-        **arguments: Of the verifier.
+        **arguments: Arguments of the verifier.
     """
     made = verifiers.make(verifier, **arguments)
     title = name or (verifier if isinstance(verifier, str) else type(verifier).__name__)
@@ -113,10 +122,10 @@ def _problems(prompts: Sequence[Any], columns: Mapping[str, Any], reference: str
 
 
 def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
-    """Reward functions of which each gives None where any does, so that TRL leaves the completion out.
+    """Make reward functions agree: if one returns None for a completion, all do, so that TRL leaves it out.
 
-    Each is called once for a batch, by whichever TRL asks first. Completions are passed as texts, of which a function such as a
-    penalty on length can count the letters; one that fails on texts gets the chat messages that TRL has.
+    Each is called once for a batch, by whichever TRL asks first. Completions are passed as texts, so that a penalty on length
+    can count letters; a function that fails on texts gets TRL's chat messages.
     """
     asked = [_on_texts(function) for function in functions]
     last: list[tuple[Any, list[list[float | None]]]] = []
@@ -139,7 +148,7 @@ def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
 
 
 def _on_texts(function: RewardFunction) -> Callable[[Any, dict[str, Any]], list[float | None]]:
-    """A reward function that is given the texts of chat messages, or the messages where it can't use texts."""
+    """A reward function that gets the texts of chat messages, or the messages themselves if it fails on texts."""
 
     def reward(completions: Any, columns: dict[str, Any]) -> list[float | None]:
         try:
@@ -160,7 +169,7 @@ def environment(
     """Load an environment's problems as a data set for `train_dataset`, and their reward function.
 
     The rows are `prompt` and `problem`, by which the reward function finds the reference; so a reference may be anything, such
-    as unit tests. Prompts are chat messages, or text where the model's tokenizer has no chat template, as a base model's: its
+    as unit tests. Prompts are chat messages, or text if the model's tokenizer has no chat template, like a base model's: then
     completions are judged up to the prompt's stop strings.
 
     Args:
@@ -168,7 +177,7 @@ def environment(
         split: None for the environment's own default.
         limit: How many problems; None for all.
         tokenizer: The model's tokenizer, or the folder or Hugging Face name of the model; None for one with a chat template.
-        **arguments: Of the data set, such as `data_dir`.
+        **arguments: Arguments of the data set, such as `data_dir`.
 
     Raises:
         InvalidArgumentError: If there are no problems.
@@ -177,7 +186,7 @@ def environment(
 
     chat = tokenizer is None or _has_chat_template(tokenizer)
     task = load_task(env, split, chat=chat, **arguments)
-    count = number_of_problems(task, env, limit)
+    count = number_of_problems(task.problems, env, limit)
     ask = task.messages if chat else task.text
     rows = [{"prompt": ask(index), "problem": index} for index in range(count)]
     name = env.removeprefix("rlvr/").partition("-v")[0]
@@ -196,14 +205,15 @@ def _has_chat_template(tokenizer: Any) -> bool:
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> Path:
-    """Write `train.py`, a script that trains with `GRPOTrainer` on an environment's problems.
+    """Write `train.py`, a script that trains with `GRPOTrainer` on an environment; several turns are played by `trl_episodes`.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         folder: Where to write; made if it is not there.
         split: None for the environment's own default.
         limit: How many problems; None for all.
-        **arguments: Of the data set, such as `data_dir`; the script holds them.
+        **arguments: Arguments of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`;
+            the script holds them.
 
     Returns:
         The script.
@@ -211,14 +221,24 @@ def export(
     Raises:
         InvalidArgumentError: If there are no problems, or the arguments can't be written as Python.
     """
-    task = load_task(env, split, **arguments)
-    number_of_problems(task, env, limit)
-    written = data_as_python(arguments)
-    settings = {"env": rlvr_envs.environment_id(env), "split": task.split, "limit": limit, "arguments": written}
+    spec = rlvr_envs.environment_class(env).task
+    turns = has_turns(env, split, **arguments)
+    if turns:
+        streams = streams_of(env, split, None, arguments)
+        needed = streams.rules.max_new_tokens + streams.rules.max_inserted_tokens
+        problems, tokens = streams.dataset, max(_EPISODE_TOKENS, needed)
+    else:
+        problems, tokens = load_task(env, split, **arguments).problems, max(spec.max_new_tokens, spec.chat_tokens)
+    number_of_problems(problems, env, limit)
+    settings = {
+        "env": rlvr_envs.environment_id(env),
+        "split": spec.default_split if split is None else split,
+        "limit": limit,
+        "arguments": data_as_python(arguments),
+        **(_TURNS if turns else _ONE_TURN),
+    }
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     script = path / "train.py"
-    spec = rlvr_envs.environment_class(env).task
-    tokens = max(spec.max_new_tokens, spec.chat_tokens)
     script.write_text(_SCRIPT.format(file=script.name, max_new_tokens=tokens, **settings), encoding="utf-8")
     return script

@@ -22,6 +22,7 @@ from typing import Any
 
 import rlvr_envs
 import verifiers
+from agents.adapters.episodes import has_turns, opening, streams_of
 from agents.adapters.problems import data_as_python, judged, load_task, number_of_problems
 from agents.runs.files.json_files import to_json
 from verifiers import DataError, Problem, Verdict, Verifier, missing_dependency
@@ -33,6 +34,13 @@ from agents.adapters.verl import scorer_of
 
 compute_score = scorer_of({env!r}, {split!r}, {arguments})
 '''
+_AGENT = """\
+- name: rlvr
+  _target_: agents.adapters.verl_episodes.EpisodeLoop
+  env: {env}
+  split: {split}
+  arguments: {arguments}
+"""
 
 
 def compute_score(
@@ -54,7 +62,7 @@ def compute_score(
         extra_info: The row's own; becomes the problem's metadata.
         verifier: As for `verifiers.make`.
         verifier_args: Arguments of the verifier.
-        **unused: What verl passes to all reward functions, such as the address of a reward model.
+        **unused: Further arguments that verl passes to all reward functions, such as the address of a reward model.
 
     Returns:
         `score`, `acc` (whether the outcome is correct), and as texts `outcome` and `pred`, the answer found.
@@ -67,26 +75,28 @@ def compute_score(
         f"{data_source}/{metadata.get('index', '')}", str(metadata.get("question", "")), _plain(ground_truth), metadata
     )
     made = _made(verifier, json.dumps(dict(verifier_args or {}), sort_keys=True, default=dict))
-    return _result(judged(made, solution_str, problem, "verl"))
+    return result_of(judged(made, solution_str, problem, "verl"))
 
 
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> tuple[Path, Path]:
-    """Write an environment's problems as a Parquet file, and `reward.py`, which judges them.
+    """Write an environment's problems as a Parquet file, and `reward.py`, which judges them, or `agent.yaml` for several turns.
 
-    A row names its problem by its index and id; the reward function finds it in the environment's data, which therefore have to
-    be where verl runs. So a reference may be anything, such as unit tests.
+    `agent.yaml` names `verl_episodes.EpisodeLoop`, which plays and judges the episodes that the rows begin. A row names its
+    problem by its index and id, and it is found in the environment's data, which therefore have to be where verl runs. So a
+    reference may be anything, such as unit tests.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         folder: Where to write; made if it is not there.
         split: None for the environment's own default.
         limit: How many problems; None for all.
-        **arguments: Of the data set, such as `data_dir`; `reward.py` holds them.
+        **arguments: Arguments of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`;
+            the second file holds them.
 
     Returns:
-        The data, `SPLIT.parquet`, and the reward function's file.
+        The data, `SPLIT.parquet`, and `reward.py` or `agent.yaml`.
 
     Raises:
         InvalidArgumentError: If there are no problems, or the arguments can't be written as Python.
@@ -97,25 +107,34 @@ def export(
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError as error:
         raise missing_dependency("pyarrow", "hub", "an export for verl") from error
-    task = load_task(env, split, **arguments)
-    name = rlvr_envs.environment_id(env)
-    source = _REWARD.format(env=name, split=task.split, arguments=data_as_python(arguments))
+    name, written = rlvr_envs.environment_id(env), data_as_python(arguments)
+    split = rlvr_envs.environment_class(env).task.default_split if split is None else split
+    turns = has_turns(env, split, **arguments)
+    if turns:
+        world = rlvr_envs.MessageEnv(streams_of(env, split, None, arguments), "calls")
+        problems = world.streams.dataset
+        file, source = "agent.yaml", _AGENT.format(env=name, split=split, arguments=json.dumps(written))
+    else:
+        task = load_task(env, split, **arguments)
+        problems = task.problems
+        file, source = "reward.py", _REWARD.format(env=name, split=split, arguments=written)
     rows = [
         {
             "data_source": name,
-            "prompt": task.messages(index),
+            "prompt": opening(world, problems[index]) if turns else task.messages(index),
             "ability": "",
-            "reward_model": {"style": "rule", "ground_truth": _text(task.problems[index].reference)},
-            "extra_info": {"split": task.split, "index": index, "id": task.problems[index].id},
+            "reward_model": {"style": "rule", "ground_truth": _text(problems[index].reference)},
+            "extra_info": {"split": split, "index": index, "id": problems[index].id},
+            **({"agent_name": "rlvr"} if turns else {}),
         }
-        for index in range(number_of_problems(task, env, limit))
+        for index in range(number_of_problems(problems, env, limit))
     ]
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    data, reward = path / f"{task.split}.parquet", path / "reward.py"
+    data = path / f"{split}.parquet"
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), data)
-    reward.write_text(source, encoding="utf-8")
-    return data, reward
+    (path / file).write_text(source, encoding="utf-8")
+    return data, path / file
 
 
 def scorer_of(env: str, split: str, arguments: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
@@ -134,21 +153,31 @@ def scorer_of(env: str, split: str, arguments: Mapping[str, Any]) -> Callable[..
     ) -> dict[str, Any]:
         row = extra_info or {}
         problem = task().problems[int(row["index"])]
-        if problem.id != row["id"]:
-            raise DataError(
-                f"row {row['index']} was exported as problem {row['id']!r} of {env}, and is {problem.id!r} here: export again, "
-                "from the data that are here"
-            )
-        return _result(judged(task().verifier, solution_str, problem, "verl"))
+        check_row(row, env, problem)
+        return result_of(judged(task().verifier, solution_str, problem, "verl"))
 
     return compute_score
+
+
+def check_row(row: Mapping[str, Any], env: str, problem: Problem) -> None:
+    """Check that a row is the problem that it was exported as.
+
+    Raises:
+        DataError: If it is another.
+    """
+    if problem.id != row["id"]:
+        raise DataError(
+            f"row {row['index']} was exported as problem {row['id']!r} of {env}, and is {problem.id!r} here: export again, "
+            "from the data that are here"
+        )
 
 
 def _text(reference: object) -> str:
     return reference if isinstance(reference, str) else to_json(reference)
 
 
-def _result(verdict: Verdict) -> dict[str, Any]:
+def result_of(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as verl logs it."""
     return {
         "score": verdict.score,
         "acc": verdict.outcome is verifiers.Outcome.CORRECT,
@@ -164,5 +193,5 @@ def _made(name: str, arguments: str) -> Verifier:
 
 
 def _plain(value: Any) -> Any:
-    """Lists and scalars for the arrays as which Parquet gives them."""
+    """An array that Parquet returns, as a list or a scalar."""
     return value.tolist() if hasattr(value, "tolist") else value

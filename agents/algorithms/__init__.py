@@ -1,1 +1,1 @@
-"""One file a paper: which advantages, which loss. What an agent does otherwise is in `agents.learn.agent`."""
+"""One file for each paper, with its advantages and its loss; everything else that an agent does is in `agents.learn.agent`."""

@@ -37,7 +37,7 @@ class CISPOConfig(GroupConfig):
     """Divisor of the difference between a score and its group's mean: the standard deviation of the group, that of the
     batch, or nothing."""
     credit: Credit = "completion"
-    """Whether all tokens of a completion get its score, or those of each turn what is earned from that turn onwards, both
+    """Whether a token is credited with the score of the whole completion, or with the rewards from its turn onwards, both
     relative to the group; `turn` is for environments of several turns that pay between them."""
     is_cap: Annotated[float, Above(0, infinite=True)] = 5.0
     """Largest importance weight, the ratio itself and not its distance from 1."""

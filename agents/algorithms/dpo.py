@@ -10,8 +10,8 @@ the worst, or all pairs with different scores (Guo et al. 2024, "Direct Language
 arXiv:2402.04792, ask a judge about two). Groups whose scores are all equal have no pair.
 
 The gradient of the loss of a pair is -dL/dh (grad log pi(chosen) - grad log pi(rejected)) at the margin h of the two, a policy
-gradient whose advantages are the slope of the loss. It is computed so: one pass gives the margins at the current weights, and
-the learner's pass is that of any policy gradient, so that no pair has to share a micro-batch.
+gradient whose advantages are the slope of the loss. It is computed that way: one pass gives the margins at the current weights,
+and the learner's pass is that of any policy gradient, so that the two completions of a pair need not share a micro-batch.
 
 `preference_loss="ipo"` and `label_smoothing` are two variants; see `agents.losses.preference_loss`.
 """
@@ -65,7 +65,7 @@ class DPOConfig(AgentConfig):
     """Which pairs are made of a group of the policy's own completions: the best with the worst, or `all` with different
     scores."""
     preference_loss: PreferenceLoss = PreferenceLoss.SIGMOID
-    """Loss of a pair: `sigmoid` (DPO) or `ipo`, whose optimum stays finite where preferences are certain."""
+    """Loss of a pair: `sigmoid` (DPO) or `ipo`, whose optimum stays finite if preferences are certain."""
     label_smoothing: Annotated[float, Between(0, 0.5, open_high=True)] = 0.0
     """Probability that a preference is taken to be wrong, from 0 to below 0.5."""
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
@@ -86,7 +86,7 @@ class DPOConfig(AgentConfig):
                 f"group_size must be at least 2, since pairs are made of a group; got {self.group_size}"
             )
         if self.pairs is not None and self.lag:
-            raise InvalidArgumentError(f"nothing is sampled where pairs are given: lag must be 0, got {self.lag}")
+            raise InvalidArgumentError(f"nothing is sampled if pairs are given: lag must be 0, got {self.lag}")
         if self.pairs is not None:
             require_defaults(self, ("problem_sampler",), "The problems are those of the pairs")
 
@@ -148,7 +148,7 @@ class DPO(Agent):
     # The loss
 
     def prepare(self, batch: Batch) -> Batch:
-        """Add the log-probabilities of reference and policy; those of a file's completions are the policy's own."""
+        """Add the log-probabilities of reference and policy; completions of a file get the policy's own."""
         batch = super().prepare(batch)
         current = learn.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
         if self.pairs is not None:

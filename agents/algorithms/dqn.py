@@ -18,10 +18,10 @@ the network that is fitted to them; the buffer makes transitions of one batch ne
 The state is what the policy reads: the prefix of tokens, by any `transformers` model, or the vector that an environment shows,
 by an `MLPPolicy`. Where the environment limits tokens, maxima are over the legal ones.
 
-Departures from the paper: whole episodes are played between updates, of which there is one for every `tokens_per_update`
-tokens, as if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an
-episode. A truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that are not part of the
-task, the value of its last state follows.
+Departures from the paper: whole episodes are played between updates, with one update for every `tokens_per_update` tokens, as
+if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an episode. A
+truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that are not part of the task, the
+value of its last state follows.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NO_POLICY_GRADIENT = "dqn learns action values from a buffer, and has no policy
 
 @dataclass(frozen=True)
 class DQNConfig(AgentConfig):
-    """Settings of DQN; those of `AgentConfig` that belong to policy gradients must be left as they are."""
+    """Settings of DQN; settings of `AgentConfig` that belong to policy gradients must keep their defaults."""
 
     problems_per_step: int = 16
     group_size: int = 1
@@ -99,7 +99,7 @@ class DQNConfig(AgentConfig):
         "epsilon_tokens": 8000,
         "learner": LearnerConfig(learning_rate=2.3e-3, max_grad_norm=10.0),
     }
-    """Those that RL Baselines3 Zoo found for CartPole-v1, with an episode between updates in place of 256 steps."""
+    """The settings that RL Baselines3 Zoo found for CartPole-v1, with an episode between updates in place of 256 steps."""
     learns_values: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class DQNConfig(AgentConfig):
                 f"dqn has the truncation rules 'score' and 'bootstrap', got {self.truncation.value!r}"
             )
         if self.critic is not None:
-            raise InvalidArgumentError("dqn has no critic, since its policy tells values: leave critic out")
+            raise InvalidArgumentError("dqn has no critic, since its policy computes the values: leave critic out")
         require_one_step(self, _NO_POLICY_GRADIENT)
         require_on_policy(self, "dqn samples with its current weights")
         others = (
@@ -167,7 +167,7 @@ class DQN(Agent):
         greedy: bool = True,
         record: EvaluationRecord | None = None,
     ) -> Evaluation:
-        """Evaluate the greedy policy; see `evaluate`. Its logits are values, so that it is not sampled from."""
+        """Evaluate the greedy policy; see `evaluate`. Its logits are action values, so it is never sampled from."""
         if not greedy:
             raise InvalidArgumentError("dqn is evaluated greedily: its outputs are values, not log-probabilities")
         return super().evaluate(env, problems=problems, samples=samples, greedy=True, record=record)

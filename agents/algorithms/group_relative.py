@@ -22,7 +22,7 @@ Scale = Literal["group-std", "batch-std", "none"]
 """Divisor of the difference between a score and its group's mean: the group's standard deviation, that of the batch
 (arXiv:2508.08221), or nothing (Dr. GRPO)."""
 Credit = Literal["completion", "turn"]
-"""Whose reward the tokens of a turn get: that of the whole completion, or what is earned from the turn onwards."""
+"""The rewards that the tokens of a turn are credited with: those of the whole completion, or those from the turn onwards."""
 _RELATIVE = {"group-std": group_z_score, "batch-std": group_centered_batch_std, "none": group_centered}
 
 
@@ -78,7 +78,7 @@ def at_every_token(advantages: Tensor, batch: Batch) -> Tensor:
 
 
 def credited(batch: Batch, credit: Credit, relative: Relative) -> Tensor:
-    """The advantage f64[b l] of each token: what its credit counts, relative to the group."""
+    """The advantage f64[b l] of each token: the rewards that it is credited with, relative to the group."""
     if credit == "turn":
         return turn_group_relative(batch.rewards, batch.loss_mask, batch.groups, batch.valid, relative=relative)
     return at_every_token(relative(batch.scores, batch.groups, batch.valid), batch)

@@ -39,7 +39,7 @@ class GRPOConfig(ClippedGroupConfig):
     """Divisor of the difference between a score and its group's mean: the standard deviation of the group, that of the batch
     (arXiv:2508.08221), or nothing (Dr. GRPO)."""
     credit: Credit = "completion"
-    """Whether all tokens of a completion get its score, or those of each turn what is earned from that turn onwards, both
+    """Whether a token is credited with the score of the whole completion, or with the rewards from its turn onwards, both
     relative to the group; `turn` is for environments of several turns that pay between them."""
 
 

@@ -52,16 +52,16 @@ class ReinforceConfig(AgentConfig):
     gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
     baseline: Baseline = "batch-mean"
-    """What is subtracted from each return: nothing, a constant, the mean of the batch, a moving average over steps, or a
-    critic's value."""
+    """The baseline that is subtracted from each return: none, a constant, the mean of the batch, a moving average over steps,
+    or a critic's value."""
     constant: float = 0.0
     """Value of the constant baseline, and start of the moving average."""
     decay: Annotated[float, Between(0, 1)] = 0.9
     """Share of the moving average that is kept in each step."""
 
     credit: Literal["reward-to-go", "whole"] = "reward-to-go"
-    """Return that weighs the log-probability of a token: the one from it on, or, for comparison, that of the whole episode,
-    which without a discount has the same expected gradient and more variance."""
+    """The return that weights the log-probability of a token: the return from that token on, or, for comparison, that of the
+    whole episode, which without a discount has the same expected gradient and more variance."""
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "baseline": "value"}
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class Reinforce(Agent):
         """The moving average of the scores of earlier batches."""
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The return from each token on, or with `credit="whole"` that of the episode, minus the baseline."""
+        """The return from each token on, or with `credit="whole"` the episode's return, minus the baseline."""
         returns = self._returns(batch)
         if self.config.credit == "whole":
             returns = whole_returns(returns, batch.loss_mask)

@@ -3,7 +3,7 @@
 REINFORCE with the score of the greedy completion of the same problem as baseline: this costs one more completion per problem,
 needs no critic, and does not depend on the samples.
 
-A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes that of the greedy
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes the score of the greedy
 completion too, so that both are scored by the same rule. If the verifier breaks on a problem's greedy completion, there is no
 baseline, and all completions of the problem are excluded from training like those whose own verifier broke.
 
@@ -89,10 +89,10 @@ class ReMax(Agent):
 
 
 def _baselines(batch: Batch) -> Tensor:
-    """The greedy scores f64[b]; NaN where there is none.
+    """The greedy scores f64[b]; NaN for a completion without one.
 
     Raises:
-        InvalidArgumentError: If there are none at all, because the trajectories were not collected by ReMax.
+        InvalidArgumentError: If no completion has one, because the trajectories were not collected by ReMax.
     """
     if batch.baselines is None:
         raise InvalidArgumentError(

@@ -1,21 +1,21 @@
 """RFT: rejection-sampling fine-tuning. Sample completions, keep the right ones, and learn them as if they had been given.
 
-The loss of a kept completion is its negative log-likelihood, that of the others 0. With a weight of 1 for what is kept and a
-mean over all that was sampled, the expected gradient of the first optimiser step on a batch is the policy gradient of the
-share of right completions: REINFORCE with rewards 0 and 1 and no baseline. `mean_over="kept"` divides by the number of kept
-completions instead, as supervised learning does, which changes the length of a step, not its direction.
+The loss of a kept completion is its negative log-likelihood, that of the others 0. With a weight of 1 for kept completions and
+a mean over all samples, the expected gradient of the first optimiser step on a batch is the policy gradient of the share of
+right completions: REINFORCE with rewards 0 and 1 and no baseline. `mean_over="kept"` divides by the number of kept completions
+instead, as supervised learning does, which changes the length of a step, not its direction.
 
-One agent stands for a family, whose members are choices:
+This agent is a family of methods, selected by its settings:
 
 * RAFT (Dong et al. 2023, arXiv:2304.06767): `selection="best"` keeps the completion of each group with the highest score.
 * ReST (Gulcehre et al. 2023, arXiv:2308.08998): completions with a score of at least `threshold`, which rises to
   `threshold_end`, are learned in several `epochs` over each batch. ReST-EM (Singh et al. 2023, arXiv:2312.06585) keeps right
   ones and trains the first weights with each batch.
-* STaR (Zelikman et al. 2022, arXiv:2203.14465): `from_start=True` trains the weights of the start, not the current ones, with
-  the completions of each batch, so that errors do not add up.
+* STaR (Zelikman et al. 2022, arXiv:2203.14465): `from_start=True` trains the initial weights, not the current ones, with the
+  completions of each batch, so that errors do not add up.
 * RFT (Yuan et al. 2023, arXiv:2308.01825): `unique=True` and `per_problem` limit how often a problem is learned.
 
-Departures from the papers: a batch is one training step, where the papers sample the whole data set before they train; STaR's
+Departures from the papers: a batch is one training step, while the papers sample the whole data set before they train; STaR's
 rationalisation, which shows the answer to problems that were not solved, is left out.
 """
 
@@ -62,8 +62,8 @@ class RFTConfig(AgentConfig):
     mean_over: MeanOver = "sampled"
     """Whether the loss is a mean over all `sampled` completions, which gives the policy gradient, or over those `kept`."""
     from_start: bool = False
-    """Whether each batch trains the weights of the start in place of the current ones (STaR, ReST-EM); set several epochs or
-    minibatches then."""
+    """Whether each batch trains the initial weights in place of the current ones (STaR, ReST-EM); if so, set several epochs or
+    minibatches."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,7 +75,7 @@ class RFTConfig(AgentConfig):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether the weights of the start are kept."""
+        """Whether a copy of the initial weights is kept."""
         return self.from_start or super().needs_reference
 
     @property

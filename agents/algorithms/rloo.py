@@ -31,7 +31,7 @@ class RLOOConfig(GroupConfig):
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
     credit: Credit = "completion"
-    """Whether all tokens of a completion get its score, or those of each turn what is earned from that turn onwards, both
+    """Whether a token is credited with the score of the whole completion, or with the rewards from its turn onwards, both
     relative to the group; `turn` is for environments of several turns that pay between them."""
 
     def __post_init__(self) -> None:

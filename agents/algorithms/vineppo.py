@@ -1,13 +1,13 @@
 """VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679): PPO whose values are estimated by playing on, without a critic.
 
 A completion is divided into steps, such as lines. From the state before each step K further completions are sampled; the mean
-of what they earn is an unbiased estimate of the state's value, so that
+of their returns is an unbiased estimate of the state's value, so that
 
     A = r + V(s') - V(s)
 
-is one of the advantage of the step from s to s', and all of its tokens get it. States that several completions of a batch have
-in common, such as the prompt, are estimated once. Where a step ends depends only on what was written up to there; otherwise the
-estimate would be biased.
+is an unbiased estimate of the advantage of the step from s to s', which all of its tokens get. States that several completions
+of a batch have in common, such as the prompt, are estimated once. Where a step ends depends only on what was written up to
+there; otherwise the estimate would be biased.
 
 One training step, and the functions that implement it:
 
@@ -18,9 +18,9 @@ One training step, and the functions that implement it:
     A              r + V(s') - V(s), then whitened                       advantages.step_advantages, advantages.whiten
     L              -min(ratio A, clip(ratio) A)                          losses.clipped_surrogate
 
-A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes those of the further
-completions too. Those on which the verifier broke are left out of the mean; where it broke on all from one state, the
-completions that pass through it are excluded from training.
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes the scores of the further
+completions too. A further completion on which the verifier broke is left out of the mean; if it broke on all of a state's, the
+completions that pass through that state are excluded from training.
 
 Departures from the paper: it makes two passes over batches of 512 completions of 64 problems, with a KL term of weight 1e-4 in
 the loss. By default there is one pass here, as for the other agents, and no KL term unless `kl_coefficient` is set. The authors
@@ -143,10 +143,10 @@ class VinePPO(Agent):
         }
 
     def _mean_return(self, origin: Trajectory, position: int, continuations: Sequence[Trajectory]) -> float:
-        """The mean of what was earned from a position of an episode on, by the config's rule for truncated episodes."""
+        """The mean return from a position of an episode on, by the config's rule for truncated episodes."""
         batch = self.truncated(make_batch([_whole(origin, position, one) for one in continuations]))
         earned = batch.rewards[:, position:].sum(dim=1)
-        return float(earned[batch.valid].mean())  # of none it is NaN
+        return float(earned[batch.valid].mean())  # without values it is NaN
 
     def usable(self, batch: Batch) -> Batch:
         """Exclude completions that pass through a state without a value."""
@@ -214,7 +214,7 @@ _Key = tuple[int, bytes, tuple[bytes, ...]]
 
 
 def _key(state: rlvr_envs.StreamState) -> _Key:
-    """What tells states apart: the tokens in view, and the turns before them, some of which may be out of view."""
+    """The identity of a state: the tokens in view, and the turns before them, which may be out of view."""
     return state.problem_index, state.tokens.tobytes(), tuple(turn.tokens.tobytes() for turn in state.turns)
 
 
@@ -229,7 +229,7 @@ def _values(batch: Batch) -> Tensor:
     """The values f64[b l] before the tokens that begin a step.
 
     Raises:
-        InvalidArgumentError: If there are none at all, because the trajectories were not collected by VinePPO.
+        InvalidArgumentError: If no token has one, because the trajectories were not collected by VinePPO.
     """
     if batch.step_values is None:
         raise InvalidArgumentError(

@@ -35,14 +35,17 @@ class AuditVerifier:
     """Split of the data set; by default the last one, which is the test split if there is one."""
     limit: int | None = None
     """Number of gold answers to sample; all of them by default."""
+    drawn: int | None = None
+    """Number of cases of mathematics to draw, in place of rewritings of gold answers: right and wrong answers, as models write
+    them."""
     seed: int = 0
-    """Seed of the sample of gold answers, and of the order of the questions."""
+    """Seed of the sample of gold answers, of drawn cases, and of the order of the questions."""
     args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
     """Arguments of the verifier, each as name=value."""
     data_args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value."""
     answer_format: str | None = None
-    """Text of a completion, in which ANSWER stands for the answer; by default answers are presented as in the data set."""
+    """Template of the completions, with ANSWER in place of the answer; by default answers are presented as in the data set."""
     skip: tuple[str, ...] = ()
     """Transformations and attacks to leave out, by the names in the report."""
     deadline_s: float = 5.0
@@ -54,11 +57,11 @@ class AuditVerifier:
     overwrite: bool = False
     """Replace the files of `json` and `card` if they exist."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
-        check_at_least(1, limit=self.limit)
+        check_at_least(1, limit=self.limit, drawn=self.drawn)
         check_at_least(0, seed=self.seed)
 
     @on_device
@@ -84,6 +87,7 @@ class AuditVerifier:
                 dataset,
                 verifier_args=arguments,
                 limit=self.limit,
+                drawn=self.drawn,
                 seed=self.seed,
                 answer_format=self.answer_format,
                 skip=self.skip,

@@ -1,7 +1,7 @@
-"""What commands check before torch, transformers or a model load, so that a mistake is answered in a second.
+"""Checks of commands before torch, transformers or a model load, so that a mistake is reported within a second.
 
-Nothing here builds a verifier that the user named, since that may load a model, or leaves anything behind. What can't be told
-this early, such as whether the weights of a model are whole, is told where it is used.
+Nothing here builds a verifier that the user named, since that may load a model, or leaves anything behind. A fault that can't
+be found this early, such as a damaged file of weights, is reported where the file is used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_policy(
     Args:
         model: As for `load_policy`, or "tiny".
         environment: As for `rlvr_envs.find_environment`.
-        arguments: Those of the environment.
+        arguments: Arguments of the environment.
         task_arguments: Further arguments, of a `TaskEnv` alone.
         acts: Whether the model plays whole episodes, which then have to fit into its context.
 
@@ -73,14 +73,14 @@ def check_policy(
 
 
 def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
-    """Check that there is a model that judges; None for none.
+    """Check that the model of a verifier exists, if it has one.
 
     Args:
-        model: Its folder, or its name on the hub.
-        arguments: Those of the verifier; with a server, the model is there.
+        model: The model's folder, or its name on the hub; None for no model.
+        arguments: Arguments of the verifier; if they name a server, the model is there.
 
     Raises:
-        InvalidArgumentError: If there is none.
+        InvalidArgumentError: If the model does not exist.
     """
     if model is not None and arguments.get("server") is None:
         if gguf_file(model) is not None:
@@ -92,7 +92,7 @@ def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
 
 
 def check_lora(rank: int | None) -> None:
-    """Check that LoRA is installed where it is used.
+    """Check that LoRA is installed if it is used.
 
     Raises:
         MissingDependencyError: If it is not.
@@ -112,7 +112,7 @@ def check_environment(
         task_arguments: Further arguments, of a `TaskEnv` alone.
 
     Returns:
-        What is known of its task; None where it has none, or takes arguments of its own.
+        What is known of its task; None if it has no task, or takes arguments of its own.
 
     Raises:
         RLVRError: As building the environment would.
@@ -121,11 +121,18 @@ def check_environment(
     if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):
         make_one(name, found, arguments).close()
         return None
-    cls = rlvr_envs.environment_class(name)
-    if cls.__init__ is not rlvr_envs.TaskEnv.__init__:
-        return None
     check_reserved(arguments)
     options = {**PROMPT, **with_options(task_arguments, arguments)}
+    cls = rlvr_envs.environment_class(name)
+    if not issubclass(cls, rlvr_envs.MixtureEnv):
+        return _checked(cls, options)
+    known = [part for part in cls.each_part(options, _checked).values() if part is not None]
+    return rlvr_envs.CheckedTask(max((part.tokens for part in known), default=0), sum(part.problems for part in known))
+
+
+def _checked(cls: type[rlvr_envs.TaskEnv], options: Mapping[str, Any]) -> rlvr_envs.CheckedTask | None:
+    if cls.__init__ is not rlvr_envs.TaskEnv.__init__:
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # building it gives the same
         return rlvr_envs.check_task(cls.task, options)

@@ -17,7 +17,6 @@ from agents.commands.evaluate_options import EngineName
 from agents.commands.main import check_before_loading, parse_command
 from agents.commands.problems import load_problems
 from agents.commands.saved_agents import SavedAgent, make_plain
-from agents.policies.transformers.model_files import check_model, model_folder
 from agents.rollouts.drawing import Drawing, Entrant, draw_until_decided
 from agents.runs.decisions import PairDecision, Rules
 from agents.runs.drawing_order import dataset_order
@@ -33,7 +32,7 @@ from verifiers import InvalidArgumentError
 
 LEADERBOARD = "leaderboard"
 _UNTRAINED = "tiny"
-"""The model that `rlvr train` makes by default, and that of a suite; agents without a language model have no option for it."""
+"""The model that `rlvr train` and suites make by default; agents without a language model have no option for it."""
 _MOST_STEPS = 1_000_000
 """An upper limit: training ends long before, when its budget of tokens is spent."""
 
@@ -47,8 +46,8 @@ class Bench:
     model: tuple[str, ...] = ()
     """Models to evaluate, as for rlvr eval; a suite that trains agents needs none."""
     price: tuple[float, float] | None = None
-    """Money for a million tokens of prompts and for a million of completions, such as 0.15 0.6, with the engine openai: samples
-    and results then say what they cost."""
+    """Price of a million tokens of prompts and of a million tokens of completions, such as 0.15 0.6, with the engine openai:
+    samples and results then state their cost."""
     out: Path | None = None
     """Folder for evaluations, training runs and the leaderboard, as Markdown, HTML and JSON; by default a
     new one, runs/bench/SUITE-NUMBER."""
@@ -63,7 +62,7 @@ class Bench:
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine, each as name=value, as for rlvr eval."""
     until_decided: bool = False
-    """Draw problems in a random order until it is decided of each two models on each environment which is better, and say so;
+    """Draw problems in a random order until it is decided which of each two models is better on each environment, and print it;
     all models of an environment are loaded at once. Scores have to be from 0 to 1."""
     margin: float = 0.0
     """Difference below which two models are practically equal, with --until-decided; 0 for none."""
@@ -75,10 +74,11 @@ class Bench:
     order_seed: int | None = None
     """Seed of the order in which problems are drawn; by default that of the data set, or 0 with --until-decided."""
     clusters: str | None = None
-    """Column of the data sets that is equal for problems which belong together; by default those with equal prompts do."""
+    """Column of the data sets with the same value for problems that belong together; by default problems with equal prompts
+    do."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(1, num_envs=self.num_envs, budget=self.budget)
@@ -108,9 +108,10 @@ class Bench:
         out = self.out or free_folder(Path("runs/bench"), suite.name)
         check_folder(out) if self.resume else check_new_folder(out)
         entrants = _entrants(self.model, suite.train, out)
+        _check_complete(entrants, out)
         evaluations = list(self._evaluations(suite, entrants, out))
         lines = [] if suite.train is None else list(_training_lines(suite.train, out))
-        self._check_models(lines)
+        self._check_models(lines, [one for _, _, one in evaluations])
         trainings = [_training(agent, line) for agent, line in lines]
         for training in trainings:
             training.run(console)
@@ -160,8 +161,8 @@ class Bench:
                 entrants, drawing, rules, lambda said: console.print(said, markup=False, soft_wrap=True)
             )
 
-    def _check_models(self, lines: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Check the trainings and the models that are not trained here, before torch loads."""
+    def _check_models(self, lines: Sequence[tuple[str, Sequence[str]]], evaluations: Sequence[Evaluate]) -> None:
+        """Check the trainings, and on every environment the models that are not trained here, before torch loads."""
         from agents.commands.train import AGENT_COMMANDS
 
         for agent, line in lines:
@@ -169,9 +170,9 @@ class Bench:
         if self.engine == "openai":
             return
         check_engine(self.engine, self.engine_args)
-        for model in self.model:
-            if SavedAgent.find(model) is None:
-                check_model(model_folder(model))
+        for evaluation in evaluations:
+            if evaluation.model in self.model and SavedAgent.find(evaluation.model) is None:
+                evaluation.check_model()
 
     def _evaluations(
         self, suite: Suite, entrants: Sequence[_Entrant], out: Path
@@ -225,7 +226,7 @@ class _Entrant:
 
 
 def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> list[_Entrant]:
-    """The models by the last part of their names, numbered where that is not theirs alone, and the agents."""
+    """The models by the last part of their names, numbered if several share it, and the agents."""
     entrants: dict[str, _Entrant] = {}
     if train is not None:
         for agent in train.agents:
@@ -240,8 +241,19 @@ def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> 
     return list(entrants.values())
 
 
+def _check_complete(entrants: Sequence[_Entrant], out: Path) -> None:
+    """Refuse to continue a bench without a model whose evaluations it holds: the leaderboard would lose them."""
+    named = {label for entrant in entrants for label, _ in entrant.models}
+    others = {folder.name for folder in (out / "evaluations").glob("*/*") if folder.is_dir()} - named
+    if others:
+        raise InvalidArgumentError(
+            f"{out} also holds evaluations of {', '.join(sorted(others))}: name the models of the bench again, all of them, of "
+            "which finished evaluations are kept, or choose another folder"
+        )
+
+
 def _num_problems(environment: SuiteEnvironment) -> int:
-    """How many problems there are; what an environment lacks is said before any work is done."""
+    """The number of an environment's problems; missing data or packages are reported before any work is done."""
     found: Any = rlvr_envs.find_environment(environment.name)
     if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):
         return _num_plain_problems(environment)
@@ -250,16 +262,16 @@ def _num_problems(environment: SuiteEnvironment) -> int:
 
 
 def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of an environment's arguments that are its data set's."""
+    """The arguments of an environment that its data set takes."""
     options = rlvr_envs.environment_class(name).task.data_options
     return {option: value for option, value in arguments.items() if option in options}
 
 
 def _num_plain_problems(environment: SuiteEnvironment) -> int:
-    """The same of an environment without tokens; one that draws its problems has as many as the suite says.
+    """The number of problems of an environment without tokens; if it draws them, the suite says how many.
 
     Raises:
-        InvalidArgumentError: If it does not say so.
+        InvalidArgumentError: If the suite does not say it.
     """
     env = make_plain(environment.name, environment.split, environment.arguments)
     count = getattr(env.unwrapped, "num_problems", environment.problems)
@@ -281,10 +293,10 @@ def _run_folder(out: Path, agent: str, seed: int) -> Path:
 
 
 def _training_lines(train: SuiteTraining, out: Path) -> Iterator[tuple[str, list[str]]]:
-    """The agents to train, each with what would be typed after its name for `rlvr train`.
+    """The agents to train, each with the options that would follow its name in `rlvr train`.
 
     Raises:
-        InvalidArgumentError: If an option is one of those that the suite decides itself.
+        InvalidArgumentError: If an option is one that the suite sets itself.
     """
     for agent in train.agents:
         for seed in train.seeds:

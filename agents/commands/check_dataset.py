@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
 
 import rlvr_envs
 import verifiers
-from agents.commands.common import check_at_least, env_arguments, pairs_of_part
+from agents.commands.common import check_at_least, env_arguments, pairs_of_part, verifier_spec
+from agents.commands.contracts import choose_contracts
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.runs.clusters import distinct_note, problem_cluster
+from agents.runs.files.json_files import JsonLines
+from agents.runs.files.outputs import check_new_file
 from agents.runs.verdicts import is_unsupported
-from verifiers import MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
+from verifiers import InvalidArgumentError, MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
 from verifiers.unit_tests import DeferredTests
 
 _CHUNK = 32
@@ -36,14 +40,27 @@ class CheckDataset:
     """Number of problems to check, from the beginning of each split; all of them by default."""
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
+    verifier: str | None = None
+    """Verifier, or its module:attribute; by default the data set's."""
+    verifier_args: tuple[str, ...] = ()
+    """Arguments of the verifier, each as name=value, such as packages=numpy."""
+    contract: Literal["auto"] | None = None
+    """With auto, tests of programs judge each gold completion in a process of their own, and if it fails, together with the
+    program; --out records which was enough."""
+    out: Path = Path("contracts.jsonl")
+    """File that --contract auto writes: id, contract and reason of each problem. Data sets read it by contracts=FILE."""
+    overwrite: bool = False
+    """Replace the file that --out names, if there is one."""
 
     def __post_init__(self) -> None:
         check_at_least(1, limit=self.limit)
+        if self.contract is not None and "," in self.name:
+            raise InvalidArgumentError(f"--contract writes one file for one data set, got {self.name!r}")
 
     def run(self, console: Console) -> int:
         """Print the number of passing golds and each problem whose gold fails; return 0 if all pass.
 
-        Of problems that have no gold completion, the references are read.
+        If a problem has no gold completion, only its reference is read.
         """
         if "," in self.name:
             names, codes = self.name.split(","), list[int]()
@@ -54,6 +71,10 @@ class CheckDataset:
         task = rlvr_envs.environment_class(self.name).task
         arguments = env_arguments(self.args)
         check_data_arguments(task, arguments)
+        spec = verifier_spec(self.verifier, self.verifier_args, None)
+        if self.contract is not None:
+            check_new_file(self.out, overwrite=self.overwrite)
+            self.out.unlink(missing_ok=True)
         results: list[bool] = []
         missing: MissingDataError | None = None
         for split in (self.split,) if self.split else task.splits:
@@ -65,7 +86,7 @@ class CheckDataset:
                 missing = error
                 console.print(f"{split}: not available here ({counted(task.sizes[split], 'problem')})", markup=False)
                 continue
-            results.append(self._check(console, split, dataset, make_verifier(task, None, dataset)))
+            results.append(self._check(console, split, dataset, make_verifier(task, spec, dataset)))
         if not results and missing is not None:
             raise missing
         return 0 if all(results) else 1
@@ -76,6 +97,7 @@ class CheckDataset:
         unsupported: list[str] = []
         read: list[bool] = []
         asked: set[str] = set()
+        contracts: Counter[str] = Counter()
         with progress(f"{self.name} {split}", count) as advance:
             for start in range(0, count, _CHUNK):
                 problems = [dataset[index] for index in range(start, min(start + _CHUNK, count))]
@@ -83,7 +105,7 @@ class CheckDataset:
                 golds = [problem for problem in problems if "gold_completion" in problem.metadata]
                 without = [problem for problem in problems if "gold_completion" not in problem.metadata]
                 read += [_can_be_read(console, verifier, problem) for problem in without]
-                for problem, verdict in zip(golds, judge_golds(verifier, golds), strict=True):
+                for problem, verdict in zip(golds, self._judged(verifier, golds, contracts), strict=True):
                     outcomes[str(verdict.outcome)] += 1
                     if is_unsupported(verdict):
                         unsupported.append(problem.id)
@@ -100,6 +122,9 @@ class CheckDataset:
                 markup=False,
                 soft_wrap=True,
             )
+        if contracts:
+            shares = " and ".join(f"{number} {contract}" for contract, number in sorted(contracts.items()))
+            console.print(f"{split}: {shares}, as {self.out} says", markup=False, soft_wrap=True)
         if unsupported:
             named = ", ".join(unsupported)
             console.print(f"{split}: the verifier does not support the tests of {named}", markup=False, soft_wrap=True)
@@ -112,9 +137,21 @@ class CheckDataset:
             )
         return passed == judged and all(read)
 
+    def _judged(self, verifier: Verifier, golds: Sequence[Problem], contracts: Counter[str]) -> list[Verdict]:
+        """The verdict of each gold completion, under its contract if contracts are chosen, written and counted."""
+        if self.contract is None:
+            return judge_golds(verifier, golds)
+        choices = choose_contracts(verifier, golds)
+        contracts.update(choice.contract for choice in choices)
+        lines = JsonLines(self.out)
+        for choice in choices:
+            lines.write(choice.row())
+        lines.close()
+        return [choice.verdict for choice in choices]
+
 
 _ANY_COMPLETION = "?"
-"""What a verifier is asked about to see whether it can read a reference."""
+"""The completion that a verifier is asked about to see whether it can read a reference."""
 
 
 def _can_be_read(console: Console, verifier: Verifier, problem: Problem) -> bool:

@@ -51,11 +51,11 @@ class Compare:
     pass_at: tuple[int, ...] = ()
     """Numbers k for which to compare pass@k too, the probability that one of k samples is correct."""
     maj_at: tuple[int, ...] = ()
-    """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are
-    the same where the verifier that judged them says so."""
+    """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are the
+    same if the verifier that judged them says so."""
     until_decided: bool = False
-    """Say of each two runs whether they are decided, by a test that holds however often it is looked at while problems are
-    drawn in a random order, as rlvr bench --until-decided does; scores are from 0 to 1."""
+    """Say for each pair of runs whether it is decided, by a test that stays valid however often it is read while problems are
+    drawn in a random order, as rlvr bench --until-decided does; scores must be from 0 to 1."""
     margin: float = 0.0
     """Difference below which runs are practically equal, with --until-decided; 0 for none."""
     max_error_share: float = MAX_ERROR_SHARE
@@ -63,14 +63,14 @@ class Compare:
     order_seed: int | None = None
     """Seed of the order in which problems were drawn, with --until-decided; by default that of the runs, or else 0."""
     clusters: str | None = None
-    """Column of the data set, which is then loaded, that is equal for problems which belong together; by default those with
-    equal prompts do."""
+    """Column of the data set, which is then loaded, with the same value for problems that belong together; by default problems
+    with equal prompts do."""
     power: tuple[float, ...] = ()
-    """Differences, such as 0.02, of which to say how many problems they need to be found in 4 of 5 comparisons."""
+    """Differences, such as 0.02; for each, say how many problems are needed to find it in 4 of 5 comparisons."""
     show: int = 0
-    """Number of problems of which to print each run's first completion below the table, the first ones that all runs have."""
+    """Number of problems for which to print each run's first completion below the table: the first ones that all runs have."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the data set, each as name=value, such as data_dir=FOLDER, which --maj-at and --clusters load."""
+    """Arguments of the data set that --maj-at and --clusters load, each as name=value, such as data_dir=FOLDER."""
 
     def __post_init__(self) -> None:
         check_at_least(0, show=self.show, order_seed=self.order_seed)
@@ -142,7 +142,7 @@ class Compare:
 
 
 def _most_samples(run: RecordedRun) -> int:
-    """The number of samples of the problem that has most."""
+    """The largest number of samples of any problem."""
     return max(Counter(sample.problem for sample in run.samples()).values(), default=0)
 
 
@@ -158,7 +158,7 @@ def _dataset(run: RecordedRun, arguments: Mapping[str, Any]) -> rlvr_envs.Datase
 
 
 def _power(comparison: MeasureComparison, differences: Sequence[float]) -> Iterator[str]:
-    """How many problems each run needs for its difference from the first to be found."""
+    """The number of problems needed to find each run's difference from the first."""
     first, *others = comparison.rows
     for number, row in enumerate(others, start=1):
         for difference in differences:
@@ -199,7 +199,7 @@ def _labelled(text: str, comparison: MeasureComparison, comparisons: Sequence[Me
 
 
 def _table(comparisons: Sequence[MeasureComparison], *, stacked: bool = False) -> Table:
-    """A row for each run and measure; where it is stacked for a narrow terminal, intervals stand below their numbers."""
+    """A row for each run and measure; if stacked for a narrow terminal, intervals are below their numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("run", overflow="fold")
     if len(comparisons) > 1:

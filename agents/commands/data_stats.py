@@ -89,7 +89,7 @@ class DataStats:
 
 
 def _measure(task: rlvr_envs.TaskSpec, tokenizer: str | None) -> tuple[Callable[[Problem], int], str]:
-    """What gives the length of a problem in the environment's prompt, and the unit."""
+    """A function that measures the length of a problem in the environment's prompt, and its unit."""
     prompt = rlvr_envs.get_prompt(task.prompt)
     if tokenizer is None:
         return lambda problem: len(prompt.render(problem)), "characters"

@@ -51,7 +51,7 @@ from agents.runs.evaluation import Evaluation
 from agents.runs.evaluation_record import EvaluationRecord, Sample
 from agents.runs.files.outputs import free_folder
 from agents.types import Policy
-from verifiers import InvalidArgumentError
+from verifiers import DataError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from agents.tables.agent import TabularAgent
@@ -89,12 +89,10 @@ class Evaluate(EvaluateOptions):
         """Load the model and the environment, and open the record in a folder.
 
         Yields:
-            What evaluates on the first problems, as many as it is told or all: the more of them it is asked, the longer the
-            record. What errored is repeated by its first call alone.
+            A function that evaluates on the given number of first problems, or on all; calls with larger numbers extend the
+            record. Only its first call repeats samples that errored.
         """
         name = rlvr_envs.environment_id(self.env)
-        spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
-        judged_by = {} if spec is None else {"verifier": spec}
         search = search_for(self.search, self.search_args, self.guide, self.guide_args)
         settings: dict[str, Any] = {"env": name, "split": self.split, "model": self.model}
         if self.engine != "torch":
@@ -103,7 +101,7 @@ class Evaluate(EvaluateOptions):
             settings["engine_args"] = redacted_pairs(self.engine_args)
         if self.guide_args:
             settings["guide"] = {"name": self.guide, "args": redacted_pairs(self.guide_args)}
-        arguments = with_options(judged_by, env_arguments(self.env_args))
+        arguments = self._env_arguments()
         saved = saved_agent(self)
         with (
             shown_warnings(),
@@ -137,8 +135,31 @@ class Evaluate(EvaluateOptions):
                     )
                 raise
 
+    def check_model(self) -> None:
+        """Check a language model, the environment, and that both fit, before torch loads.
+
+        Raises:
+            RLVRError: As loading the model and building the environment would.
+        """
+        name = rlvr_envs.environment_id(self.env)
+        rlvr_envs.environment_class(name)
+        check_engine(self.engine, self.engine_args)
+        check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
+        try:
+            checked = check_policy(
+                self.model, name, self._env_arguments(), {"split": self.split}, acts=self.engine == "torch"
+            )
+        except InvalidArgumentError as error:
+            raise _with_trained_arguments(self.model, name, self.env_args, error) from error
+        if checked is not None:
+            number_of_problems(checked.problems, self.problems, self.samples)
+
+    def _env_arguments(self) -> dict[str, Any]:
+        spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
+        return with_options({} if spec is None else {"verifier": spec}, env_arguments(self.env_args))
+
     def _run_several(self, console: Console) -> int:
-        """Evaluate on one environment after the other, each in a folder of its own within one; the highest exit code."""
+        """Evaluate on one environment after the other, each in its own subfolder; return the highest exit code."""
         if self.resume and self.out is None:
             raise InvalidArgumentError(_NO_FOLDER)
         names = [rlvr_envs.environment_id(name) for name in self.env.split(",")]
@@ -150,7 +171,7 @@ class Evaluate(EvaluateOptions):
             replace(self, env=name, out=folder, env_args=pairs_of_part(self.env_args, name, names))
             for name, folder in folders.items()
         ]
-        for one in each:  # what is wrong with any is said before any work is done
+        for one in each:  # a fault in any of them is reported before any work is done
             check_before(one, folders[one.env])
         return max(one.run(console, resumed_as=out) for one in each)
 
@@ -158,7 +179,7 @@ class Evaluate(EvaluateOptions):
     def _sampler(
         self, name: str, arguments: dict[str, Any], saved: SavedAgent | None, record: EvaluationRecord
     ) -> Iterator[tuple[Any, Policy | Endpoint | TabularAgent]]:
-        """The environment, and what answers its problems."""
+        """The environment, and the model, endpoint or agent that answers its problems."""
         record.check_settings({"seed": self.seed})
         if saved is not None and saved.is_table:
             plain_env = make_plain(name, self.split, arguments)
@@ -178,19 +199,17 @@ class Evaluate(EvaluateOptions):
                 "price": self.price,
             }
             config = endpoint_config(given, self.engine_args)
-            if config.route == "chat":  # the server has a chat template, which also ends answers
-                arguments = {"prompt": "auto_chat", "stop": (), **arguments}
-            yield make_vec(name, 1, arguments), Endpoint(config, temperature=self.temperature)
+            # The server of a chat has a template, which also ends answers.
+            chat = {"prompt": "auto_chat", "stop": ()} if config.route == "chat" else {}
+            try:
+                env = make_vec(name, 1, {**chat, **arguments})
+            except DataError:
+                # An alphabet that can't spell a chat belongs to actions that are tokens: without a chat, that error is raised.
+                rlvr_envs.MessageEnv(make_vec(name, 1, arguments).streams)
+                raise
+            yield env, Endpoint(config, temperature=self.temperature)
             return
-        rlvr_envs.environment_class(name)
-        check_engine(self.engine, self.engine_args)
-        check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
-        try:
-            checked = check_policy(self.model, name, arguments, {"split": self.split}, acts=self.engine == "torch")
-        except InvalidArgumentError as error:
-            raise _with_trained_arguments(self.model, name, self.env_args, error) from error
-        if checked is not None:
-            number_of_problems(checked.problems, self.problems, self.samples)
+        self.check_model()
         from agents.commands.policies import sampler_for
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy
@@ -267,7 +286,7 @@ def short_name(model: str) -> str:
 def _with_trained_arguments(
     model: str, name: str, env_args: Sequence[str], error: InvalidArgumentError
 ) -> InvalidArgumentError:
-    """The error, with the arguments that the model was trained with, if they are others of the same environment."""
+    """The error, with the arguments that the model was trained with, if it was trained in the same environment with others."""
     trained = trained_arguments(model, name)
     if trained is None or sorted(trained) == sorted(redacted_pairs(env_args)):
         return error

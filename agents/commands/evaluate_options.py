@@ -1,4 +1,4 @@
-"""The options of `rlvr eval`, and what is checked of them before a model is loaded."""
+"""The options of `rlvr eval`, and their checks before a model is loaded."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ class EvaluateOptions:
     search_args: tuple[str, ...] = ()
     """Settings of the search, each as name=value, such as n=16, width=4 or simulations=256."""
     guide: str | None = None
-    """What best-of-n (majority, likelihood, oracle or a verifier) and mcts (oracle or a verifier) choose by. A verifier, such
-    as reward_model, is not shown the reference answer; oracle is that of the evaluation: its score is no accuracy."""
+    """The guide by which best-of-n (majority, likelihood, oracle or a verifier) and mcts (oracle or a verifier) choose. A
+    verifier, such as reward_model, is not shown the reference answer; oracle is the evaluation's own verifier, so its score is
+    no accuracy."""
     guide_args: tuple[str, ...] = ()
-    """Arguments of the guide, where it is a verifier, each as name=value, such as model=MODEL for the guide reward_model."""
+    """Arguments of the guide if it is a verifier, each as name=value, such as model=MODEL for the guide reward_model."""
     temperature: float = 0.0
     """Sampling temperature; 0 chooses the likeliest token."""
     seed: int = 0
@@ -63,8 +64,8 @@ class EvaluateOptions:
     """Seed of a random order in which problems are drawn, so that the first --problems are a random sample; by default they are
     the first of the split."""
     clusters: str | None = None
-    """Column of the data set that is equal for problems which belong together, such as variants of one, for all intervals; by
-    default those with equal prompts do."""
+    """Column of the data set with the same value for problems that belong together, such as variants of one, for all intervals;
+    by default problems with equal prompts do."""
     engine: EngineName = "torch"
     """Engine used for sampling: torch, vLLM, or a server that speaks OpenAI's protocol, at --base-url."""
     base_url: str | None = None
@@ -73,8 +74,8 @@ class EvaluateOptions:
     """Arguments of the engine, each as name=value: settings of VLLMConfig and arguments of vllm.LLM, or settings of
     EndpointConfig, such as api_key=env:OPENAI_API_KEY."""
     price: tuple[float, float] | None = None
-    """Money for a million tokens of prompts and for a million of completions, such as 0.15 0.6, with the engine openai: samples
-    and results then say what they cost."""
+    """Price of a million tokens of prompts and of a million tokens of completions, such as 0.15 0.6, with the engine openai:
+    samples and results then state their cost."""
     out: Path | None = None
     """Folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER.
     Several environments each get a folder in it."""
@@ -95,8 +96,8 @@ class EvaluateOptions:
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; of one of several
     environments GSM8K.max_new_tokens=64."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
@@ -140,7 +141,7 @@ def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
 
 
 def check_before(options: EvaluateOptions, folder: Path) -> None:
-    """Check the options of an evaluation of one environment, but for its model and a verifier that is given.
+    """Check the options of an evaluation of one environment, except its model and a verifier of the user's.
 
     Raises:
         InvalidArgumentError: If one can't be used; the message names the environment.

@@ -1,4 +1,4 @@
-"""What `rlvr eval` says of an evaluation."""
+"""The report that `rlvr eval` prints of an evaluation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def report(
 
     Args:
         console: Where to print.
-        options: Of the command.
+        options: Options of the command.
         name: Id of the environment.
         out: Folder of the evaluation.
         result: The evaluation.
@@ -40,6 +40,9 @@ def report(
     if result.prompt_tokens is not None:
         paid = "" if result.cost is None else f", cost {result.cost:.4g}"
         lines.insert(-1, f"tokens: {result.prompt_tokens} of prompts, {result.tokens} of completions{paid}")
+    elif options.engine == "openai":
+        cost = "" if options.price is None else " and cost"
+        lines.insert(-1, f"tokens{cost} unknown: the server's answers don't count them (usage.prompt_tokens)")
     lines[-1:-1] = [str(estimate) for estimate in (*result.pass_at, *result.maj_at)]
     causes = [f"the verifier broke on {result.verifier_errors} samples"] if result.verifier_errors else []
     causes += [f"{result.failed_requests} requests failed"] if result.failed_requests else []

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import rlvr_envs
 from agents.adapters import lm_eval, primeintellect, trl, verl
+from agents.adapters.episodes import has_turns
 from agents.commands.common import check_at_least, env_arguments
 from agents.commands.problems import check_data_arguments
 from agents.policies.transformers.model_files import check_model, model_folder
@@ -30,14 +31,14 @@ class Export:
     """Write an environment for another trainer or evaluation, and say how it is used there; or, with --merge, a trained model.
 
     The verifier stays that of rlvr-envs: verl, TRL and lm-evaluation-harness call it, so it has to be installed where they run;
-    what is written for prime-rl asks a running `rlvr serve-verifier`.
+    an export for prime-rl asks a running `rlvr serve-verifier`.
     """
 
     folder: Path
     """Folder to write to, made if it is not there; for prime-rl its name is the package's."""
     target: Annotated[Target | None, tyro.conf.Positional, tyro.conf.arg(metavar="{verl,trl,prime-rl,lm-eval}")] = None
-    """For whom: verl (Parquet and a reward function), trl (a script), prime-rl (a taskset for Prime Intellect's verifiers), or
-    lm-eval (a task for lm-evaluation-harness)."""
+    """Target: verl (Parquet and a reward function, or an agent loop for several turns), trl (a script), prime-rl (a taskset
+    for Prime Intellect's verifiers), or lm-eval (a task for lm-evaluation-harness)."""
     env: str | None = None
     """Environment, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None
@@ -45,12 +46,13 @@ class Export:
     limit: int | None = None
     """Number of problems to write, the first ones; all of them by default."""
     args: tuple[str, ...] = ()
-    """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
+    """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER; for trl and verl also those of an
+    environment with several turns, such as tools=calculator."""
     overwrite: bool = False
-    """Write to a folder that holds files; those of the same names are replaced."""
+    """Write to a folder that holds files; files of the same names are replaced."""
     merge: str | None = None
-    """Run, checkpoint, folder with an adapter or GGUF file whose model is written, in place of a target and --env, as one that
-    needs no other: the adapter is merged into its base, and quantised weights become ordinary ones."""
+    """Run, checkpoint, folder with an adapter, or GGUF file whose model is written as a model of its own, in place of a target
+    and --env: the adapter is merged into its base, and quantised weights become ordinary ones."""
     base_model: str | None = None
     """Folder or Hugging Face name of the base of the adapter in --merge, if it is not where the adapter says."""
     save_dtype: SaveDtype = "source"
@@ -82,7 +84,8 @@ class Export:
     def _written(self) -> list[str]:
         assert self.target is not None
         arguments = env_arguments(self.args)
-        check_data_arguments(rlvr_envs.environment_class(self.environment).task, arguments)
+        if self.target not in _PLAYERS or not has_turns(self.environment, self.split, **arguments):
+            check_data_arguments(rlvr_envs.environment_class(self.environment).task, arguments)
         check_folder(self.folder)
         if not self.overwrite and self.folder.is_dir() and any(self.folder.iterdir()):
             raise InvalidArgumentError(
@@ -125,10 +128,15 @@ def _refuse(where: str, **given: object) -> None:
 
 
 def _to_verl(options: Export, arguments: Mapping[str, Any]) -> list[str]:
-    data, reward = verl.export(options.environment, options.folder, **options.selected(), **arguments)
+    data, judge = verl.export(options.environment, options.folder, **options.selected(), **arguments)
+    if judge.suffix == ".yaml":
+        return [
+            f"data.train_files={data.absolute()}",
+            f"actor_rollout_ref.rollout.agent.agent_loop_config_path={judge.absolute()}",
+        ]
     return [
         f"data.train_files={data.absolute()}",
-        f"reward.custom_reward_function.path={reward.absolute()}",
+        f"reward.custom_reward_function.path={judge.absolute()}",
         "reward.custom_reward_function.name=compute_score",
     ]
 
@@ -155,4 +163,6 @@ def _to_lm_eval(options: Export, arguments: Mapping[str, Any]) -> list[str]:
     return [f"lm_eval --include_path {include} --tasks {yaml.stem} --model hf --model_args pretrained=MODEL"]
 
 
+_PLAYERS = ("trl", "verl")
+"""Targets whose trainers play several turns."""
 _WRITERS = {"verl": _to_verl, "trl": _to_trl, "prime-rl": _to_prime_rl, "lm-eval": _to_lm_eval}

@@ -40,12 +40,13 @@ class Grade:
     """Judge completions from elsewhere, and record them as rlvr eval does."""
 
     file: Annotated[Path, tyro.conf.Positional]
-    """File of completions: JSON Lines with completion and problem_id, lm-eval's --log_samples, OpenAI's batch output, or an
-    Inspect log."""
+    """File of completions: rows with completion and problem_id, as JSON Lines, a JSON array, CSV (also .gz) or Parquet;
+    lm-eval's --log_samples; OpenAI's batch output; or an Inspect log."""
     env: str
     """Environment whose problems the completions answer, such as GSM8K."""
     columns: tuple[str, ...] = ()
-    """Columns of JSON Lines with other names, each as name=column: completion=response problem_id=uid."""
+    """Columns with other names, each as name=column: completion=response problem_id=uid. The column of problem_id holds ids,
+    indices or questions."""
     split: str = "test"
     """Split of the data set that the completions answer."""
     pass_at: tuple[int, ...] = ()
@@ -65,8 +66,8 @@ class Grade:
     max_error_share: float = MAX_ERROR_SHARE
     """Share of completions that the verifier could not judge above which the command ends with exit code 1."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_share(max_error_share=self.max_error_share)
@@ -88,9 +89,8 @@ class Grade:
         dataset = load_problems(name, self.split, env_arguments(self.env_args))
         verifier = make_verifier(task, spec, dataset)
         votes_by = answer_verifier(verifier) if self.maj_at else None
-        placed = match_problems(
-            read_completions(self.file, {name: str(column) for name, column in columns.items()}), dataset
-        )
+        completions = read_completions(self.file, {name: str(column) for name, column in columns.items()})
+        placed = match_problems(completions, dataset)
         out = self.out or free_folder(Path("runs/eval"), f"{self.file.stem}-{folder_name(name)}")
         if (out / MANIFEST).exists() and not self.overwrite:
             raise InvalidArgumentError(
@@ -122,6 +122,14 @@ class Grade:
             )
             record.finish(result.summary())
         console.print(f"{name} {self.split}, completions of {self.file}", markup=False, soft_wrap=True)
+        if any(completion.by_position for completion in completions):
+            unread = dict.fromkeys(column for completion in completions for column in completion.unread)
+            console.print(
+                "no column names problems (problem_id, id or problem): row n answers problem n"
+                + (f"; not read: {', '.join(unread)}" if unread else ""),
+                markup=False,
+                soft_wrap=True,
+            )
         if problems < len(dataset):
             console.print(
                 f"completions for {problems} of {len(dataset)} problems: the others are left out", markup=False

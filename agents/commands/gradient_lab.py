@@ -34,8 +34,12 @@ sequence-mean-token-mean divides by each length, which also changes its directio
 means are compared with the gradient of the expected return; that of pass@2 with the gradient of the expected best of two, and
 that of "log p" with the gradient of the log-likelihood of a success, truncated to group_size - 1 terms; estimators that divide
 by a mean or a standard deviation optimise another objective than the return, and their bias shows how different it is
-"unbiased, scaled" means parallel to the gradient, at the scale in its column; z is the largest deviation in standard errors;
-bias and variance are relative to the gradient's norm, "relative" is the variance relative to the estimate along the gradient"""
+"bias" is the distance of the mean from the gradient, relative to the gradient's norm; "direction" is the mean's part across the
+gradient, relative to its part along it, whose size is "scale"; "below" is the largest bias that batches without a sign of one
+leave possible: more batches leave less; z is the largest deviation in standard errors
+"variance" is relative to the gradient's norm, "relative" to the mean's part along the gradient"""
+_NOTES_OF_ONE = 4
+"""Lines of the notes, from the last, that also hold for one estimator."""
 Objective = Literal["return", "best of 2", "log-likelihood"]
 CriticValues = Literal["exact", "wrong", "half"]
 """Exact values; exact values plus a fixed random error in each state; half the exact values, as of a critic that started at 0
@@ -229,17 +233,20 @@ class GradientLabCommand:
         )
         table = Table(box=None, padding=(0, 1, 0, 0))
         table.add_column("estimator", no_wrap=True)
-        for column in ("mean", "z", "scale", "cosine", "variance", "relative"):
-            table.add_column(column)
+        for column in ("bias", "direction", "z", "scale", "variance", "relative"):
+            table.add_column(column, no_wrap=column in ("bias", "direction"))
         aggregations: dict[str, list[str]] = {}
         for agent, report in self._reports(labs, console):
-            numbers = (report.z, report.scale, report.cosine, report.raw_variance, report.variance)
-            table.add_row(report.name, report.verdict, *(f"{number:.3g}" for number in numbers))
+            numbers = (report.z, report.scale, report.raw_variance, report.variance)
+            texts = (report.bias_text, report.direction_text)
+            table.add_row(report.name, *texts, *(f"{number:.3g}" for number in numbers))
             aggregations.setdefault(str(agent.config.aggregation), []).append(report.name)
         console.print(table)
         for aggregation, names in aggregations.items():
             console.print(f"{aggregation}: {'; '.join(names)}", markup=False, highlight=False)
-        console.print(_NOTES if self.estimator is None else "\n".join(_NOTES.splitlines()[-2:]), highlight=False)
+        console.print(
+            _NOTES if self.estimator is None else "\n".join(_NOTES.splitlines()[-_NOTES_OF_ONE:]), highlight=False
+        )
         return 0
 
     def _in_court(self) -> bool:

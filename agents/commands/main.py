@@ -63,7 +63,7 @@ _PROCESSES = "agents.distributed.processes"
 
 @dataclass(frozen=True)
 class Preview:
-    """What of a command can be read and checked before torch loads: all but the settings of an agent or of a training."""
+    """The part of a command that is read and checked before torch loads: all but the settings of an agent or a training."""
 
     options: type[Any]
     """The dataclass of its other options."""
@@ -81,7 +81,7 @@ class _Command(Protocol):
         ...
 
     def launcher(self) -> Callable[[Sequence[str]], int] | None:
-        """What runs the command's arguments in several processes, and returns the exit code; None for this process.
+        """A function that runs the command's arguments in several processes and returns the exit code; None to run in this one.
 
         Only commands that are `distributed` have it.
         """
@@ -98,8 +98,8 @@ class _CommandEntry:
     distributed: bool = False
     """Whether processes that torchrun started run the command together."""
     preview: str | None = None
-    """What of a command can be checked before torch loads, as `Preview`; None where the command itself needs no torch to be
-    read, or is one of several."""
+    """Function that returns the command's `Preview`; None if the command itself can be read without torch, or has
+    subcommands."""
 
 
 COMMANDS = {
@@ -114,6 +114,7 @@ COMMANDS = {
     ),
     "verify": _CommandEntry("agents.commands.verify:Verify", "verify one completion against one reference"),
     "serve-verifier": _CommandEntry("agents.commands.serve_verifier:ServeVerifier", "serve a verifier over HTTP"),
+    "serve-env": _CommandEntry("agents.commands.serve_env:ServeEnv", "serve an environment over HTTP"),
     "audit-verifier": _CommandEntry(
         "agents.commands.audit_verifier:AuditVerifier", "test a verifier for errors, on a data set's gold answers"
     ),
@@ -270,7 +271,7 @@ def _naming_options(options: type, arguments: Sequence[str]) -> Iterator[None]:
 
 
 def check_before_loading(preview: Preview | None, arguments: Sequence[str], prog: str) -> None:
-    """Refuse what is wrong with a command line, as far as that can be told without torch.
+    """Refuse an invalid command line, as far as it can be checked without torch.
 
     Raises:
         _RefusedError: If the command line is invalid.
@@ -286,7 +287,7 @@ def check_before_loading(preview: Preview | None, arguments: Sequence[str], prog
 
 
 def _typed(words: Sequence[str]) -> dict[str, str]:
-    """The settings on a part of a command line, each with the text that follows its name; that of a switch is empty."""
+    """The settings on a part of a command line, each with the text that follows its name, which is empty for a switch."""
     typed: dict[str, str] = {}
     for name, value in itertools.pairwise([*words, ""]):
         if name.startswith("--"):
@@ -309,7 +310,7 @@ def _load(home: str, prog: str) -> Any:
 
 @contextlib.contextmanager
 def _needing_torch(prog: str) -> Iterator[None]:
-    """Within the block, say how torch is installed where it is missing."""
+    """Within the block, say how torch is installed if it is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -424,7 +425,7 @@ def parse_command(options: type[Any], arguments: Sequence[str], prog: str) -> _C
 def _parse(
     options: type[Any], arguments: Sequence[str], prog: str, others: Sequence[str] | None = None
 ) -> tuple[Any, list[str]]:
-    """Read options, and return the words that are read elsewhere: those of the `others`, such as --group-size."""
+    """Read options, and return the words of the `others`, such as --group-size, which are read elsewhere."""
     _check_given_once(options, arguments)
     arguments = _without_commas(options, arguments)
     wide = contextlib.nullcontext() if {*_HELP} & {*arguments} else _wide_terminal()

@@ -34,16 +34,16 @@ class SFTOptions:
     resume: bool = False
     """Continue the interrupted training in the folder --out. The other options must be the same."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
     save_dtype: SaveDtype = "source"
     """Type of the saved weights: source, that of --model, float32, bfloat16 or float16."""
 
     def check(self, settings: Mapping[str, str]) -> None:
-        """Refuse what is wrong, as far as that can be told before torch loads.
+        """Refuse invalid options, as far as they can be checked before torch loads.
 
         Raises:
-            RLVRError: If something is.
+            RLVRError: If an option is invalid.
         """
         check_device_name(self.device)
         if not self.resume:
@@ -66,10 +66,10 @@ class TrainRMOptions:
     held_out: float = 0.1
     """Share of the prompts whose pairs are not learned from but tested with."""
     per_problem: int = 4
-    """Most pairs of one problem that are made from a folder of rlvr eval."""
+    """Maximum number of pairs of one problem that are made from a folder of rlvr eval."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(1, per_problem=self.per_problem)
@@ -77,10 +77,10 @@ class TrainRMOptions:
             raise InvalidArgumentError(f"--held-out must be between 0 and 1, got {self.held_out}")
 
     def check(self, settings: Mapping[str, str]) -> None:
-        """Refuse what is wrong, as far as that can be told before torch loads.
+        """Refuse invalid options, as far as they can be checked before torch loads.
 
         Raises:
-            RLVRError: If something is.
+            RLVRError: If an option is invalid.
         """
         check_device_name(self.device)
         check_new_folder(self.out)
@@ -107,14 +107,14 @@ class RLHFOptions:
     verifier_args: tuple[str, ...] = ()
     """Arguments of that verifier, each as name=value."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def check(self, settings: Mapping[str, str]) -> None:
-        """Refuse what is wrong, as far as that can be told before torch loads.
+        """Refuse invalid options, as far as they can be checked before torch loads.
 
         Raises:
-            RLVRError: If something is.
+            RLVRError: If an option is invalid.
         """
         check_device_name(self.device)
         check_new_folder(self.out)

@@ -39,16 +39,16 @@ from verifiers import InvalidArgumentError
 
 _ME = "me"
 _WORDS = 256
-"""The most tokens that a model says in a turn of a game in words."""
+"""Maximum number of tokens in a model's turn of a game in words."""
 
 
 @dataclass(frozen=True)
 class Play:
     """Step through one episode of an environment, by typing or with a model, and see its verdict.
 
-    Without --model you play: type the completion, which ends with the end of input (Ctrl-D). With --tokens, and where the
+    Without --model you play: type the completion, which ends with the end of input (Ctrl-D). With --tokens, and if the
     environment restricts the legal tokens, each line is tokenised by itself: type text, #ID for a token by its number, or
-    nothing for the end token. Where there are no tokens, as in CartPole-v1, each line is the number of an action.
+    nothing for the end token. If there are no tokens, as in CartPole-v1, each line is the number of an action.
     """
 
     env: str
@@ -74,8 +74,8 @@ class Play:
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     opponent: str | None = None
-    """Who takes the environment's side of an episode of several turns: "me" to type it line by line, or for a game of two sides
-    the folder or Hugging Face name of a model; by default the environment."""
+    """Player of the environment's side in an episode of several turns: "me" to type it line by line, or for a game of two
+    sides the folder or Hugging Face name of a model; by default the environment."""
     verifier: str | None = None
     """Verifier to use in place of the environment's own: a verifier's name, or rewards.py:function."""
     verifier_args: tuple[str, ...] = ()
@@ -83,8 +83,8 @@ class Play:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(0, problem=self.problem, top=self.top, temperature=self.temperature, seed=self.seed)
@@ -129,7 +129,7 @@ class Play:
         return 0
 
     def _play_numbers(self, saved: SavedAgent | None, console: Console) -> None:
-        """Play where observations are numbers: by a table, a perceptron, or a person."""
+        """Play an environment whose observations are numbers: by a table, a perceptron, or a person."""
         for option in ("tokens", "opponent", "verifier", "reward_model"):
             if getattr(self, option):
                 raise InvalidArgumentError(
@@ -144,7 +144,7 @@ class Play:
             env.close()
 
     def _chooser(self, saved: SavedAgent, env: gymnasium.Env[Any, Any]) -> Chooser:
-        """What chooses the actions of a table, or of a perceptron."""
+        """A function that chooses actions by a table or a perceptron."""
         if saved.is_table:
             check_table_temperature(self.temperature)
             agent, rng, greedy = saved.load_table(env), np.random.default_rng(self.seed), self.temperature == 0
@@ -172,7 +172,7 @@ class Play:
         return by_perceptron
 
     def _load_policy(self, arguments: dict[str, Any]) -> Any:
-        """Load the model, and set its tokenizer as that of the environment."""
+        """Load the model, and set its tokenizer for the environment."""
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy
 
@@ -185,7 +185,7 @@ class Play:
         return policy
 
     def _other_side(self, env: rlvr_envs.TaskEnv, opponent: str, console: Console) -> rlvr_envs.Interaction:
-        """What answers in place of the environment."""
+        """The interaction that answers in place of the environment's own."""
         from agents.commands.playing.other_side import require_two_sides, typed_side
 
         interaction = env.streams.rules.interaction

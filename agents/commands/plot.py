@@ -12,6 +12,7 @@ from rich.console import Console
 from agents.commands.common import check_at_least
 from agents.runs.files.outputs import check_new_file
 from agents.runs.plots import STEP, TrainingCurve, bands, plot_panels
+from agents.runs.reading import check_named_once
 from verifiers import InvalidArgumentError
 
 _SUFFIXES = (".svg", ".png")
@@ -26,7 +27,7 @@ class Plot:
     metric: tuple[str, ...] = ("reward",)
     """Names of metrics in metrics.jsonl, such as entropy; several are drawn one above the other."""
     against: str = STEP
-    """What the metrics are drawn over: step, or a metric, such as kl to see reward and gold_reward fall apart."""
+    """Horizontal axis of the plot: step, or a metric, such as kl to see reward and gold_reward fall apart."""
     smooth: int = 10
     """Number of steps of the running mean; 1 draws the measured values."""
     out: Path = Path("curves")
@@ -39,6 +40,7 @@ class Plot:
     def __post_init__(self) -> None:
         if not self.runs:
             raise InvalidArgumentError("a plot needs at least one run, got none")
+        check_named_once(self.runs)
         if not self.metric:
             raise InvalidArgumentError("a plot needs at least one metric, got none")
         check_at_least(1, smooth=self.smooth)

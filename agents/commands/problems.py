@@ -47,7 +47,7 @@ def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
     """
     record = settings.get("verifier") or settings.get("environment", {}).get("verifier")
     if not (isinstance(record, list) and len(record) == 2 and isinstance(record[1], Mapping)):
-        raise DataError(f"the record says no verifier that can be built again by its name, but {record!r}")
+        raise DataError(f"the record names no verifier that can be built again, but {record!r}")
     name, arguments = record
     made = verifiers.make(name) if is_verifier_file(name) else verifiers.make(name, **arguments)
     return preferring(made, settings.get("environment", {}).get("prompt", {}).get("answer"))
@@ -57,11 +57,11 @@ def with_gold(proxy: VerifierChoice | None, gold: str) -> VerifierChoice:
     """The verifier of training on a proxy, with a gold verifier beside it.
 
     Args:
-        proxy: What is trained on.
+        proxy: The verifier that is trained on.
         gold: A verifier's name, or `rlvr_envs.OWN_VERIFIER`.
 
     Raises:
-        InvalidArgumentError: If there is no proxy: then the gold verifier would be trained on.
+        InvalidArgumentError: If there is no proxy, so that the gold verifier itself would be trained on.
     """
     if proxy is None:
         raise InvalidArgumentError(
@@ -80,17 +80,20 @@ def make_verifier(
 
     Args:
         task: The task of the environment.
-        spec: What the command is given.
+        spec: Name and arguments of the verifier that the command is given; None for the default.
         dataset: The problems.
         prompt: The prompt of completions that were recorded, as their record describes it.
 
     Raises:
         VerifierContractError: If it is a function that scores no gold above an empty completion; see `verifiers.functions`.
+        MissingDependencyError: If tests of programs need a language that is not installed.
     """
     prompt = prompt or {}
     name, arguments = task.verifier_of(dataset, chat=prompt.get("chat", False)) if spec is None else spec
     verifier = preferring(verifiers.make(name, **arguments), prompt.get("answer"))
     permit_together(verifier)
+    if isinstance(verifier, unit_tests.UnitTestVerifier):
+        verifier.check_installed(dataset)
     verifiers.check_reading(verifier, dataset)
     return verifier
 

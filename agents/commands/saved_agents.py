@@ -36,7 +36,7 @@ class SavedAgent:
 
     @classmethod
     def find(cls, model: str) -> SavedAgent | None:
-        """The last checkpoint of a run, or a checkpoint itself; None if it is none of such an agent."""
+        """The last checkpoint of a run, or a checkpoint itself; None if it is of another kind of agent."""
         checkpoint = latest_checkpoint(Path(model)) or Path(model)
         found = any((checkpoint / file).is_file() for file in (_TABLE, _PERCEPTRON))
         return cls(checkpoint) if found else None
@@ -119,7 +119,7 @@ def trained_arguments(model: str, environment: str) -> list[str] | None:
 
 
 def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Build an environment without tokens; that with numbered states for the name of a token environment.
+    """Build an environment without tokens; the one with numbered states if the name is a token environment's.
 
     Args:
         name: As for `rlvr_envs.state_environment`.

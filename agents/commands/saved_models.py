@@ -1,4 +1,4 @@
-"""What training commands say of the models they save: what they take on disk, where they are, how they are evaluated."""
+"""Messages of training commands about saved models: their size on disk, their folder, the command that evaluates them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from agents.rollouts.vector_adapter import num_problems
 from agents.runs.files.sizes import describe_model, in_words, size_on_disk
 
 _DRAWN = "100"
-"""Problems of an evaluation where the environment draws them, and has no last one."""
+"""Number of problems of an evaluation if the environment draws them without end."""
 
 
 def say_disk(console: Console, size: learn.CheckpointSize, kept: int, folder: Path) -> None:
-    """Print what checkpoints will take on disk.
+    """Print how much space checkpoints will take on disk.
 
     Args:
         console: Where to print.
         size: The size of one.
         kept: The largest number of checkpoints that are kept; 0 if only an interrupt leaves one, and the model is saved alone.
-        folder: Where they will be, which need not exist.
+        folder: Their folder, which need not exist yet.
     """
     several = "" if kept <= 1 else f", and up to {counted(kept, 'checkpoint')} {in_words(kept * size.total)}"
     what = "a checkpoint" if kept else f"the model takes about {in_words(size.model)}, and what an interrupt leaves"
@@ -41,7 +41,7 @@ def say_saved(console: Console, model: Path | None, command: str, *, of: Path | 
 
     Args:
         console: Where to print.
-        model: The model's folder; None if there is none.
+        model: The model's folder; None if no model was saved.
         command: The command.
         of: The folder of the run that saved it, whose size is printed too.
     """

@@ -1,4 +1,4 @@
-"""The search that `rlvr eval` is told to use."""
+"""The search that the options of `rlvr eval` select."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from verifiers import InvalidArgumentError, Verifier, unknown_argument
 
 
 def search_for(name: str | None, pairs: Sequence[str], guide: str | None, guide_pairs: Sequence[str]) -> Search | None:
-    """The search of a command's options; None if there is none.
+    """The search of a command's options; None without one.
 
     Args:
         name: Its name.

@@ -1,4 +1,4 @@
-"""What is shown of a recorded completion, as titled sections of safe text."""
+"""A recorded completion as titled sections of text that is safe to print."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ def setting_names(home: str) -> Iterator[str]:
     """The names of the fields of a dataclass of settings, with those of its bases and of the dataclasses in it.
 
     Args:
-        home: Its module:Class. What it inherits and holds is in the same module or imported from one of `agents`, and a
-            dataclass in it has a name that ends with Config.
+        home: Its module:Class. Its bases and fields come from the same module or are imported from one of `agents`, and the
+            name of a dataclass in it ends with Config.
     """
     module, _, name = home.partition(":")
     spec = importlib.util.find_spec(module)

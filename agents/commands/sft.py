@@ -26,7 +26,7 @@ from agents.settings.learning_rate import describe_choice
 from verifiers import CheckpointError, InvalidArgumentError
 
 _NAME = "sft"
-"""What stands for the agent in the checkpoint of an interrupted training."""
+"""The name in the agent's place in the checkpoint of an interrupted training."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,14 @@ class SFT(SFTOptions):
         return 0
 
     def _finish(self, policy: policies.CausalLMPolicy, tokenizer: rlvr_envs.Tokenizer) -> None:
-        """Save the model alone, in place of what an interrupted training left."""
+        """Save the model alone, in place of the files of an interrupted training."""
         with interrupts_deferred(), whole_folder(self.out) as folder:
             policies.save_model(folder, policy.model, tokenizer, dtype=policy.saved_dtype)
             if self.resume:
                 shutil.rmtree(self.out)
 
     def _settings(self, config: SupervisedConfig) -> dict[str, str]:
-        """What decides the steps, by the names of the options."""
+        """The settings that determine the steps, by the names of the options."""
         own = {"env": self.env, "model": self.model, "split": self.split, "env_args": " ".join(self.env_args)}
         return own | {name: repr(value) for name, value in dataclasses.asdict(config).items()}
 
@@ -109,7 +109,7 @@ class SFT(SFTOptions):
         """Load the weights and the state of an interrupted training.
 
         Raises:
-            CheckpointError: If there is none in the folder, or it had other settings.
+            CheckpointError: If the folder holds no interrupted training, or one with other settings.
         """
         state = learn.load_checkpoint(self.out, learner.policy.model, agent=_NAME, components={})
         for name, value in settings.items():

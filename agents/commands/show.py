@@ -20,7 +20,7 @@ from agents.runs.reading import RecordedRun, RecordLine, read_run
 from verifiers import DataError, InvalidArgumentError, unknown_name
 
 _COLUMNS = {"advantage": "token_advantages", "log-probability": "log_probabilities"}
-"""The column of a row that has each token's value, by what the value is."""
+"""The column of a row with each token's value, by the kind of value."""
 _SHARES = {"advantage": advantage_shares, "log-probability": log_probability_shares}
 _MOST_SAMPLES = 10
 """Number of recorded completions that an error names."""
@@ -106,7 +106,7 @@ def _facts(row: RecordLine) -> str:
 
 
 def _rendered(run: RecordedRun, row: RecordLine) -> str | None:
-    """The whole text that the model was given; None where the record does not show it.
+    """The whole text of the prompt; None if the record does not show it.
 
     The record has the whole text for the first problem: another problem stands in it at the same place.
     """
@@ -131,7 +131,7 @@ def _prompt(prompt: Any) -> str:
 
 
 def _completion(row: RecordLine, color: str | None) -> tuple[str, Text]:
-    """The completion, colored where the row has its tokens and their values, and a legend for its title."""
+    """The completion, colored if the row has its tokens and their values, and a legend for its title."""
     recorded = [name for name, column in _COLUMNS.items() if row.get(column) is not None and row.get("token_texts")]
     if color is not None and color not in recorded:
         raise InvalidArgumentError(

@@ -46,14 +46,14 @@ class TabularOptions:
         check_loggers(self.loggers)
 
     def launcher(self) -> None:
-        """What runs the command in several processes: nothing, one is enough."""
+        """None: one process is enough."""
 
 
 def check_tabular(options: TabularOptions, settings: Mapping[str, str], *, agent: str) -> None:
-    """Refuse what is wrong with a training run, as far as that can be told before torch loads; see `check_training`.
+    """Refuse an invalid training run, as far as it can be checked before torch loads; see `check_training`.
 
     Raises:
-        RLVRError: If something is.
+        RLVRError: If an option is invalid.
     """
     name = rlvr_envs.environment_id(options.env)
     check_run_folder(options, settings, agent, name)

@@ -36,7 +36,7 @@ class AgentCommands(Mapping[str, str]):
         return len(_NAMED)
 
     def preview(self, name: str) -> Preview | None:
-        """What of a command can be checked before torch loads; None for an agent of the user's own, or an unknown one.
+        """The part of a command that can be checked before torch loads; None for a custom agent, or an unknown one.
 
         Raises:
             UnknownNameError: If there is no such agent; the message suggests the nearest.

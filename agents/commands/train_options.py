@@ -49,11 +49,11 @@ class TrainOptions:
 
     env: str
     """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several, separated by commas, are a
-    mixture, of which each problem keeps its own prompt, verifier and limits."""
+    mixture, in which each problem keeps its own prompt, verifier and limits."""
     mix: str | None = None
     """Weights of the environments of a mixture, such as 3,1,1; by default they are equal."""
     mix_by: Literal["problems", "tokens"] = "problems"
-    """What the weights of a mixture weigh: problems, or sampled tokens."""
+    """Unit of the weights of a mixture: problems, or sampled tokens."""
     adaptive: str | None = None
     """Argument of a made task that makes it harder, with its values, such as digits=1,2,3: training begins with the first, and
     adds the next as soon as 90 % of the completions of the hardest are right. Evaluations have the last."""
@@ -62,8 +62,8 @@ class TrainOptions:
     token_budget: int | None = None
     """Number of sampled tokens after which training ends, at the end of the step that reaches it, even before --steps."""
     model: str = "tiny"
-    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or where
-    observations are vectors, as in CartPole-v1, a multilayer perceptron."""
+    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or, if
+    observations are vectors as in CartPole-v1, a multilayer perceptron."""
     hidden: tuple[int, ...] = ()
     """Width of each hidden layer of that multilayer perceptron, by default 64 64 with tanh units, and 256 256 with rectifiers
     for dqn."""
@@ -81,8 +81,8 @@ class TrainOptions:
     lora_rank: int | None = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
     precision: Precision = "auto"
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
     on a CPU that does, and float32 otherwise."""
@@ -90,7 +90,7 @@ class TrainOptions:
     """Whether the backward pass recomputes activations instead of keeping them; "auto" does so if they would not fit in
     free memory. It takes a third more time; a lower --micro-batch-size takes less."""
     shared_prefix: bool = True
-    """Compute the common prefix of a group's completions once, where that is faster."""
+    """Compute the common prefix of a group's completions once, if that is faster."""
     max_cached_tokens: int | None = None
     """Maximum number of tokens in the KV cache when sampling, which limits how many long episodes are played at once. None
     uses the free memory of a GPU, and sets no limit on a CPU."""
@@ -101,11 +101,12 @@ class TrainOptions:
     keep: int | None = 2
     """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
     save_dtype: SaveDtype = "source"
-    """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. What this
-    drops is kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in float32."""
+    """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. The bits
+    that this drops are kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in
+    float32."""
     eval_every: int | None = None
-    """Number of steps between evaluations on held-out problems, of which the first is before any training; None for no
-    evaluation. Evaluations change nothing in training; the best checkpoint is then the one with the highest score."""
+    """Number of steps between evaluations on held-out problems, the first before any training; None for no evaluation.
+    Evaluations change nothing in training; the best checkpoint is then the one with the highest score."""
     eval_env: str | None = None
     """Environments to evaluate on, separated by commas, such as Addition,GSM8K; by default the one in --env. The arguments of
     --env hold for the same environment alone."""
@@ -119,8 +120,8 @@ class TrainOptions:
     eval_temperature: float = 0.0
     """Sampling temperature of evaluations; 0 chooses the likeliest token."""
     stop_when: tuple[str, ...] = ()
-    """Conditions on the held-out score, the mean over environments, of which the first that holds ends training: score=0.9,
-    when that is reached, and stale=5, after 5 evaluations in a row without a new best."""
+    """Conditions on the held-out score, the mean over environments; the first that holds ends training: score=0.9 as soon as
+    that score is reached, stale=5 after 5 evaluations in a row without a new best."""
     log_rollouts: int = 8
     """Number of completions of each step to write to rollouts.jsonl in the run's folder, whole groups as far as it goes, with
     advantages; 0 writes none."""
@@ -144,13 +145,13 @@ class TrainOptions:
     """Arguments of vLLM, each as name=value: settings of VLLMConfig, such as server=http://localhost:8000, and arguments of
     vllm.LLM, such as gpu_memory_utilization=0.4."""
     nproc: int = 1
-    """Number of processes on this machine that train together, each on a GPU of its own where there are GPUs; on several
+    """Number of processes on this machine that train together, each on a GPU of its own if there are GPUs; on several
     machines use torchrun -m agents train. See docs/scale.md."""
     max_restarts: int = 0
     """Number of times that all processes are started again from the last checkpoint after one has died; with --nproc."""
     gather: Gathering = "auto"
-    """What of each episode goes to all processes: whole trajectories, which divides passes evenly; rows, only the numbers of
-    each completion, so that each process trains on what it played; or auto, rows with more than 32 processes."""
+    """The data of each episode that all processes get: whole trajectories, which divides passes evenly; rows, only the numbers
+    of each completion, so that each process trains on what it played; or auto, rows with more than 32 processes."""
     shard: Literal["none", "fsdp"] = "none"
     """Division of weights, gradients and the optimiser's state among processes: none, so that each holds all of them, or
     fsdp, for models that do not fit one GPU; with --nproc or torchrun."""
@@ -183,9 +184,9 @@ class TrainOptions:
             raise no_effect(given[0], getattr(self, given[0]), "nothing is evaluated: set eval_every")
         self.stop_condition()
         if "," not in self.env and (self.mix is not None or self.mix_by != "problems"):
-            raise no_effect(
-                "mix", self.mix or self.mix_by, "there is one environment: name several, such as env=GSM8K,MBPP"
-            )
+            option = "mix" if self.mix is not None else "mix_by"
+            reason = "there is one environment: name several, such as env=GSM8K,MBPP"
+            raise no_effect(option, getattr(self, option), reason)
         self.mix_weights()
         if self.adaptive is not None:
             self.levels()
@@ -214,7 +215,7 @@ class TrainOptions:
         """The argument of `adaptive` and its values.
 
         Raises:
-            InvalidArgumentError: If there are not two values or more, or the environment is a mixture.
+            InvalidArgumentError: If there are not two values or more, it is a mixture, or its arguments have this one.
         """
         name, _, values = (self.adaptive or "").partition("=")
         each = tuple(literal(value) for value in values.split(","))
@@ -223,10 +224,14 @@ class TrainOptions:
                 f"--adaptive takes an argument of one environment with two values or more, such as digits=1,2,3, got "
                 f"{self.adaptive!r} for {self.env}"
             )
+        if name in env_arguments(self.env_args):
+            raise InvalidArgumentError(
+                f"--adaptive {self.adaptive} chooses the values of {name!r}, and --env-args sets it, too: leave one of both out"
+            )
         return name, each
 
     def stop_condition(self) -> StopWhen | None:
-        """The conditions of `stop_when`; None if there are none."""
+        """The conditions of `stop_when`; None without any."""
         given = named_arguments(self.stop_when, "a condition to stop")
         for name in given:
             if name not in ("score", "stale"):
@@ -245,7 +250,7 @@ class TrainOptions:
         return names
 
     def launcher(self) -> Callable[[Sequence[str]], int] | None:
-        """What runs the command's arguments in several processes; None for one."""
+        """A function that runs the command's arguments in several processes; None for a single process."""
         if self.nproc == 1:
             return None
         most = _PROCESSES_FOR_A_CPU * (os.cpu_count() or 1)
@@ -265,7 +270,7 @@ def env_shows_vectors(name: str, pairs: Iterable[str]) -> bool:
     """Whether an environment, by its name and its arguments as name=value, shows vectors."""
     try:
         return vector_env(name, 1, env_arguments(list(pairs))) is not None
-    except RLVRError:  # the environment is built again where what is wrong with the command line is reported
+    except RLVRError:  # the environment is built again later, where errors of the command line are reported
         return False
 
 
@@ -279,15 +284,15 @@ def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any
 
 
 def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent: str) -> None:
-    """Refuse what is wrong with a training run, as far as that can be told before torch loads.
+    """Refuse an invalid training run, as far as it can be checked before torch loads.
 
     Args:
         options: The options that all agents share.
-        settings: Those of the agent's settings that were typed, as text.
+        settings: The agent's settings that were typed, as text.
         agent: Name of the agent.
 
     Raises:
-        RLVRError: If something is.
+        RLVRError: If an option is invalid.
     """
     check_device_name(options.device)
     name = rlvr_envs.environment_id(options.env)
@@ -321,7 +326,7 @@ def run_arguments(options: TrainOptions) -> dict[str, Any]:
 
 
 def check_for_perceptron(options: TrainOptions, name: str) -> None:
-    """Refuse what only a language model has, where observations are vectors, and what only a perceptron has elsewhere."""
+    """Refuse options of a language model if observations are vectors, and options of a perceptron otherwise."""
     given = [option for option in _FOR_LANGUAGE if getattr(options, option) != getattr(TrainOptions, option)]
     if given and env_shows_vectors(name, options.env_args):
         flags = " and ".join(f"--{option.replace('_', '-')}" for option in given)

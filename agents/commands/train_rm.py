@@ -29,14 +29,14 @@ REPORT = "preferences.json"
 
 @dataclass(frozen=True)
 class TrainRM(TrainRMOptions):
-    """Fit a reward model to pairs of completions, of which one is preferred, and test it on held-out pairs."""
+    """Fit a reward model to pairs of a preferred and a rejected completion, and test it on held-out pairs."""
 
     config: RewardModelConfig = field(default_factory=RewardModelConfig)
     """Settings of the training."""
 
     @on_device
     def run(self, console: Console) -> int:
-        """Train, save the model, and print what it says of held-out pairs."""
+        """Train, save the model, and print its results on held-out pairs."""
         check_new_folder(self.out)
         pairs = read_pairs(self.pairs, per_problem=self.per_problem, seed=self.config.seed)
         train, test = held_out(pairs, self.held_out, self.config.seed)

@@ -37,6 +37,7 @@ from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import add_lora
 from agents.rollouts.problem_samplers import UNSOLVED_GROUPS
+from agents.rollouts.vector_adapter import num_problems
 from agents.runs.files.json_files import plain, write_json
 from agents.runs.files.outputs import check_folder
 from agents.runs.files.versions import package_versions
@@ -98,6 +99,8 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
         say_device(console, policy.device)
         say_prompt(console, env)
         say_stops(console, env)
+        if held_out is not None:
+            _say_fewer(console, held_out)
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(
@@ -109,7 +112,7 @@ def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console)
     """Check that all ranks were started alike, and return the console of this one: only rank 0 prints."""
     if options.nproc not in (1, ranks.size):
         raise InvalidArgumentError(
-            f"--nproc {options.nproc} says nothing to {ranks.size} processes of torchrun: leave it out"
+            f"--nproc {options.nproc} has no effect on {ranks.size} processes of torchrun: leave it out"
         )
     ranks.require_same("versions", package_versions())
     ranks.require_same("options", {"agent": cls.name, **plain_options(options)})
@@ -247,7 +250,7 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
 
 
 def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -> HeldOut | None:
-    """What is evaluated during training, in environments of its own with the tokenizer of the run's; None for nothing."""
+    """The evaluations during training, in environments of their own with the run's tokenizer; None for no evaluation."""
     if options.eval_every is None:
         return None
     rows = min(options.num_envs, options.eval_problems * options.eval_samples)
@@ -270,6 +273,18 @@ def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -
         temperature=options.eval_temperature,
         stop_when=options.stop_condition(),
     )
+
+
+def _say_fewer(console: Console, held_out: HeldOut) -> None:
+    """Print which evaluations have fewer problems than asked for, since as many confirm the best checkpoint."""
+    for name, env in held_out.envs.items():
+        if (count := held_out.problems_of(env)) < held_out.problems:
+            console.print(
+                f"evaluations of {name} have {counted(count, 'problem')}, not {held_out.problems} (--eval-problems): of "
+                f"{num_problems(env)} in the split, the others are kept to confirm the best checkpoint",
+                markup=False,
+                soft_wrap=True,
+            )
 
 
 def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:

@@ -1,4 +1,4 @@
-"""What is wrong with a command line that `tyro` refuses, in one sentence."""
+"""Errors of command lines that `tyro` refuses, in one sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tyro
 
 _NEGATION = "--no-"
 _SAME_AS = {"--out": "--run-folder", "--run-folder": "--out"}
-"""What the folder of the results is called: by `rlvr train`, and by the other commands."""
+"""Names of the option for the results' folder: in `rlvr train`, and in the other commands."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,11 +28,11 @@ class _Option:
 
 
 def unknown_options(command: type, arguments: Sequence[str], others: Sequence[str] = ()) -> str | None:
-    """What is wrong with the names of options that were typed; None if all are known.
+    """The error in the names of the options that were typed; None if all are known.
 
     Args:
         command: The dataclass of the command's options.
-        arguments: What was typed after the command's name.
+        arguments: The words typed after the command's name.
         others: Names of options that are read elsewhere, such as --group-size.
     """
     known = [option.name for option in _options(command) if not option.positional] + [*others]
@@ -42,11 +42,11 @@ def unknown_options(command: type, arguments: Sequence[str], others: Sequence[st
 
 
 def usage_error(command: type, arguments: Sequence[str], said: str, others: Sequence[str] = ()) -> str:
-    """What is wrong with the arguments of a command.
+    """The error in the arguments of a command.
 
     Args:
         command: The dataclass of the command's options.
-        arguments: What was typed after the command's name.
+        arguments: The words typed after the command's name.
         said: Tyro's message, in a terminal so wide that no line is wrapped.
         others: As for `unknown_options`.
     """
@@ -61,9 +61,20 @@ def usage_error(command: type, arguments: Sequence[str], said: str, others: Sequ
         return f"{match[1]} needs a value"
     if match := re.match(r"invalid choice '(.*)' for argument '(.*?)'\. Expected one of \((.*?),?\)", text, re.DOTALL):
         return f"{match[2]}: expected one of {match[3]}, got {match[1]!r}"
+    if match := re.match(r"(--\S+): no type matching (.*?) could be instantiated from \[(.*?)\]\.", text):
+        expected = [form for form in re.findall(r"\{(.*?)\}", match[2]) if form != "None"]
+        return f"{match[1]}: expected {' or '.join(expected)}, got {match[3]}"
+    if match := re.match(r"(--\S+): Could not find valid parse for arguments: \[(.*)\]", text):
+        return f"{match[1]}: expected {_expected(command, match[1])}, got {match[2]}"
     if match := re.match(r"Unrecognized options: (.*)", text, re.DOTALL):
         return f"unexpected: {match[1]}"
     return text
+
+
+def _expected(command: type, option: str) -> str:
+    """The values that an option takes, by the type of its field."""
+    hint = str(get_type_hints(command).get(option[2:].replace("-", "_"), ""))
+    return "numbers, such as 0.05" if "float" in hint else "whole numbers" if "int" in hint else "other values"
 
 
 def with_option_names(message: str, command: type, arguments: Sequence[str]) -> str:
@@ -73,9 +84,9 @@ def with_option_names(message: str, command: type, arguments: Sequence[str]) -> 
     after "set". Names of arguments that were typed as name=value, such as those of an environment, stay as they are.
 
     Args:
-        message: What is wrong, such as "group_size must be at least 2".
+        message: The error, such as "group_size must be at least 2".
         command: The dataclass of the command's options.
-        arguments: What was typed after the command's name.
+        arguments: The words typed after the command's name.
     """
     typed = {argument.partition("=")[0] for argument in arguments if not argument.startswith("-")}
     names = [option.name[2:].replace("-", "_") for option in _options(command) if not option.positional]

@@ -40,8 +40,8 @@ class Verify:
     prompt: str = ""
     """The problem's prompt, for verifiers that read it, such as judges and reward models."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device
     def run(self, console: Console) -> int:
@@ -63,7 +63,7 @@ class Verify:
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1
 
     def _verdict(self, verifier: Verifier) -> Verdict:
-        """The verdict with the reference as text, or as what it is in JSON where the verifier does not take it as text.
+        """The verdict with the reference as text, or read as JSON if the verifier does not take it as text.
 
         Raises:
             VerifierContractError: If the verifier takes it as neither.
@@ -83,7 +83,7 @@ class Verify:
 
 
 def _json_value(text: str) -> object:
-    """What a text is in JSON, None if it is no object or list."""
+    """The JSON object or list in a text; None if it is neither."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -92,7 +92,7 @@ def _json_value(text: str) -> object:
 
 
 def _fault(text: str) -> str:
-    """What keeps a text from being an object or a list in JSON."""
+    """Why a text is no JSON object or list."""
     try:
         return f"neither an object nor a list but {type(json.loads(text)).__name__}"
     except (ValueError, RecursionError) as error:

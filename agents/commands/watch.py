@@ -12,6 +12,7 @@ from rich.console import Console
 
 from agents.interrupts import sigterm_interrupts
 from agents.loopback import listen
+from agents.runs.reading import check_named_once
 from agents.watching.runs import WatchedRun
 from agents.watching.server import WatchServer
 from verifiers import InvalidArgumentError
@@ -31,6 +32,7 @@ class Watch:
             raise InvalidArgumentError(f"--port must be from 0 to 65535, got {self.port}")
         if not self.folders:
             raise InvalidArgumentError("expected the folder of at least one run")
+        check_named_once(self.folders)
 
     def run(self, console: Console) -> int:
         """Serve the page until interrupted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 _FIRST = 3
-"""Steps after which the pace is said; the first one also compiles, loads and allocates."""
+"""Number of steps after which the pace is printed; the first one also compiles, loads and allocates."""
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Pace:
 
         Args:
             done: The progress after it.
-            seconds: What the step took.
+            seconds: Duration of the step.
 
         Returns:
             A line with the seconds of a step and the estimated rest, once; None after the other steps, and if nothing is left.

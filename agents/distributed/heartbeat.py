@@ -4,7 +4,8 @@ Each rank counts in the store that all share, every few seconds, in a thread. Ra
 whose process holds the store: if that is stopped, the store no longer answers.
 
 A process whose heart beats may still hang, in a verifier for example: only the time limit of exchanges ends that, since nobody
-else knows how long its work should take. Long before, and with the error, the user is told in which line the late rank is.
+else knows how long its work should take. Long before that, and again with the error, the user learns in which line the late
+rank is.
 
 A call that holds Python's lock, such as a regular expression that never ends, stops the heart as well. A watchdog of Python
 that needs no lock then writes where the process is to its standard error, before the others end it.
@@ -35,17 +36,17 @@ EXIT_CODE = 75
 _DUMP_S = 0.75 * SILENT_S
 """Seconds without a beat after which a process writes where it is."""
 _ANSWER_S = 3 * BEAT_S
-"""Seconds for which a process waits to be told where others are."""
+"""Seconds for which a process waits for the others to report where they are."""
 _UNANSWERED = "?"
-"""What stands in the store for an answer that has not come."""
+"""Placeholder in the store for an answer that has not come."""
 _WAITING = "monitored_barrier"
 """The function of torch in which a rank waits for others."""
 _CALLS = 12
 """Number of innermost calls of a thread that are named."""
 _STANDARD_ERROR = 2
-"""Number of the file that `faulthandler` writes to: `sys.stderr` may be none."""
+"""Number of the file that `faulthandler` writes to: `sys.stderr` may be None."""
 _STOP_S = 30.0
-"""Seconds to wait for threads that were told to stop, which takes a moment unless the machine is very busy."""
+"""Seconds to wait for threads to stop, which takes a moment unless the machine is very busy."""
 
 
 class Heartbeat:
@@ -66,7 +67,7 @@ class Heartbeat:
         self._counts: dict[int, bytes] = {}
         self._heard = dict.fromkeys(listens, time.monotonic())
         self._waits: dict[int, float] = {}
-        self._told = rank > 1  # rank 0 tells of others, and rank 1 of rank 0
+        self._told = rank > 1  # rank 0 reports others, and rank 1 reports rank 0
         self._threads = [threading.Thread(target=target, daemon=True) for target in (self._beat, self._watch)]
         for thread in self._threads:
             thread.start()
@@ -79,7 +80,7 @@ class Heartbeat:
 
     @contextlib.contextmanager
     def waiting(self, patience_s: float) -> Iterator[None]:
-        """A context in which this thread waits for other ranks; after `patience_s` the user is told where they are."""
+        """A context in which this thread waits for other ranks; after `patience_s` the user learns where they are."""
         self._waits[threading.get_ident()] = time.monotonic() + patience_s
         try:
             yield
@@ -117,7 +118,7 @@ class Heartbeat:
             store.set(_answer_key(self._rank), own_whereabouts())
 
     def _tell(self, store: Store) -> None:
-        """Write once in a run where others are that are waited for unusually long."""
+        """Write, once in a run, the positions of ranks that others have waited for unusually long."""
         if self._told or not any(due < time.monotonic() for due in list(self._waits.values())):
             return
         if late := whereabouts(store, list(self._heard)):
@@ -141,7 +142,9 @@ def whereabouts(store: Store, ranks: Sequence[int]) -> str:
     """In which lines other ranks are, those that answer and do not wait themselves."""
     answers = {rank: _answer_key(rank) for rank in ranks}
     for rank, key in answers.items():
-        store.set(key, _UNANSWERED)  # not deleted: who else asks might be about to read it, and would wait for it
+        store.set(
+            key, _UNANSWERED
+        )  # not deleted: another rank that asks might be about to read it, and would wait for it
         store.set(_asked_key(rank), "")
     deadline = time.monotonic() + _ANSWER_S
     while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-"""What torchrun and other launchers tell each process."""
+"""The variables that torchrun and other launchers set for each process."""
 
 
 def is_launched() -> bool:

@@ -5,7 +5,7 @@ monitored barrier, so that a rank that died or hangs is named, and an exchange i
 stopped, which may happen within an exchange too, is noticed by its `Heartbeat`.
 
 An error is reported once: a rank other than 0 posts its error in the store of the process group and hangs up, rank 0 then fails
-at its next exchange with that error, and says it.
+at its next exchange with that error, and reports it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RANK_TIMEOUT_S = 1800.0
 _REPORT_TIMEOUT_S = 50.0
 """Seconds for which a failed rank waits for rank 0 to report its error."""
 _PATIENCE = 0.1
-"""Share of the time limit after which the user is told where a late rank is."""
+"""Share of the time limit after which the position of a late rank is printed."""
 _LATER_S = 5.0
 """Seconds by which the other ranks wait longer for rank 0 than rank 0 for them."""
 _FAREWELL_S = 3.0
@@ -50,7 +50,7 @@ _FAREWELL_S = 3.0
 _COLLECTIVES = {"cuda": "nccl", "xpu": "xccl"}
 """The libraries by which GPUs exchange tensors."""
 _END, _FAILED = "end", "failed"
-"""Key in the store that says how rank 0 ended, and its value if it failed."""
+"""Key in the store for the way in which rank 0 ended, and its value if it failed."""
 
 
 class ProcessRanks(Ranks):
@@ -126,7 +126,7 @@ class ProcessRanks(Ranks):
         dist.distributed_c10d._set_pg_timeout(timedelta(seconds=seconds))  # torch has no public name for it
 
     def _missing(self, error: RuntimeError, *, waited_s: float) -> Exception:
-        """The error for ranks that did not come: their own where they posted one."""
+        """The error for ranks that did not come: their own if they posted one."""
         posted = self._posted()
         if posted is not None:
             return posted
@@ -212,7 +212,7 @@ class ProcessRanks(Ranks):
             self._store.wait([_END], timedelta(seconds=_REPORT_TIMEOUT_S))
             return self._store.get(_END).decode() == _FAILED
         except RuntimeError:
-            # Rank 0 died, or hangs. A launcher ends a rank by SIGTERM after another failed, which has said why.
+            # Rank 0 died, or hangs. A launcher ends a rank by SIGTERM after another failed and reported why.
             return self._terminated
 
     def _hang_up(self) -> None:
@@ -299,7 +299,7 @@ def _backends(rank: int, device: str | None) -> str:
 
 
 def _attempt() -> str:
-    """The prefix of all keys of this start of the processes, which must not find those of an earlier one in the store.
+    """The prefix of all keys of this start of the processes, so that the keys of an earlier start are never found.
 
     Restarts are counted by each node for itself, so with several nodes each start needs a store of its own.
     """
@@ -354,7 +354,7 @@ def _control_group() -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    """What happened, without what torch supposes or recommends."""
+    """The first line of an error, without torch's guesses and advice."""
     return str(error).strip().partition("\n")[0].partition(". This is")[0]
 
 

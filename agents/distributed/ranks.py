@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_GATHERING = 32
-"""Largest number of ranks that gather trajectories unless they are told to."""
+"""Largest number of ranks that gather trajectories by default."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Sharding:
 
 
 class Ranks(abc.ABC):
-    """The processes of a run, of which this one is number `rank` of `size`.
+    """The processes of a run; this one is number `rank` of `size`.
 
     All ranks call the methods that exchange something in the same order.
     """
@@ -50,7 +50,7 @@ class Ranks(abc.ABC):
     sharding: Sharding | None = None
     """How weights are divided among the ranks; None if each has all of them."""
     gathers: Gathering = "auto"
-    """What of each episode goes to all ranks; see `Gathering`."""
+    """The data of each episode that all ranks get; see `Gathering`."""
     timeout_s: float = math.inf
     """Seconds after which a rank that does not come to an exchange counts as hung."""
 
@@ -65,7 +65,7 @@ class Ranks(abc.ABC):
 
     @abc.abstractmethod
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by the sum of those of all ranks, which is bit-equal on all of them."""
+        """Replace each tensor by its sum over all ranks, which is bit-equal on all of them."""
 
     @abc.abstractmethod
     def branch(self) -> Ranks:
@@ -126,7 +126,7 @@ class Ranks(abc.ABC):
         return self.gather(value if self.is_main else None)[0]  # type: ignore[return-value] # rank 0 sends a T
 
     def divide(self, items: Sequence[T]) -> list[T]:
-        """This rank's items: every `size`-th, so that those of similar length are spread."""
+        """This rank's items: every `size`-th, so that items of similar length are spread."""
         return list(items[self.rank :: self.size])
 
     def rows_at_once(self, rows: int, largest: int) -> int:
@@ -184,7 +184,7 @@ def active_ranks() -> Ranks:
 
 
 def set_joined(ranks: Ranks) -> None:
-    """Make `ranks` those of this process, in all threads."""
+    """Make `ranks` the ranks of this process, in all threads."""
     global _joined
     _joined = ranks
 
@@ -200,7 +200,7 @@ def using(ranks: Ranks) -> Iterator[None]:
 
 
 def _portable(failure: BaseException) -> BaseException:
-    """An exception that pickles: those of this project and interrupts do, and of others type and text are sent."""
+    """An exception that pickles: those of this project and interrupts do; others are sent as their type and text."""
     if isinstance(failure, RLVRError | KeyboardInterrupt):
         return failure
     return RankError(f"{type(failure).__name__}: {failure}")

@@ -1,4 +1,4 @@
-"""What other ranks need of an episode if each trains on its own: everything but tokens and their log-probabilities.
+"""Episodes as other ranks need them if each trains on its own: everything but tokens and their log-probabilities.
 
 A completion of 16 000 tokens takes 340 kB as a trajectory, and as a `Row` with one reward a few hundred bytes.
 """
@@ -34,7 +34,7 @@ class Row:
 
 
 def row_of(trajectory: Trajectory) -> Row:
-    """The numbers of an episode; its text is kept only where the verifier broke, for the report."""
+    """The numbers of an episode; its text is kept only if the verifier broke, for the report."""
     fields = {
         field.name: getattr(trajectory, field.name)
         for field in dataclasses.fields(trajectory)

@@ -5,7 +5,8 @@ time, on all ranks together, and sums gradients by itself; so all ranks make equ
 
 Sampling needs no exchange at every token: `gathered` holds all weights on every rank for as long as episodes are played.
 
-What is saved never shows how weights were divided: `whole_module` puts them together, and `agents.distributed.parts` the rest.
+Saved files never show how weights were divided: `whole_module` puts the weights together, and `agents.distributed.parts` the
+rest.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Division:
     """How a module's weights are divided."""
 
     layers: Sequence[torch.nn.Module]
-    """The modules whose weights are gathered together, one after the other; what they leave is gathered once a pass."""
+    """The modules whose weights are gathered together, one after the other; the remaining weights are gathered once a pass."""
     device: torch.device
     """Where passes are computed."""
     half: bool = False
@@ -77,7 +78,7 @@ class ShardedModule:
             fully_shard(precise, mesh=mesh, offload_policy=offload)
         for layer in reversed(division.layers):  # inner ones come first
             fully_shard(layer, mesh=mesh, mp_policy=policy, offload_policy=offload)
-        # What is left is kept from a pass to its gradient: ranks may use it differently often.
+        # The root's own weights are kept from a pass to its gradient: ranks may use them differently often.
         root: Any = fully_shard(
             _Root(module), mesh=mesh, mp_policy=policy, offload_policy=offload, reshard_after_forward=False
         )
@@ -107,7 +108,7 @@ class ShardedModule:
                 self._root.reset_iter_state()
             raise
         if not self._gathered and not torch.is_grad_enabled():
-            # No backward pass follows that would forget this one, and divide again what it left.
+            # No backward pass follows that would end this pass and divide the remaining weights again.
             self._root.reset_iter_state()
         return result
 
@@ -148,8 +149,8 @@ class ShardedModule:
     def whole_layers(self) -> Iterator[dict[str, Tensor]]:
         """The entries of the module's state on the CPU, whole on every rank, of one layer after the other; called by all ranks.
 
-        What the layers leave, such as the embedding, comes one by one. A rank that keeps none of what it is given never has
-        more than one layer.
+        Weights outside the layers, such as the embedding, come one by one. A rank that keeps none of them never has more than
+        one layer.
         """
         state = self.module.state_dict()
         prefixes = [
@@ -167,7 +168,7 @@ class ShardedModule:
 
 
 class _Root(torch.nn.Module):
-    """Gathers what the layers leave, for passes that call the module's parts one by one as well as the whole."""
+    """Gathers the weights outside the layers, for passes that call the module's parts one by one as well as the whole."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()

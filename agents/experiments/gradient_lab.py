@@ -46,6 +46,8 @@ _ROWS_AT_ONCE = 16
 MAX_BATCHES = 10_000_000
 """Largest number of batches of an examination, which stores a few numbers of each."""
 _DIRECTIONS = 16
+_ROUNDING = 1e-7
+"""Error that counts as rounding, relative to the gradient's norm."""
 
 
 class _Scripted:
@@ -233,14 +235,14 @@ class GradientLab:
         )
 
     def estimate(self, agent: Agent, drawn: Sequence[int], values: Tensor | None = None) -> Float[Tensor, " p"]:
-        """The gradient estimate f64[p] of one batch, of what is maximised.
+        """The gradient estimate f64[p] of one batch, for the objective that is maximised.
 
         The agent then takes note of the batch, as after an update: a moving average moves.
 
         Args:
             agent: The estimator.
             drawn: Indices of completions, `group_size` for each group.
-            values: f64[c l], what stands for the critic's values; by default the exact ones.
+            values: f64[c l], used as the critic's values; by default the exact ones.
         """
         batch = agent.prepare(self.batch_of(agent, drawn))
         rows = torch.tensor(drawn)
@@ -298,7 +300,7 @@ def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | N
 
 
 def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOutputs) -> Tensor:
-    """The loss f64[] of an agent's optimiser step on a whole batch, without that of a critic.
+    """The loss f64[] of an agent's optimiser step on a whole batch, without a critic's loss.
 
     Args:
         agent: The agent.
@@ -314,8 +316,8 @@ def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOut
     return torch.stack([(torch.where(mask, term, 0.0) * weights).sum() for term in terms.values()]).sum()
 
 
-_LARGEST_ERROR = 0.1
-"""Largest standard error of the scale at which a verdict is given."""
+_FEWEST_BATCHES = 50
+"""Number of batches from which on their standard deviation is a reliable error of their mean."""
 
 
 @dataclass(frozen=True)
@@ -327,14 +329,20 @@ class BiasReport:
     bias: float
     """Norm of the difference between the estimate's mean and the gradient, relative to the gradient's norm, with the expected
     sampling error subtracted."""
+    bias_error: float
+    """Root of the mean square of the sampling error in that difference, relative to the gradient's norm."""
+    direction: float
+    """Norm of the mean's component orthogonal to the gradient, relative to the component along it, with the expected sampling
+    error subtracted: 0 for a multiple of the gradient."""
+    direction_error: float
+    """Root of the mean square of the sampling error in the orthogonal component, relative to the component along the
+    gradient."""
     z: float
     """Largest difference along the gradient and some random directions orthogonal to it, in standard errors."""
     z_across: float
     """Largest difference along the orthogonal directions only, in standard errors; not affected by the estimate's scale."""
     scale: float
     """Component of the mean along the gradient, relative to the gradient's norm: 1 for an unbiased estimate."""
-    scale_error: float
-    """Standard error of the scale."""
     cosine: float
     """Cosine of the angle between the estimate's mean and the gradient."""
     raw_variance: float
@@ -345,28 +353,42 @@ class BiasReport:
 
     @property
     def unbiased(self) -> bool:
-        """Whether the mean is consistent with the gradient, at a level of 0.1 % over all directions."""
-        return self.z < _z_bound(_DIRECTIONS + 1)
+        """Whether the mean is consistent with the gradient, at a level of 0.1 % over all comparisons."""
+        bound = _z_bound(_DIRECTIONS + 2)
+        return self.z < bound and self.bias < bound * self.bias_error
 
     @property
     def proportional(self) -> bool:
         """Whether the mean is consistent with a positive multiple of the gradient."""
-        return self.scale > 0 and self.z_across < _z_bound(_DIRECTIONS)
+        bound = _z_bound(_DIRECTIONS + 1)
+        return self.scale > 0 and self.z_across < bound and self.direction < bound * self.direction_error
 
     @property
-    def verdict(self) -> str:
-        """The result in words; there is none if the standard error of the scale is above 0.1."""
-        if self.scale_error > _LARGEST_ERROR:
-            return "too few batches"
-        if self.unbiased:
-            return "unbiased"
-        return "unbiased, scaled" if self.proportional else f"bias {self.bias:.1%}"
+    def bias_text(self) -> str:
+        """The bias if the batches show one, or else the bias that they exclude."""
+        return _shown_or_excluded(self.bias, self.bias_error, shown=not self.unbiased, batches=self.batches)
+
+    @property
+    def direction_text(self) -> str:
+        """The bias in direction if the batches show one, or else the bias that they exclude."""
+        if self.scale <= 0:
+            return "not along"
+        return _shown_or_excluded(
+            self.direction, self.direction_error, shown=not self.proportional, batches=self.batches
+        )
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: {self.verdict} (z {self.z:.1f}), scale {self.scale:.3f}, cosine {self.cosine:.4f}, "
-            f"variance {self.variance:.3g} ({self.batches} batches)"
+            f"{self.name}: bias {self.bias_text} (z {self.z:.1f}), of the direction {self.direction_text}, scale "
+            f"{self.scale:.3f}, cosine {self.cosine:.4f}, variance {self.variance:.3g} ({self.batches} batches)"
         )
+
+
+def _shown_or_excluded(bias: float, error: float, *, shown: bool, batches: int) -> str:
+    """A bias that the sample shows, or the largest that it leaves possible, at a level of 0.1 %."""
+    if batches < _FEWEST_BATCHES:
+        return "too few batches"
+    return f"{bias:.1%}" if shown else f"below {bias + _z_bound(1) * error:.1%}"
 
 
 def _z_bound(comparisons: int) -> float:
@@ -417,23 +439,35 @@ def examine(
         along[number] = directions @ estimate
         if progress is not None:
             progress(number + 1)
-    variance = max(0.0, square - float(mean @ mean)) * batches / (batches - 1)
-    squared_bias = float((mean - gradient).square().sum()) - variance / batches
     errors = along.mean(dim=0) - directions @ gradient
-    deviations = along.std(dim=0) / math.sqrt(batches) + 1e-7 * size
-    scale = float(mean @ gradient) / size**2
+    deviations = along.std(dim=0) / math.sqrt(batches) + _ROUNDING * size
+    variance = max(0.0, square - float(mean @ mean)) * batches / (batches - 1)
+    component = float(mean @ gradient) / size
+    across = max(0.0, variance - float(along[:, 0].var()))
+    bias, bias_error = _without_noise(float((mean - gradient).square().sum()), variance / batches, size)
+    squared = max(0.0, float(mean @ mean) - component**2)
+    direction, direction_error = _without_noise(squared, across / batches, abs(component))
     return BiasReport(
         name=name,
         batches=batches,
-        bias=math.sqrt(max(0.0, squared_bias)) / size,
+        bias=bias,
+        bias_error=bias_error,
+        direction=direction,
+        direction_error=direction_error,
         z=float((errors / deviations).abs().max()),
         z_across=float((errors / deviations)[1:].abs().max()),
-        scale=scale,
-        scale_error=float(deviations[0]) / size,
-        cosine=float(mean @ gradient) / (float(mean.norm()) * size + 1e-300),
+        scale=component / size,
+        cosine=component / (float(mean.norm()) + 1e-300),
         raw_variance=variance / size**2,
-        variance=variance / (scale * size) ** 2 if scale else math.inf,
+        variance=variance / component**2 if component else math.inf,
     )
+
+
+def _without_noise(squared: float, noise: float, size: float) -> tuple[float, float]:
+    """The root of a squared norm without the noise expected in it, and the root of the noise, relative to a size."""
+    if not size:
+        return math.inf, math.inf
+    return math.sqrt(max(0.0, squared - noise)) / size, math.sqrt(noise) / size + _ROUNDING
 
 
 def _check_examination(batches: int, seed: int, gradient: Tensor) -> None:

@@ -1,10 +1,10 @@
 """Reinforcement learning from human feedback, from end to end, beside verifiable rewards on the same problems.
 
-The steps of Ouyang et al. 2022 (arXiv:2203.02155): a supervised warm start; pairs of its completions, of which one is
-preferred; a reward model fitted to the pairs; PPO on the reward model's score with a KL penalty. Four models take part in
-the last: policy, reference, reward model and critic. Preferences come from a verifier, which stands for the people: the
-environment's own (right completions are preferred to wrong ones), or a judge (reinforcement learning from AI feedback, Lee et
-al. 2023, arXiv:2309.00267). The environment's verifier is also asked about every completion of PPO, which is not trained on it.
+The steps of Ouyang et al. 2022 (arXiv:2203.02155): a supervised warm start; pairs of a preferred and a rejected completion; a
+reward model fitted to the pairs; PPO on the reward model's score with a KL penalty. Four models take part in the last: policy,
+reference, reward model and critic. Preferences come from a verifier in the place of people: the environment's own (right
+completions are preferred to wrong ones), or a judge (reinforcement learning from AI feedback, Lee et al. 2023,
+arXiv:2309.00267). The environment's verifier is also asked about every completion of PPO, which is not trained on it.
 
 The control is the same PPO from the same start, with the environment's verifier as the reward.
 """
@@ -92,7 +92,7 @@ class RLHFConfig:
 
 @dataclass(frozen=True)
 class Task:
-    """The problems, and whose preferences count."""
+    """The problems, and the verifier whose preferences count."""
 
     env: str
     """Id of the environment."""
@@ -116,7 +116,7 @@ class Task:
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """What a pipeline leaves behind, besides its folder."""
+    """The results of a pipeline, besides its folder."""
 
     accuracy: Mapping[str, Evaluation]
     """Scores of the environment's verifier on held-out problems, by policy: `start`, `rlhf`, `rlvr`."""
@@ -138,7 +138,7 @@ def run_rlhf(
     `results.json`.
 
     Args:
-        task: The problems, and whose preferences count.
+        task: The problems, and the verifier whose preferences count.
         config: Settings.
         folder: An empty folder.
         console: Where to print.
@@ -185,7 +185,7 @@ def warm_start(
 
 
 def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int:
-    """Sample completions of the start, pair them by the scores of whoever prefers, and write them; return their number.
+    """Sample completions of the start, pair them by the preferring verifier's scores, and write them; return their number.
 
     Raises:
         DataError: If no completion is preferred to another.
@@ -253,7 +253,7 @@ def train_ppo(
         config: Settings of PPO.
         start: Folder of the warm start.
         folder: Folder of the run.
-        verifier: What is trained on; None for the environment's own verifier.
+        verifier: The verifier that is trained on; None for the environment's own.
         steps: Number of training steps.
     """
     policy, tokenizer = policies.load_policy(start, dtype="float32")

@@ -44,8 +44,7 @@ class SupervisedConfig:
     """
 
     steps: int | None = None
-    """Number of optimiser steps; None takes 900 for a model with random weights, and 100 for one that was trained before
-    (see `for_model`)."""
+    """Number of optimiser steps; None uses 900 for a model with random weights, and 100 for a trained one (see `for_model`)."""
     batch_size: int = 128
     """Number of examples in each optimiser step."""
     seed: int = 0
@@ -76,8 +75,8 @@ class SupervisedConfig:
 def demonstration(streams: rlvr_envs.TokenStreams, index: int) -> Trajectory:
     """Make the episode of a problem's gold completion, with a stop token if the environment has not ended it by then.
 
-    If the data set has a method `gold_turns`, the episode is made of the turns that it gives for the problem, each a text that
-    depends on nothing but the prompt and the answers to the turns before; it is played in the first stream.
+    If the data set has a method `gold_turns`, the episode consists of the turns that it returns for the problem, and is played
+    in the first stream; each turn is a text that depends only on the prompt and the answers to earlier turns.
 
     Raises:
         DataError: If the problem has no gold completion, or is a game without gold turns.

@@ -1,4 +1,4 @@
-"""How an agent learns: the algorithm that a paper fills in, and what every agent composes it with.
+"""How an agent learns: the algorithm that a paper defines, and the parts that every agent adds to it.
 
 Names load when they are first used.
 """

@@ -1,4 +1,4 @@
-"""`Algorithm`: what a paper fills in."""
+"""`Algorithm`: the part of an agent that its paper defines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Plays(Protocol):
     """The policy that samples, with the weights of the step."""
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
-        """Return the episodes of round `number`, a pure function of the number, the seed and what is known of problems."""
+        """Return the episodes of round `number`, a pure function of the number, the seed and the observations of problems."""
         ...
 
     def play(
@@ -40,7 +40,7 @@ class Plays(Protocol):
 
 
 class Algorithm(abc.ABC):
-    """Advantages and a loss, and what they need of episodes, of environments and of each other.
+    """Advantages and a loss, with their requirements on episodes, on environments and on each other.
 
     An algorithm knows a batch and its settings alone. `agents.Agent`, which is one, adds a policy and all that trains it.
     """
@@ -142,7 +142,7 @@ class Algorithm(abc.ABC):
         """Called with each batch after its update, to update an agent's own state, such as a moving average."""
 
     def own_state(self) -> dict[str, Any]:
-        """Return state that this agent has in addition to that of all agents, as tensors and plain data."""
+        """Return the state that only this kind of agent has, as tensors and plain data."""
         return {}
 
     def load_own_state(self, state: dict[str, Any]) -> None:  # noqa: B027 - most agents carry nothing

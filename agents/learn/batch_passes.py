@@ -82,7 +82,7 @@ def own_passes(batch: Batch, size: int, keep: Tensor | None = None) -> list[tupl
 
 @dataclass(frozen=True)
 class Reader:
-    """One number for each token of a batch, as a model says it."""
+    """One number for each token of a batch, as a model computes it."""
 
     read: Callable[[Batch], Tensor]
     """From a micro-batch on the device to f[b t+extra], of its tokens from `first` on."""

@@ -1,8 +1,8 @@
 """Episodes that went on in a new context (`rlvr_envs.Reply.context`), as the rows that a model has to read.
 
 The policy saw the tokens of one context at a time, so a model reads each as a row of its own, as if nothing had been before.
-What it says of the tokens is put back where they stand in the episode: advantages, losses, means and counts know episodes
-alone. An episode in one context is read as it is.
+Its outputs are put back at the tokens' positions in the episode: advantages, losses, means and counts refer to whole episodes.
+An episode in one context is read as it is.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def split(batch: Batch) -> ContextRows | None:
 
 
 def read(policy: TrainablePolicy, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
-    """What `TrainablePolicy.read` gives for each token in its own context; 0 where a context begins."""
+    """The result of `TrainablePolicy.read` for each token in its own context; 0 at the first token of a context."""
     parts = split(micro_batch)
     if parts is None:
         return policy.read(micro_batch, with_states=with_states)
@@ -90,7 +90,7 @@ def read(policy: TrainablePolicy, micro_batch: Batch, *, with_states: bool = Fal
 
 
 def read_states(policy: TrainablePolicy, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
-    """What `TrainablePolicy.read_states` gives for each token in its own context."""
+    """The result of `TrainablePolicy.read_states` for each token in its own context."""
     parts = split(micro_batch)
     if parts is None:
         return policy.read_states(micro_batch)
@@ -99,14 +99,14 @@ def read_states(policy: TrainablePolicy, micro_batch: Batch) -> Float[Tensor, "b
 
 
 def _with_last_states(batch: Batch) -> Batch:
-    """Contexts with the last token of each on the loss mask if none is: a policy need not read rows without any."""
+    """Put the last token of a context on the loss mask if no token is: a policy need not read rows without any."""
     columns = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
     last = (columns == batch.lengths[:, None] - 1) & ~batch.loss_mask.any(dim=1, keepdim=True)
     return dataclasses.replace(batch, loss_mask=batch.loss_mask | last)
 
 
 def values(critic: Critic, micro_batch: Batch, states: Float[Tensor, "b t+1 d"] | None) -> Float[Tensor, "b t+1"]:
-    """What `Critic.values` gives for the state before each token, which is the token's own context up to there."""
+    """The result of `Critic.values` for the state before each token, which is the token's own context up to there."""
     parts = None if critic.reads_policy else split(micro_batch)
     if parts is None:
         return critic.values(micro_batch, states)

@@ -1,4 +1,4 @@
-"""What a run takes on disk, before it is written."""
+"""The size of a run's checkpoints on disk, before they are written."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ class CheckpointSize:
     """The bytes of a checkpoint's tensors, which are nearly all of it."""
 
     model: int
-    """Those in `model/`."""
+    """Bytes of the tensors in `model/`."""
     optimizer: int
-    """Those of the optimiser in the state."""
+    """Bytes of the optimiser's tensors in the state."""
     other: int
-    """The rest of the state: what `model/` drops of the weights, a critic, and the copy of a reference policy."""
+    """Bytes of the rest of the state: the bits of the weights that `model/` drops, a critic, and the copy of a reference
+    policy."""
     dtype: str
     """The type of the weights in `model/`."""
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Bytes of the whole checkpoint."""
         return self.model + self.optimizer + self.other
 
     def __str__(self) -> str:
@@ -48,7 +49,7 @@ class CheckpointSize:
 
 
 def checkpoint_size(policy: CausalLMPolicy, learner: Learner) -> CheckpointSize:
-    """The size of a checkpoint of a policy and what trains it."""
+    """The size of a checkpoint of a policy and its learner."""
     weights = dict(policy.model.named_parameters())
     adapter = [weight for name, weight in weights.items() if has_adapter(policy.model) and "lora_" in name]
     trained = itertools.chain.from_iterable(group["params"] for group in learner.optimizer.param_groups)

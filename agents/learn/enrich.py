@@ -26,12 +26,12 @@ from agents.settings.agent import AgentConfig
 from agents.truncation import Truncation
 
 Enricher = Callable[[Batch, Mapping[str, "torch.Tensor"]], Batch]
-"""(batch, what the models read of it) -> the batch with one more column."""
+"""(batch, outputs of the models for it) -> the batch with one more column."""
 
 
 @dataclass(frozen=True)
 class Enrichment:
-    """Adds to batches what their advantages and their loss need of the models.
+    """Adds to batches the model outputs that their advantages and their loss need.
 
     Args:
         config: The agent's settings.
@@ -54,7 +54,7 @@ class Enrichment:
         return self.with_columns(batch, read)
 
     def with_columns(self, batch: Batch, read: Mapping[str, torch.Tensor]) -> Batch:
-        """Return a batch with all columns, from what the models read of it: by name, as in `_readers`."""
+        """Return a batch with all columns, from the outputs of the models by name, as in `_readers`."""
         for enricher in (self._old, self._importance, self._reference, self._kl_reward, self._values):
             batch = enricher(batch, read)
         return batch

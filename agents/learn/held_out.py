@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What is evaluated during training, how often, and what follows from it.
+    """Plan of the evaluations during training: problems, frequency, and when training stops.
 
     Raises:
         InvalidArgumentError: If there is no environment, a number is out of range, or several samples would be the same.
@@ -46,7 +46,7 @@ class HeldOut:
     """The environments by the names that they have in metrics, such as the test split of the one that is learned. They share
     nothing with the environment of training, not even a verifier with state."""
     every: Annotated[int, AtLeast(1)] = 20
-    """Number of training steps between evaluations, of which the first is before any training."""
+    """Number of training steps between evaluations; the first is before any training."""
     problems: Annotated[int, AtLeast(1)] = 200
     """Number of problems of each environment, from the first on; at most half of those that there are, so that others are left
     to confirm the choice of the best checkpoint."""
@@ -81,7 +81,7 @@ class HeldOut:
         """Check that nothing is evaluated in the environment of training, or in a part of it.
 
         Raises:
-            InvalidArgumentError: If something is.
+            InvalidArgumentError: If an evaluation shares it.
         """
         used = _worlds(training)
         for name, env in self.envs.items():
@@ -93,7 +93,7 @@ class HeldOut:
 
 
 def _worlds(env: VectorEnv[Any, Any, Any]) -> list[object]:
-    """What an environment steps: the streams of tokens and, of a mixture, those of its parts; else the environment itself."""
+    """The objects that an environment steps: its streams and, in a mixture, its parts' streams; else the environment."""
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
         return [world]
@@ -104,12 +104,12 @@ class HeldOutEvaluations:
     """Makes the evaluations of a plan, on several ranks each its own problems.
 
     Args:
-        plan: What is evaluated.
+        plan: Environments, problems and frequency of the evaluations.
         sampler: The agent's sampler.
         source: Where batches come from, which is paused while it needs the same engine.
         ranks: The processes that train together.
         seed: Seed of the agent.
-        history: The evaluations so far; that of rank 0 counts.
+        history: The evaluations so far; rank 0's history counts.
     """
 
     def __init__(

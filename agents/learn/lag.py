@@ -5,13 +5,13 @@ lag 1   sampling   batch 0 with W0 | batch 1 with W0 | batch 2 with W1 | batch 3
         learning                     batch 0 -> W1     batch 1 -> W2     batch 2 -> W3   ...
 ```
 
-A thread samples one batch after the other with a copy of the policy, so that which weights a batch is sampled with depends on
-its number alone, not on how fast anything is: a run with a lag is as repeatable as one without.
+A thread samples one batch after the other with a copy of the policy. The weights that a batch is sampled with depend on its
+number alone, not on the speed of anything: a run with a lag is as repeatable as one without.
 
 With several ranks each has such a thread, and they play a batch together, beside the exchanges of learning.
 
-A checkpoint holds the batches that were sampled ahead, and, for those that were not sampled yet, the weights that they are to
-be sampled with. Nothing has to be waited for to write one.
+A checkpoint holds the batches that were sampled ahead, and the weights for those still to be sampled. Writing one waits for
+nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _STOP_S = 10.0
-"""Seconds to wait for a thread that was told to stop; an engine may still be busy with a batch."""
+"""Seconds to wait for a thread to stop; an engine may still be busy with a batch."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class _Batch:
     weights: list[Tensor] | None
     """The trainable weights; None once it is sampled and no verifier broke."""
     problems: Mapping[str, Any] | None = None
-    """What was observed of problems by then; None in checkpoints of earlier versions."""
+    """The observations of problems up to then; None in checkpoints of earlier versions."""
     sampled: Sampled | None = None
     error: BaseException | None = None
 
@@ -69,7 +69,7 @@ class LaggedSampling:
     Args:
         sampling: Samples with the current weights; the thread does the same with older ones.
         policy: The policy that learns.
-        progress: What has been learned from.
+        progress: Counts of the batches that were learned from.
         lag: Number of updates between the weights that sample a batch and those that learn from it, at least 1.
 
     Raises:
@@ -93,7 +93,7 @@ class LaggedSampling:
 
     @contextlib.contextmanager
     def running(self, env: VectorEnv[Any, Any, Any], steps: int) -> Iterator[None]:
-        """Sample batches below number `steps` in a thread within the block; what is being sampled at its end is dropped."""
+        """Within the block, sample batches below number `steps` in a thread; an unfinished one is dropped at its end."""
         stopped = threading.Event()
         for batch in self._batches:
             batch.error = None
@@ -110,7 +110,7 @@ class LaggedSampling:
     def next(self) -> Arrived:
         """The batch that the next update learns from; the batch `lag` updates later is sampled with the current weights.
 
-        Raises whatever was raised while the batch was sampled.
+        An error during the sampling of the batch is raised here.
         """
         return self._sampling.ranks.together(self._next)
 
@@ -264,7 +264,7 @@ class LaggedSampling:
         )
 
     def components(self) -> dict[str, list[str] | None]:
-        """The lag, since a checkpoint holds what was sampled ahead."""
+        """The lag, since a checkpoint holds the batches that were sampled ahead."""
         return {f"lag of {self._lag}": []}
 
 

@@ -1,22 +1,23 @@
-"""The metrics of a training step. Names are those of TRL where it has the same metric.
+"""The metrics of a training step. Names are those of TRL if it has the same metric.
 
 | name | meaning |
 |---|---|
 | `reward`, `reward_std` | mean and standard deviation of the scores, excluding episodes whose verifier broke |
 | `rewards/NAME/mean`, `.../std` | of each part of a composed score |
-| `frac_reward_zero_std` | share of the groups with several scores whose scores are all equal; absent where there are none |
+| `frac_reward_zero_std` | share of the groups with several scores whose scores are all equal; absent without such groups |
 | `frac_all_correct`, `frac_all_wrong` | of those groups, the share in which every completion is right, and in which none is |
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
-| `applied/NAME` | share of the episodes that this part of a `hybrid` or `first` verifier decided, of those that one did |
+| `applied/NAME` | share of the episodes decided by any part of a `hybrid` or `first` verifier that this part decided |
 | `gold_reward`, `gold_errors` | of `with_gold`: mean gold score; number of episodes on which the gold verifier broke |
-| `gold_correlation` | correlation of the gold score with the score that is trained on; absent where one of them does not vary |
+| `gold_correlation` | correlation of the gold score with the score that is trained on; absent if one of them does not vary |
 | `rewards/chosen`, `rejected`, `margins` | DPO: mean implicit rewards of pairs, and their difference |
 | `rewards/accuracies` | DPO: share of pairs whose difference is above 0 |
 | `pairs` | DPO: number of pairs |
 | `kept` | RFT: share of the completions that are learned from |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
 | `unsupported` | number of episodes scored 0 because their tests use objects in a way the sandbox does not support |
+| `contracts/together/reward`, `separate/reward` | mean score if tests run together with the program, and otherwise |
 | `baseline_errors` | number of other episodes excluded because the verifier broke on their baseline (ReMax, VinePPO) |
 | `loss`, `loss/TERM` | loss of the optimiser step, and its terms if there are several |
 | `entropy` | entropy of the policy at the trained tokens, in nats; it and the ratios are absent if no token had a gradient |
@@ -68,7 +69,7 @@ from agents.distributed.ranks import active_ranks
 from agents.importance import effective_share
 from agents.policies.trainable import TokenOutputs
 from agents.rollouts.problem_parts import ProblemParts
-from agents.runs.verdicts import applied_part, is_unsupported
+from agents.runs.verdicts import applied_part, is_unsupported, ran_together
 from agents.types import Trajectory
 from verifiers import Outcome
 
@@ -100,6 +101,7 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         **_outcomes(trajectories),
         **_applied(trajectories),
         **_gold(valid),
+        **_contract_means(valid),
         "verifier_errors": float(len(trajectories) - len(valid)),
         "unsupported": float(
             sum(trajectory.verdict is not None and is_unsupported(trajectory.verdict) for trajectory in trajectories)
@@ -146,6 +148,16 @@ def _part_means(valid: Sequence[Trajectory]) -> dict[str, float]:
     }
 
 
+def _contract_means(valid: Sequence[Trajectory]) -> dict[str, float]:
+    """Mean scores by contract; empty if no program could have forged its verdict."""
+    scores: dict[str, list[float]] = {"together": [], "separate": []}
+    for trajectory in valid:
+        together = trajectory.verdict is not None and ran_together(trajectory.verdict)
+        scores["together" if together else "separate"].append(trajectory.score)
+    shown = {name: own for name, own in scores.items() if own} if scores["together"] else {}
+    return {f"contracts/{name}/reward": float(np.mean(own)) for name, own in shown.items()}
+
+
 def _shares_of_one_mind(valid: Sequence[Trajectory]) -> dict[str, float]:
     """Shares of the groups that are all right and all wrong, among those with several completions that are either."""
     groups: dict[int, list[bool]] = {}
@@ -184,7 +196,7 @@ def _applied(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _gold(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """What the gold verifier of `verifiers.with_gold` says, beside the scores that are trained on."""
+    """Metrics of the gold verifier of `verifiers.with_gold`, beside the scores that are trained on."""
     reports = [None if one.verdict is None else one.verdict.detail.get("gold") for one in valid]
     scores = [
         (trajectory.score, report["score"])

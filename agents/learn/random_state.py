@@ -17,7 +17,7 @@ from verifiers.devices import ACCELERATORS, device_module
 def random_state() -> dict[str, Any]:
     """The states of Python's, NumPy's and torch's own generators, as tensors and plain data.
 
-    Those of GPUs, by the type of device, are omitted as long as nothing has used a GPU, since querying them would initialise
+    The states of GPUs, by the type of device, are omitted as long as nothing has used a GPU, since a query would initialise
     every GPU.
     """
     _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)

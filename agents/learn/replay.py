@@ -72,7 +72,7 @@ class ReplayBuffer:
             if trajectory.observations is not None:
                 row["observations"] = trajectory.observations[first:end]
             if trajectory.action_masks is not None:
-                # What was legal after the last action is unknown: the same as before it.
+                # The legal actions after the last one are unknown: take those before it.
                 row["legal"] = trajectory.action_masks[action if last else end]
             self._put(row)
 

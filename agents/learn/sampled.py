@@ -1,4 +1,4 @@
-"""`Sampled`: what sampling one batch gave, and the same as tensors and plain data for checkpoints."""
+"""`Sampled`: the results of sampling one batch, also as tensors and plain data for checkpoints."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from agents.types import Trajectory
 
 @dataclass(frozen=True)
 class Sampled:
-    """The episodes of one training step, and what was measured while they were played."""
+    """The episodes of one training step, and the measurements made while they were played."""
 
     trajectories: list[Trajectory]
     rounds: int
     """Number of rounds of problems drawn."""
     tokens: int
-    """Number of tokens generated, including those of episodes that are not trained on."""
+    """Number of tokens generated, including episodes that are not trained on."""
     seen: SeenEpisodes
     """All episodes played, as far as verifier errors are concerned."""
     metrics: Mapping[str, float]
@@ -32,7 +32,7 @@ class Sampled:
     carried: tuple[CarriedGroup, ...] = ()
     """The groups that were begun and are not done."""
     outcomes: tuple[GroupOutcome, ...] = ()
-    """What was observed of the groups that were played to their end, also of those that are not trained on."""
+    """The outcomes of all groups that were played to their end, including those that are not trained on."""
 
 
 def sampled_state(sampled: Sampled) -> dict[str, Any]:

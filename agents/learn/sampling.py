@@ -1,4 +1,4 @@
-"""`Sampling`: plays the episodes of training steps, and counts what was played."""
+"""`Sampling`: plays the episodes of training steps, and counts them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agents.types import Action, Policy, Sampler, Trajectory
 
 
 class SamplingStopped(Exception):
-    """Raised in the sampling thread where it has to stop within a batch."""
+    """Raised in the sampling thread if it has to stop within a batch."""
 
 
 class Sampling:
@@ -34,7 +34,7 @@ class Sampling:
         algorithm: Says which episodes a step has, and which can be trained on.
         sampler: The policy that samples.
         ranks: The processes that play together.
-        problems: Gives the sampler that chooses problems, by what is known of them when a step is sampled.
+        problems: Returns the sampler that chooses problems, with the observations up to the sampled step.
         on_errored: Called with each episode on which the verifier broke, as soon as it ends.
         stopped: Set to make the sampler raise `SamplingStopped`.
     """
@@ -85,7 +85,7 @@ class Sampling:
         )
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
-        """Return the episodes of round `number`, a pure function of the number, the seed and what is known of problems."""
+        """Return the episodes of round `number`, a pure function of the number, the seed and the observations of problems."""
         config = self.algorithm.config
         problems = self._problems().choose(problem_parts(env), number, config.problems_per_step)
         return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed, problems)

@@ -28,12 +28,12 @@ class Part(Protocol):
         ...
 
     def components(self) -> dict[str, list[str] | None]:
-        """Names of the weights of what a checkpoint must have in common with the agent; None for what it must not have."""
+        """Names of the weights of each component that a checkpoint must have; None for one that it must not have."""
         ...
 
 
 class Saving:
-    """Writes and reads what an agent needs to go on.
+    """Writes and reads the state that an agent needs to go on.
 
     Weights that are divided among ranks are put together: all ranks call these methods, and rank 0 writes.
 

@@ -20,7 +20,7 @@ class Arrived:
 
     sampled: Sampled
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """How it came."""
+    """Metrics of its sampling."""
 
 
 class BatchSource(Protocol):
@@ -64,7 +64,7 @@ class OnDemand:
 
     Args:
         sampling: Samples.
-        progress: What has been learned from.
+        progress: Counts of the batches that were learned from.
     """
 
     def __init__(self, sampling: Sampling, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""`Trainer`: training steps one after the other, each of which samples a batch, learns from it and says so."""
+"""`Trainer`: training steps one after the other; each samples a batch, learns from it and reports its metrics."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Trainer:
     """Makes the training steps of an agent.
 
     Args:
-        algorithm: What the agent needs of an environment.
+        algorithm: The algorithm, which checks the environment.
         source: Where batches come from.
-        updating: What an update consists of, with the optimiser's schedule.
+        updating: The parts of an update, with the optimiser's schedule.
         update: Learns from a batch.
         saving: Writes checkpoints.
-        progress: What is counted.
+        progress: The counts of steps, rounds and tokens.
         watch: Counts verifier errors.
         ranks: The processes that train together.
     """
@@ -184,7 +184,7 @@ class Trainer:
         return metrics
 
     def _problem_metrics(self, sampled: Sampled) -> dict[str, float]:
-        """The shares of the problems by what was observed of them before, and the metrics of the parts of a mixture."""
+        """The shares of the problems by earlier observations, and the metrics of the parts of a mixture."""
         parts = self._progress.parts
         if parts is None:
             return {}

@@ -1,4 +1,4 @@
-"""`Updating`: what follows from a batch of episodes, up to new weights."""
+"""`Updating`: from a batch of episodes to new weights."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Updating:
         algorithm: The advantages and the loss.
         models: The policy, its critic and its reference.
         learner: Makes optimiser steps.
-        progress: Its number of steps is where schedules stand.
+        progress: The counts of steps, which schedules follow.
         correction: How samples of another policy are corrected.
         one_gradient: Whether an update of one epoch with one minibatch is one pass over the batch and its gradient.
     """
@@ -66,7 +66,7 @@ class Updating:
         # In half precision, sampling and training passes round differently; ratios are relative to the latter.
         recomputes_old = models.policy.is_half and not self._ratios_are_one
         self.enrich = Enrichment(config, models, correction, recomputes_old, self.kl_coefficient)
-        """Adds to a batch what advantages and loss need of the models."""
+        """Adds to a batch the model outputs that its advantages and its loss need."""
         self.kl_controller = (
             None
             if config.kl_target is None
@@ -74,7 +74,7 @@ class Updating:
         )
 
     def prepare(self, batch: Batch) -> Batch:
-        """Return a batch with all that its advantages and its loss need."""
+        """Return a batch with all columns that its advantages and its loss need."""
         self._models.policy.release_cache()  # the learner needs its memory
         return self.enrich(self._algorithm.truncated(self._algorithm.usable(batch)))
 

@@ -1,7 +1,7 @@
 """Verifier errors during training: the first one is a warning, too many stop the run, and all are counted by cause.
 
-An episode whose verifier broke says nothing about the policy and is not trained on, so a run whose verifier always breaks
-would otherwise finish without any training.
+An episode whose verifier broke says nothing about the policy and is not trained on, so without a limit a run whose verifier
+always breaks would finish without any training.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agents.runs.run import Run
 
 WINDOW = 32
-"""Smallest number of episodes for the share of errors: those of the last step, and of earlier steps if it has fewer."""
+"""Smallest number of episodes for the share of errors, from the last step and, if it has fewer, from earlier steps."""
 _CAUSES = 5
 """Largest number of causes recorded for one step."""
 
@@ -32,7 +32,7 @@ class SeenEpisodes:
     episodes: int = 0
     """Number of episodes."""
     errored: list[Trajectory] = field(default_factory=list)
-    """Those whose verifier broke."""
+    """The episodes whose verifier broke."""
 
     def see(self, trajectory: Trajectory) -> None:
         """Count an episode."""

@@ -1,4 +1,4 @@
-"""What an agent needs of a policy, and policies: of a language model, of vLLM, of any torch module.
+"""The interface of a policy that agents train, and policies on a language model, on vLLM, and on any torch module.
 
 Names load when they are first used.
 """

@@ -1,7 +1,7 @@
 """`check_policy`: checks by trial that a policy satisfies the contract of `TrainablePolicy`.
 
-Agents rely on what is checked here: that log-probabilities computed for training are those of the sampling distribution, that
-they depend only on earlier tokens, and that their gradients reach the weights.
+Agents rely on these properties: log-probabilities computed for training are those of the sampling distribution, they depend
+only on earlier tokens, and their gradients reach the weights.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The device of a policy: that of `verifiers.devices`, and with several processes one for each."""
+"""The device of a policy, as in `verifiers.devices`, with several processes one for each."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from verifiers.devices import choose_device, named_device
 def policy_device(device: str = "auto") -> torch.device:
     """The device of this process's policy.
 
-    With several processes `cuda` and `xpu` are the GPU of the local rank, and `auto` takes no `mps`, of which there is one.
+    With several processes `cuda` and `xpu` are the GPU of the local rank, and `auto` excludes `mps`, which is a single device.
 
     Args:
         device: As for `verifiers.devices.choose_device`.
 
     Raises:
         UnknownNameError: If there is no such device.
-        InvalidArgumentError: If it is not available here, or can't be that of several processes.
+        InvalidArgumentError: If it is not available here, or is one device for several processes.
     """
     chosen, several = choose_device(device), active_ranks().size > 1
     if several and chosen.type == "mps" and named_device(device) is None:

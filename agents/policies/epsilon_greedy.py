@@ -16,7 +16,7 @@ from agents.types import Action, Policy
 class EpsilonGreedyPolicy:
     """Follows a policy of one token at a time, or with probability `epsilon` draws a legal token uniformly.
 
-    What it draws follows from the seeds of the episodes and the number of the token.
+    Its draws depend on the seeds of the episodes and the number of the token.
 
     Args:
         greedy: A policy at temperature 0.
@@ -32,7 +32,7 @@ class EpsilonGreedyPolicy:
 
     @property
     def version(self) -> int:
-        """That of the policy that is followed."""
+        """The version of the policy that is followed."""
         return self.greedy.version
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:

@@ -28,7 +28,7 @@ _ACTIVATIONS: dict[str, type[torch.nn.Module]] = {"tanh": torch.nn.Tanh, "relu":
 class MLPPolicy(TorchPolicy):
     """A policy for environments with vectors as observations and discrete actions, such as CartPole-v1.
 
-    The body is a multilayer perceptron; weights are orthogonal, and those of the last layer small, so that it begins
+    The body is a multilayer perceptron; weights are orthogonal, and small in the last layer, so that it begins
     close to uniform (Andrychowicz et al. 2021, arXiv:2006.05990, section 3.2).
 
     Args:
@@ -142,7 +142,7 @@ class MLPPolicy(TorchPolicy):
         return states
 
     def preferences(self, observation: rlvr_envs.Observation) -> NDArray[np.float32]:
-        """The probabilities f32[v] of the first row's actions; at temperature 0 the numbers of which the highest is chosen."""
+        """The probabilities f32[v] of the first row's actions; at temperature 0 the numbers whose highest is chosen."""
         with torch.no_grad():
             logits = self.model["head"](self._last_states(observation, np.array([0])))[0]
         numbers = logits if self.temperature == 0 else (logits / self.temperature).softmax(dim=-1)
@@ -150,7 +150,7 @@ class MLPPolicy(TorchPolicy):
         return values
 
     def inputs(self, micro_batch: Batch) -> Tensor:
-        """What the body reads of some episodes: f32[b l d], the observations."""
+        """The body's inputs from some episodes: f32[b l d], the observations."""
         if micro_batch.observations is None:
             raise InvalidArgumentError(
                 "an MLPPolicy learns from trajectories with observations, and these have none: they are of another environment"

@@ -194,7 +194,7 @@ class TorchPolicy:
     # Learning
 
     def inputs(self, micro_batch: Batch) -> Tensor:
-        """What the body reads of some episodes: i64[b l], the tokens."""
+        """The body's inputs from some episodes: i64[b l], the tokens."""
         return micro_batch.tokens
 
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:

@@ -1,4 +1,4 @@
-"""Pairs of completions of one prompt, of which one is preferred: read from files, and made from scored completions.
+"""Pairs of a preferred and a rejected completion of one prompt: read from files, and made from scored completions.
 
 A file of pairs is JSON Lines or Parquet, with the columns of TRL's preference data sets:
 
@@ -9,8 +9,8 @@ A file of pairs is JSON Lines or Parquet, with the columns of TRL's preference d
 | `problem_id` | optional: id of the problem |
 | `chosen_ended`, `rejected_ended` | optional: whether the completion ended by itself, as it does by default |
 
-A folder that `rlvr eval`, `rlvr grade` or `rlvr train` has written is read, too: of the completions of one problem, one with a
-higher score is preferred to one with a lower score. With a verifier's 0 and 1 these are right and wrong ones.
+A folder that `rlvr eval`, `rlvr grade` or `rlvr train` has written is read, too: among the completions of one problem, one with
+a higher score is preferred to one with a lower score. With a verifier's 0 and 1 these are right and wrong ones.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def read_pairs(path: str | Path, *, per_problem: int = 4, seed: int = 0) -> list
     Args:
         path: A `.jsonl` or `.parquet` file, or a folder that `rlvr eval`, `rlvr grade` or `rlvr train` has written.
         per_problem: Most pairs of one problem that are made from a folder; a file is read whole.
-        seed: Seed of the choice among more.
+        seed: Seed of the choice if there are more.
 
     Raises:
-        InvalidArgumentError: If it is neither.
+        InvalidArgumentError: If the path is neither.
         DataError: If there is no pair, or one can't be read; the message names the line.
         MissingDataError: If the folder holds no completions.
     """
@@ -212,7 +212,7 @@ def pairs_of(
 ) -> list[PreferencePair]:
     """Pair the completions of each problem: a higher score is preferred to a lower one.
 
-    Of equal texts of one problem only the first counts. The pairs of a problem do not depend on the other problems.
+    Among equal texts of one problem, only the first counts. The pairs of a problem do not depend on the other problems.
 
     Args:
         completions: In any order.

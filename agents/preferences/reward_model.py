@@ -3,8 +3,8 @@
 The saved folder is read by `verifiers.make("reward_model", model=FOLDER)`, which gives the scores that were trained: texts
 become tokens, and tokens scores, by the verifier's own code.
 
-The head is a random projection at first, so training ends with a model whose scores have no unit and no zero: what they are
-worth is a held-out pair's order (see `agents.preferences.report`).
+The head is a random projection at first, so training ends with a model whose scores have no unit and no zero: their quality
+shows in the order of held-out pairs (see `agents.preferences.report`).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
             which reads bytes. A model that `rlvr sft` or `rlvr train` saved with characters or bytes as its tokens becomes one
             that reads bytes.
         seed: Seed of the weights that are random.
-        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU where there is one.
+        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU if there is one.
 
     Raises:
         InvalidArgumentError: If no model or tokenizer can be loaded, or the device is not available.
@@ -128,7 +128,7 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
 
 
 def _from_bytes(folder: str | Path, seed: int) -> RewardModel | None:
-    """A model of the built-in tokenizers, which `transformers` does not have; None for another."""
+    """A model with a built-in tokenizer, which `transformers` does not have; None for any other."""
     if folder == "tiny":
         return _with_head(policies.tiny_model(257, seed=seed), None)
     if not Path(folder).is_dir() or _has_one_logit(Path(folder)):

@@ -1,8 +1,8 @@
 """Adapter that shows any Gymnasium environment with discrete actions as an environment of tokens, such as CartPole-v1.
 
-The tokens are the actions made so far, behind one token that stands for the start; the observation itself comes beside them, as
-a vector. So rollouts, batches and losses are those of token environments, and an agent learns with a policy that reads the
-vectors, such as `agents.MLPPolicy`.
+The tokens are the actions so far, after one token for the start; the observation itself comes beside them, as a vector. So
+rollouts, batches and losses are those of token environments, and an agent learns with a policy that reads the vectors, such as
+`agents.MLPPolicy`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def shows_vectors(env: VectorEnv[Any, Any, Any]) -> bool:
 class ActionTokens(VectorWrapper[Any, Any, Any, Any, Any]):
     """Shows the actions of each row as tokens i32[b l], and its observation as a vector f32[b d] with the name `observation`.
 
-    Numbers are flattened, and a choice of n becomes n numbers of which one is 1, as by `gymnasium.spaces.utils.flatten`.
+    Numbers are flattened, and a choice of n becomes n numbers, one of them 1, as by `gymnasium.spaces.utils.flatten`.
 
     Raises:
         InvalidArgumentError: If the environment has no time limit, so that an episode may never end.
@@ -84,7 +84,7 @@ def _time_limit(env: VectorEnv[Any, Any, Any]) -> int:
     """The number of steps after which episodes are truncated.
 
     Raises:
-        InvalidArgumentError: If there is none.
+        InvalidArgumentError: If the environment has no time limit.
     """
     specs = [env.spec, *(env.get_attr("spec") if hasattr(env, "get_attr") else ())]
     limits = [spec.max_episode_steps for spec in specs if spec is not None and spec.max_episode_steps is not None]

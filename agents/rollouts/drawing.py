@@ -1,4 +1,4 @@
-"""Problems drawn for several models until it is decided of each two which is better."""
+"""Problems drawn for several models until it is decided which of each two is better."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class Entrant:
 
     name: str
     folder: Path
-    """That of its record."""
+    """The folder of its record."""
     samples: int
     """Completions for each problem."""
     evaluate_first: Callable[[int], object]
-    """Extends its record to the first problems of the drawing order, as many as it is told."""
+    """Extends its record to the given number of first problems in the drawing order."""
     recorded: int = 0
     """Number of problems that its record has from before, which can't become fewer."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """Which problems there are, and how many are drawn at once."""
+    """The problems, and how many are drawn at once."""
 
     clusters: Sequence[Hashable]
-    """That of each problem of the data set, in drawing order."""
+    """The cluster of each problem of the data set, in drawing order."""
     problems: int
     """Number of problems to draw at most."""
     at_once: int
@@ -58,12 +58,12 @@ def draw_until_decided(
 
     Args:
         entrants: Two or more, with different names.
-        drawing: What is drawn.
+        drawing: The problems to draw.
         rules: When a pair is decided.
         say: Called with a sentence for each pair when it is closed.
 
     Returns:
-        A decision for each pair, those of pairs that could not be decided with None.
+        A decision for each pair; its result is None if the pair could not be decided.
     """
     rules = replace(rules, largest_cluster=drawing.largest_cluster)
     closed: dict[tuple[str, str], PairDecision] = {}

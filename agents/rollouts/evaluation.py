@@ -73,11 +73,11 @@ def evaluate(
         search: Finds each sample among several tries, such as `agents.search.BestOfN`; None samples once. With the guide
             `"oracle"` the score is an upper bound, as pass@k is, and `Evaluation.oracle` says so.
         record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
-        on_sample: Called with each sample: first those of the record, then each as its episode ends.
-        order_seed: Seed of a random order, of which the first problems are taken; None for the order of the data set. See
+        on_sample: Called with each sample: first the record's, then each as its episode ends.
+        order_seed: Seed of a random order, whose first problems are taken; None for the order of the data set. See
             `agents.runs.drawing_order`.
-        clusters: The column of the data set that is equal for problems which belong together, for every interval; None for
-            problems with equal prompts.
+        clusters: The column of the data set with the same value for problems that belong together, for every interval; None
+            groups problems with equal prompts.
         repeat_errored: Whether errored samples of a resumed record are repeated.
 
     Raises:
@@ -138,14 +138,14 @@ def complete_samples(
     cluster: Callable[[Problem | None], str | None] = problem_cluster,
     repeat_errored: bool = True,
 ) -> tuple[list[Sample], list[Trajectory]]:
-    """Make the samples of an evaluation that its record lacks.
+    """Make the samples of an evaluation that its record does not have yet.
 
     Args:
         keys: Problem and number of each, in the order in which they are made.
         make: Makes samples, each given by problem and number, in any order.
-        settings: What decides the samples, for the record.
+        settings: The settings that determine the samples, for the record.
         record: Record to which each sample is written; those of a resumed record are not repeated.
-        on_sample: Called with each sample: first those of the record, then each as it is made.
+        on_sample: Called with each sample: first the record's, then each as it is made.
         problem: The problem of an index, for the record.
         question: A problem as the policy is asked it, for the record.
         cluster: The cluster of a problem.
@@ -179,10 +179,10 @@ def complete_samples(
 
 
 def problem_order(env: VectorEnv[Any, Any, Any], seed: int, clusters: str | None) -> list[int]:
-    """The indices of an environment's problems in a random order, those of a cluster one after the other.
+    """The indices of an environment's problems in a random order, with the problems of a cluster one after the other.
 
     Raises:
-        InvalidArgumentError: If the environment does not expose its problems, two have one id, or one lacks the column.
+        InvalidArgumentError: If the environment does not expose its problems, two have one id, or one does not have the column.
     """
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
@@ -193,9 +193,9 @@ def problem_order(env: VectorEnv[Any, Any, Any], seed: int, clusters: str | None
 
 
 def problem_id(given: str, problem: int, seed: int, *, drawn: bool) -> str:
-    """The id of a problem in an evaluation; of one that an environment draws itself, what it was drawn from, too.
+    """The id of a problem in an evaluation; if the environment draws it, with the seed and number that it is drawn by.
 
-    Drawn problems may have no id, or one drawn twice: samples of different problems are then still told apart, and
+    Drawn problems may have no id, or one drawn twice: samples of different problems are then still distinguished, and
     evaluations with the same seed compared.
     """
     return f"{given or 'drawn'}@{seed}.{problem}" if drawn else given
@@ -225,7 +225,7 @@ def sampled_rows(
         for index, found in search.find(env, policy, episodes):
             problem, number = keys[index]
             sample = Sample.of(found.trajectory, problem=problem, sample=number)
-            # The seed is that of the search, from which those of its tries follow.
+            # The seed is the search's, and the seeds of its tries follow from it.
             sample = dataclasses.replace(sample, seed=episodes[index].seed, search_tokens=found.tokens)
             yield SampledRow(sample, found.trajectory.completion, found.trajectory.verdict, found.trajectory)
         return
@@ -251,7 +251,7 @@ def _episodes(
 
 
 def _vote_counter(env: VectorEnv[Any, Any, Any]) -> Callable[[Sequence[Sample]], list[list[int | None]]]:
-    """What counts the votes of samples, by the environment's verifier.
+    """A function that counts the votes of samples, by the environment's verifier.
 
     Raises:
         InvalidArgumentError: If the environment exposes no verifier that compares answers.
@@ -275,7 +275,7 @@ def _check_search(samples: int, search: Search | None) -> None:
 
 
 def warn_of_equal_samples(samples: int, *, greedy: bool) -> None:
-    """Warn where nothing tells the samples of a problem apart."""
+    """Warn if nothing can distinguish the samples of a problem."""
     if samples > 1 and greedy:
         warnings.warn(
             f"all {samples} samples of a problem are the same at temperature 0: choose a higher one, or take 1 sample",
@@ -335,7 +335,7 @@ def number_of_problems(available: int | None, wanted: int | None, samples: int) 
     """The number of problems of an evaluation: those wanted, or by default all that are available.
 
     Raises:
-        InvalidArgumentError: If it is not known, or there are fewer problems, or there would be too many samples.
+        InvalidArgumentError: If the number is unknown, there are fewer problems, or there would be too many samples.
     """
     count = available if wanted is None else wanted
     if count is None:

@@ -65,7 +65,7 @@ class PartialEpisode:
 
     episode: Episode
     played: Trajectory
-    """What was played so far: neither terminated nor truncated, and without a verdict."""
+    """The episode so far: neither terminated nor truncated, and without a verdict."""
     state: rlvr_envs.StreamState | None = field(default=None, compare=False)
     """The environment's state; None if the tokens have to be played again to get there."""
     row: int = field(default=-1, compare=False)
@@ -131,7 +131,7 @@ def play_on(
 ) -> Iterator[tuple[int, Trajectory | PartialEpisode]]:
     """Play episodes, new ones and those that were interrupted, and interrupt each when it has `tokens` more of the policy.
 
-    An episode is interrupted where the policy acts, so that an action of several tokens may go beyond.
+    An episode is interrupted when the policy acts, so that an action of several tokens may exceed the number.
 
     Args:
         env: As for `rollout`; a `TokenVectorEnv` below its wrappers.
@@ -268,7 +268,7 @@ class _Player:
         return observation, info.get("action_mask")
 
     def _rows_for(self, starting: Sequence[int], free: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """A free row for each of some episodes, its own where it was interrupted in one."""
+        """A free row for each of some episodes: the row in which it was interrupted, if any."""
         unused = dict.fromkeys(np.flatnonzero(free).tolist())
         own: dict[int, int] = {}
         for index in starting:
@@ -344,7 +344,7 @@ class _Player:
         return self._free(row, observation, terminated=terminated, truncated=truncated, **said)
 
     def _interrupt(self, row: int, observation: Any) -> tuple[int, PartialEpisode]:
-        """Free a row whose episode is not over, and return the episode's index, and what was played with the state."""
+        """Free a row whose episode is not over, and return the episode's index, and the episode so far with the state."""
         streams = require_states(self.env).streams
         problem, state = streams.problem(row), streams.get_state(row)
         assert problem is not None
@@ -355,7 +355,7 @@ class _Player:
         return index, PartialEpisode(replace(episode, problem=state.problem_index), played, state, row)
 
     def _free(self, row: int, observation: Any, **said: Any) -> tuple[int, Trajectory]:
-        """Free a row, and return the index of its episode, and what was recorded with what is said of it."""
+        """Free a row, and return the index of its episode, and its record with the given fields."""
         index = int(self.index[row])
         self.index[row] = -1
         episode = self.episodes[index]

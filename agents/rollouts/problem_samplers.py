@@ -1,8 +1,8 @@
-"""Which problems come next: the same for all ranks, and a pure function of the seed, the round and what was observed.
+"""Which problems come next: the same for all ranks, and a pure function of the seed, the round and the observations.
 
 A round of a mixture first shares its groups among the parts, and then chooses each part's problems as if it were alone.
 
-A sampler that is not uniform changes what is maximised, and nothing corrects for that: evaluations stay uniform.
+A sampler that is not uniform changes the objective, and nothing corrects for that: evaluations stay uniform.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from verifiers import InvalidArgumentError
 
 ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
-"""What the completions of earlier groups of a problem still count when another group of it is observed."""
+"""Discount of the completions of a problem's earlier groups whenever another group of it is observed."""
 UNSOLVED_GROUPS = 3
 """Number of groups in a row without a right completion after which a report lists a problem."""
 LEVEL_COMPLETIONS = 32
@@ -35,15 +35,15 @@ LEVEL_SHARE = 0.9
 _LEVELS = 4
 """Number of levels, up to the hardest one, that problems are drawn from."""
 _TOKEN_GROUPS = 64
-"""Number of the latest groups of a part whose tokens say how long its completions are."""
+"""Number of the latest groups of a part that its mean completion length is estimated from."""
 _GOLDEN = (5**0.5 - 1) / 2
 
 
 class ProblemSampler(Protocol):
-    """Chooses problems, and takes note of what became of them."""
+    """Chooses problems, and takes note of their outcomes."""
 
     def choose(self, parts: ProblemParts | None, number: int, count: int) -> list[int]:
-        """The problems of the groups of round `number`, -1 where the environment draws them itself.
+        """The problems of the groups of round `number`, -1 if the environment draws them itself.
 
         The same arguments, seed and state give the same problems.
         """
@@ -64,7 +64,7 @@ class ProblemSampler(Protocol):
 
 @dataclass
 class _Seen:
-    """What was observed of a problem."""
+    """The observations of a problem."""
 
     groups: int = 0
     unsolved: int = 0
@@ -76,7 +76,7 @@ class _Seen:
 
     @property
     def rate(self) -> float:
-        """The expected score: of a problem that was not observed 1/2."""
+        """The expected score; 1/2 for a problem that was not observed."""
         return (self.right + 1) / (self.count + 2)
 
 
@@ -87,8 +87,8 @@ _Dealt = tuple[tuple[float, ...], int, NDArray[np.int64]]
 class UniformSampler:
     """Every problem of a part once before any comes again, in a new random order each time.
 
-    Where weights weigh tokens, and where parts are levels, how many problems of a part were chosen before depends on what was
-    observed, and the problems of a round are drawn at random.
+    If weights count tokens, or parts are levels, the number of a part's problems that were chosen before depends on
+    observations, and the problems of a round are drawn at random.
 
     Args:
         seed: Seed of orders and draws.
@@ -150,7 +150,7 @@ class UniformSampler:
         return np.minimum(np.searchsorted(ends, positions, side="right"), len(weights) - 1)
 
     def _pick(self, problems: range, number: int, before: int | None, count: int) -> NDArray[np.int64]:
-        """Choose problems of one part, of which `before` were chosen in earlier rounds; None if that is not known."""
+        """Choose problems of one part after `before` chosen in earlier rounds; None if that number is unknown."""
         if before is None:
             return self._draw(problems, number, count, None)
         return problems.start + pass_positions(len(problems), range(before, before + count), self.seed)
@@ -206,7 +206,7 @@ class UniformSampler:
         return sorted(problem for problem, seen in self._seen.items() if seen.unsolved >= UNSOLVED_GROUPS)
 
     def shares(self, problems: Sequence[int]) -> dict[str, float]:
-        """The shares of some problems that are new, hard, of middling difficulty and easy, by what was observed of them."""
+        """The shares of some problems that are new, hard, of middling difficulty and easy, by the observations of them."""
         kinds = [_kind(self._seen.get(problem)) for problem in problems]
         return {f"problems/{kind}": kinds.count(kind) / len(kinds) for kind in _KINDS} if kinds else {}
 
@@ -261,7 +261,7 @@ class LearnabilitySampler(UniformSampler):
         return self._draw(problems, number, count, probabilities / probabilities.sum())
 
     def _known(self) -> Mapping[int, _Seen]:
-        """What decides the weights, by problem."""
+        """The observations that decide the weights, by problem."""
         return self._seen
 
     def _copy(self) -> Self:
@@ -269,13 +269,13 @@ class LearnabilitySampler(UniformSampler):
 
 
 class DifficultySampler(LearnabilitySampler):
-    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, where p is that of a recorded evaluation throughout.
+    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, where p always comes from a recorded evaluation.
 
     Args:
         seed: Seed of draws.
         floor: Share of the draws that stays uniform.
         recorded: The scores of each problem's completions by the problem's id.
-        env: The environment that was evaluated, which may be one part of a mixture; None if that is not known.
+        env: The environment that was evaluated, which may be one part of a mixture; None if that is unknown.
     """
 
     def __init__(
@@ -288,7 +288,8 @@ class DifficultySampler(LearnabilitySampler):
         """Find the recorded problems among those of an environment.
 
         Raises:
-            InvalidArgumentError: If none of them is there, or one of them is in several parts of a mixture.
+            InvalidArgumentError: If the environment has none of the recorded problems, or one of them in several parts of a
+                mixture.
         """
         world = env.unwrapped
         data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
@@ -315,7 +316,7 @@ class DifficultySampler(LearnabilitySampler):
             )
 
     def _evaluated(self, parts: Sequence[str]) -> str | None:
-        """The part that was evaluated; None if it is not known."""
+        """The part that was evaluated; None if it is unknown."""
         evaluated = rlvr_envs.short_name(self._env or "")
         return next((part for part in parts if rlvr_envs.short_name(part) == evaluated), None)
 
@@ -347,7 +348,7 @@ def make_problem_sampler(
         name: Its name.
         seed: Seed of orders and draws.
         floor: Share of the draws that stays uniform.
-        difficulty: Folder of the evaluation that says how difficult problems are.
+        difficulty: Folder of the evaluation that determines the problems' difficulty.
 
     Raises:
         MissingDataError: If the folder holds no evaluation.

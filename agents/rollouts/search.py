@@ -1,4 +1,4 @@
-"""What every search takes and gives; `agents.search` has some."""
+"""The interface of every search; `agents.search` has some."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agents.types import Policy, Trajectory
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What one search chose, and what it cost."""
+    """The episode that one search chose, and its cost."""
 
     trajectory: Trajectory
-    """The episode that was chosen, judged by the environment; log-probabilities are NaN where its tokens were not sampled."""
+    """The episode that was chosen, judged by the environment; log-probabilities are NaN for tokens that were not sampled."""
     guide_score: float
-    """What the guide gave it; the searches say in which units."""
+    """The guide's score for it, in the search's own unit."""
     tokens: int
     """Number of tokens that the policy sampled, and of states whose next tokens it rated, for everything that was tried."""
 
@@ -42,6 +42,6 @@ class Search(Protocol):
     ) -> Iterator[tuple[int, SearchResult]]:
         """Search once for each of some episodes, and yield each result with its index.
 
-        The episodes say the problem, where to start and the seed, which decides everything that is drawn.
+        Each episode has the problem, the state to start from, and the seed, which determines every draw.
         """
         ...

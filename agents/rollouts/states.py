@@ -37,7 +37,7 @@ def require_states(env: VectorEnv[Any, Any, Any]) -> rlvr_envs.TokenVectorEnv:
     """The environment below its wrappers, which has to have states that episodes can start from.
 
     Raises:
-        InvalidArgumentError: If it is no `TokenVectorEnv`, which alone has them.
+        InvalidArgumentError: If it is no `TokenVectorEnv`, since only those have states.
     """
     world = env.unwrapped
     if isinstance(world, rlvr_envs.TokenVectorEnv):
@@ -79,7 +79,7 @@ def _states(
 
 
 def _check_same(streams: rlvr_envs.TokenStreams, trajectory: Trajectory, context: int = 0, least: int = 1) -> None:
-    """Check that the tokens in view, with those of earlier contexts at least some, are those of the episode."""
+    """Check that the tokens in view, including some of earlier contexts, are those of the episode."""
     tokens: NDArray[np.int32] = streams.tokens[0, : streams.length[0]]
     end = context + len(tokens)
     if end < least or not np.array_equal(tokens, trajectory.tokens[context:end]):

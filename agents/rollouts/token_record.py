@@ -23,7 +23,7 @@ class TokenRecord:
 
     Args:
         rows: Number b of rows.
-        space: Space of one row's observation, with `tokens`, and `observation` where the environment shows vectors.
+        space: Space of one row's observation, with `tokens`, and `observation` if the environment shows vectors.
     """
 
     def __init__(self, rows: int, space: spaces.Dict) -> None:
@@ -49,7 +49,7 @@ class TokenRecord:
         )
 
     def begin(self, rows: NDArray[np.int64], observation: Any) -> None:
-        """Begin episodes in some rows, of which the observation shows the prompts."""
+        """Begin episodes in some rows, whose prompts are in the observation."""
         self.length = observation["length"].reshape(-1).astype(np.int64)
         self.prompt_length[rows] = self.length[rows]
         self.offset[rows] = 0
@@ -63,7 +63,7 @@ class TokenRecord:
             self.action_masks[rows] = _ALL_LEGAL
 
     def restore(self, row: int, played: Trajectory) -> None:
-        """Record what was played of an episode before it was interrupted; its row has its last context in view."""
+        """Record the part of an episode that was played before an interruption; its row has its last context in view."""
         length = len(played.tokens)
         self.contexts[row] = played.contexts
         self.offset[row] = played.contexts[-1] if played.contexts else 0
@@ -102,7 +102,7 @@ class TokenRecord:
         return self.action_masks
 
     def _check_width(self, mask: NDArray[np.int8], action: Action, rows: NDArray[np.int64]) -> None:
-        """Check that a policy returns one token at a time where tokens are limited: the mask covers only the next token."""
+        """Check that a policy returns one token at a time if tokens are limited: the mask covers only the next token."""
         width = action.tokens.shape[1]
         if width > 1 and not mask[rows].all():
             raise InvalidArgumentError(
@@ -111,7 +111,7 @@ class TokenRecord:
             )
 
     def record(self, action: Action, info: Mapping[str, Any], playing: NDArray[np.bool_], version: int) -> None:
-        """Record what the environment took of an action in the rows bool[b] that are played."""
+        """Record the tokens of an action that the environment consumed, in the rows bool[b] that are played."""
         consumed = info["consumed"]
         for column in range(action.tokens.shape[1]):
             rows = np.flatnonzero((consumed > column) & playing)
@@ -145,7 +145,7 @@ class TokenRecord:
     def record_inserted(
         self, observation: Any, info: Mapping[str, Any], playing: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Record what the environment appended, and return the rows in which that begins a new context."""
+        """Record the tokens that the environment appended, and return the rows in which they begin a new context."""
         before, self.length = self.length + info["consumed"], observation["length"].reshape(-1).astype(np.int64)
         if "inserted" not in info:
             return np.zeros(0, dtype=np.int64)

@@ -68,7 +68,7 @@ def num_problems(env: VectorEnv[Any, Any, Any]) -> int | None:
 
 
 class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
-    """Adds what a rollout needs to `info`, and ignores rows that ended until they are reset."""
+    """Adds the fields that a rollout needs to `info`, and ignores rows that ended until they are reset."""
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
         super().__init__(env)

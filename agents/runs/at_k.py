@@ -31,7 +31,7 @@ class AtK:
     left_out: int
     """Problems with fewer than k samples that are right or wrong."""
     scored: int = 0
-    """Samples with a score that says neither, since some sample's is neither 0 nor 1."""
+    """Number of samples whose scores do not mean right or wrong, since some score is neither 0 nor 1."""
 
     def summary(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -60,7 +60,7 @@ class AtK:
 
 
 def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[int] = ()) -> None:
-    """Refuse a k for which there will not be samples enough, before any is made.
+    """Refuse a k for which there will be too few samples, before any is made.
 
     Raises:
         InvalidArgumentError: If a k is less than 1 or more than the samples of each problem.
@@ -76,9 +76,9 @@ def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[i
 def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
     """Estimate the probability that one of k samples is correct, without bias (Chen et al. 2021, arXiv:2107.03374).
 
-    Only samples that are right or wrong count, not errored ones. A score alone is right or wrong where every such score is 1
-    or 0, and neither where any is another, as a reward model's. Problems with fewer than k are left out; where none has as
-    many, the value is NaN.
+    Only samples that are right or wrong count, not errored ones. A score alone is right or wrong if every such score is 1 or 0;
+    if any is another, as a reward model's, all are neither. Problems with fewer than k are left out; if none has as many, the
+    value is NaN.
 
     Args:
         rows: All samples of an evaluation.
@@ -92,10 +92,10 @@ def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
 def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int, clusters: Sequence[Hashable] | None = None) -> AtK:
     """Estimate the probability that a majority vote among k samples is correct: see `verifiers.statistics.majority_at_k`.
 
-    Problems with fewer than k votes are left out; where none has as many, the value is NaN.
+    Problems with fewer than k votes are left out; if none has as many, the value is NaN.
 
     Args:
-        votes: Those of each problem's samples; see `count_votes`.
+        votes: The votes of each problem's samples; see `count_votes`.
         k: At least 1.
         clusters: The cluster of each problem, in the same order; None if each is its own.
     """
@@ -150,7 +150,7 @@ def _scored(rows: Sequence[Sample]) -> list[Sample]:
 
 
 def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
-    """Whether scores are those of a function that returns 1 for right and 0 for wrong; a sum or a share has others, too."""
+    """Whether all scores are 1 for right or 0 for wrong; a sum or a share has others, too."""
     return all(row.score in (0, 1) for row in scored)
 
 
@@ -174,10 +174,10 @@ def answer_verifier(verifier: Verifier | None) -> AnswerVerifier:
 def count_votes(
     rows: Sequence[Sample], problems: rlvr_envs.Dataset, verifier: AnswerVerifier
 ) -> list[list[int | None]]:
-    """What each sample that is right or wrong votes for, by problem: equal numbers where answers are the same.
+    """The vote of each sample that is right or wrong, by problem: equal numbers for equal answers.
 
     Correct answers are one vote, which no wrong answer shares. Wrong ones are compared with each other by the verifier, each
-    with the first of every vote so far. A sample without an answer does not vote, which is None.
+    with the first of every vote so far. A sample without an answer does not vote: its vote is None.
 
     Args:
         rows: Samples of an evaluation.

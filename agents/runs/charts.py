@@ -25,7 +25,7 @@ class Line:
     label: str
     points: Sequence[tuple[float, float]]
     ranges: Sequence[tuple[float, float]] = ()
-    """The interval of each point's height; none are drawn where there are none."""
+    """The interval of each point's height; empty to draw none."""
 
 
 def shown(text: object) -> str:
@@ -35,7 +35,7 @@ def shown(text: object) -> str:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where numbers lie in a chart."""
+    """The positions of numbers in a chart."""
 
     low: float
     high: float
@@ -63,7 +63,7 @@ def chart(lines: Sequence[Line], horizontal: str, vertical: str) -> str:
         vertical: The label of the vertical axis.
 
     Returns:
-        An element `<svg>`; nothing where no point is left.
+        An element `<svg>`; empty if no point is left.
     """
     drawn = [Line(line.label, *_drawable(line)) for line in lines]
     drawn = [line for line in drawn if line.points]

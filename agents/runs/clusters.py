@@ -1,4 +1,4 @@
-"""Which problems ask the same: those with equal prompts, which are one cluster in every interval and test.
+"""Clusters of problems that ask the same: problems with equal prompts count as one in every interval and test.
 
 A policy answers equal prompts alike, so that scores of the same question are no independent evidence. Problems whose prompts
 do not show all that matters, such as games with a secret, count one by one: their `metadata["hidden"]` is true.
@@ -10,11 +10,12 @@ import hashlib
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol
 
+from agents.console.counting import counted
 from agents.runs.files.json_files import to_json
 from verifiers import Problem
 
 HIDDEN = "hidden"
-"""Key of a problem's metadata: true where its prompt leaves out what decides an episode."""
+"""Key of a problem's metadata: true if its prompt does not show everything that decides an episode."""
 
 
 class Clustered(Protocol):
@@ -35,7 +36,7 @@ def problem_cluster(problem: Problem | None) -> str | None:
     """A digest of what a problem asks, equal for equal prompts.
 
     Returns:
-        The digest; None of a problem that is hidden or not known, which is its own cluster.
+        The digest; None for a problem that is hidden or unknown, which is its own cluster.
     """
     return None if problem is None or problem.metadata.get(HIDDEN) else _digest(problem.prompt)
 
@@ -46,10 +47,10 @@ def own_cluster(problem_id: str) -> Hashable:
 
 
 def recorded_cluster(line: Mapping[str, Any]) -> str | None:
-    """The same of a line of a record, whose prompt is None if its environment does not expose problems.
+    """The digest for a line of a record, whose prompt is None if its environment does not expose problems.
 
-    Lines of earlier releases, which have no `cluster`, do not say whether something is hidden: of these the prompt and the
-    reference together have to be equal.
+    Lines of earlier releases have no `cluster` and do not say whether something is hidden: their prompt and reference both have
+    to be equal.
     """
     if "cluster" in line:
         cluster: str | None = line["cluster"]
@@ -67,8 +68,8 @@ def sample_clusters(samples: Iterable[Clustered]) -> dict[int, Hashable]:
 
 
 def distinct_note(problems: int, distinct: int) -> str:
-    """What a report adds to its number of problems where some ask the same: `", 9 distinct"`, or nothing."""
-    return "" if distinct == problems else f", {distinct} distinct"
+    """The addition to a report's number of problems if some belong together, `", 9 clusters"`; otherwise empty."""
+    return "" if distinct == problems else f", {counted(distinct, 'cluster')}"
 
 
 def _digest(asked: object) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from agents.runs.at_k import problem_maj_at, problem_pass_at
 from agents.runs.files.json_files import differences
-from agents.runs.reading import RecordedRun, paired_clusters, paired_scores
+from agents.runs.reading import RecordedRun, check_named_once, paired_clusters, paired_scores
 from verifiers import DataError, InvalidArgumentError, statistics
 
 _COMPARED = (
@@ -23,7 +23,7 @@ _COMPARED = (
     "environment.reader",
     "environment.max_new_tokens",
 )
-"""Settings of which a difference makes scores those of another task."""
+"""Settings that define the task: if they differ, scores are not comparable."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class RunComparison:
     comparison: statistics.PairedDifference | None
     """The run's score minus the first run's; None for the first itself."""
     p_value: float | None
-    """Of the sign-flip test, adjusted for the number of runs by Holm's method."""
+    """p-value of the sign-flip test, adjusted for the number of runs by Holm's method."""
 
     def sentence(self, first: RecordedRun) -> str:
-        """The comparison in words, which claim a difference only where the interval and the adjusted test both show it."""
+        """The comparison in words, which claim a difference only if the interval and the adjusted test both show it."""
         if self.comparison is None:
             raise InvalidArgumentError("the first run is compared with nothing")
         result, p_value = self.comparison, 1.0 if self.p_value is None else self.p_value
@@ -52,7 +52,7 @@ class RunComparison:
             known = math.isfinite(low) and math.isfinite(high)
             return f"{same} (95 % interval of the difference {low:+.3f} to {high:+.3f})" if known else same
         measured = f"{result.difference:+.3f}, 95 % interval {low:+.3f} to {high:+.3f}, p = {p_value:.3g}"
-        # Of several runs some intervals miss 0 by chance, and so does that of few problems that happen to agree.
+        # With several runs, some intervals miss 0 by chance, and so may the interval of a few problems that happen to agree.
         if result.units == 1:
             return f"no difference between {self.run.name} and {first.name} can be shown by one problem ({measured})"
         if result.verdict == "no difference shown" or p_value > 1 - statistics.LEVEL:
@@ -64,12 +64,12 @@ class RunComparison:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of each problem, by which runs are compared."""
+    """A quantity of each problem that runs are compared by."""
 
     name: str
-    """`"score"`, or such as `"pass@4"`."""
+    """`"score"`, or a name such as `"pass@4"`."""
     values: tuple[Mapping[str, float], ...]
-    """Those of each run, by the problem's id."""
+    """The values of each run, by the problem's id."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,18 @@ class MeasureComparison:
 
     measure: str
     problems: int
-    """Number of problems of which every run has the measure; the others are left out."""
+    """Number of problems for which every run has the measure; the others are left out."""
     distinct: int
-    """Number of these that differ: those with equal prompts are one cluster."""
+    """Number of distinct ones among them: problems with equal prompts are one cluster."""
     rows: tuple[RunComparison, ...]
-    """One for each run, in order."""
+    """One comparison for each run, in order."""
     scores: NDArray[np.float64]
-    """Those of each run and problem, f64[r p]."""
+    """The values of each run and problem, f64[r p]."""
     clusters: Sequence[Hashable]
-    """That of each problem."""
+    """The cluster of each problem."""
 
     def needed(self, row: int, difference: float) -> int | None:
-        """How many problems a difference of a run from the first needs: see `statistics.problems_needed`."""
+        """The number of problems needed to find a run's difference from the first: see `statistics.problems_needed`."""
         return statistics.problems_needed(self.scores[0], self.scores[row], difference, self.clusters)
 
 
@@ -97,7 +97,7 @@ def compare_runs(runs: Sequence[RecordedRun]) -> tuple[int, tuple[RunComparison,
     """Compare the scores of every run with those of the first, on the problems that all of them have.
 
     Returns:
-        How many problems these are, and one comparison for each run, in order.
+        The number of these problems, and one comparison for each run, in order.
 
     Raises:
         InvalidArgumentError: If there are fewer than two runs, or one is named twice.
@@ -116,9 +116,7 @@ def compare_measures(runs: Sequence[RecordedRun], measures: Sequence[Measure]) -
     """
     if len(runs) < 2:
         raise InvalidArgumentError(f"a comparison takes at least two runs, got {len(runs)}")
-    folders = [run.folder.resolve() for run in runs]
-    if len(set(folders)) < len(folders):
-        raise InvalidArgumentError("a run is named twice: compare different runs")
+    check_named_once([run.folder for run in runs])
     pairs = [paired_scores(runs, measure.values, measure.name) for measure in measures]
     scores = [of_runs for _, of_runs in pairs]
     clusters = [paired_clusters(runs, problems) for problems, _ in pairs]
@@ -163,7 +161,7 @@ def maj_measure(runs: Sequence[RecordedRun], votes: Sequence[Sequence[Sequence[i
 
     Args:
         runs: The runs.
-        votes: Those of each run's samples; see `agents.runs.judging.recorded_votes`.
+        votes: The votes of each run's samples; see `agents.runs.judging.recorded_votes`.
         k: Number of votes, at least 1.
 
     Raises:
@@ -186,7 +184,7 @@ def _at_k_measure(name: str, k: int, runs: Sequence[RecordedRun], values: Sequen
 
 
 def task_differences(runs: Sequence[RecordedRun]) -> list[str]:
-    """What makes the runs' scores those of different tasks, a sentence each; empty where nothing does."""
+    """The reasons why the runs' scores are not comparable, a sentence each; empty if they are."""
     first, sentences = runs[0], []
     for run in runs[1:]:
         for name, one, two in differences(first.settings, run.settings):

@@ -2,26 +2,27 @@
 
 | format | what is read |
 |---|---|
-| plain JSON Lines | `completion`, a text or several, and `problem_id`, `id`, or `problem` (an index), else the line |
+| plain rows | `completion`, a text or several, and `problem_id`, `id`, or `problem` (an index), else the position of the row |
 | the same, of several turns | also `dialogue`: the messages after the prompt, each with `role` and `content` |
 | lm-evaluation-harness, `--log_samples` | `doc_id` and `resps` |
 | OpenAI's batch output | `custom_id` and `response.body.choices` |
 | Inspect's logs, `.eval` and `.json` | `id`, `epoch` and `output.choices` of each sample |
 
-`docs/results.md` shows a line of each.
+`docs/results.md` shows a line of each. Rows are in any file that `rlvr_envs.read_rows` reads: JSON Lines, a JSON array, CSV,
+these compressed by gzip, or Parquet.
 """
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import rlvr_envs
 from agents.runs.evaluation_record import recorded_completion
-from agents.runs.files.json_files import read_json, read_lines
 from verifiers import DataError, unknown_name
 
 
@@ -30,95 +31,82 @@ class ExternalCompletion:
     """One completion, and which problem it answers."""
 
     problem: int | str
-    """The problem's index in the data set, or its id."""
+    """The problem's index in the data set, its id, or its question."""
     text: str
     source: str
-    """Where it stands, for messages."""
-
-
-_PARQUET = b"PAR1"
-"""What a Parquet file begins with."""
+    """Its position in the file, for messages."""
+    by_position: bool = False
+    """Whether no column names the problem, so that the row's position does."""
+    unread: Mapping[str, object] = field(default_factory=dict)
+    """The columns of such a row that are not read."""
 
 
 PLAIN_COLUMNS = ("completion", "problem_id")
-"""What a line of plain JSON Lines holds, in columns of these names where no others are given."""
+"""The default names of the columns in plain rows."""
+_PROBLEM_COLUMNS = ("problem_id", "id", "problem")
+_OWN_COLUMNS = ("completion", "dialogue", *_PROBLEM_COLUMNS)
 
 
 def read_completions(path: Path, columns: Mapping[str, str] | None = None) -> list[ExternalCompletion]:
-    """Read a file of completions; its format is found out by what its first line holds.
+    """Read a file of completions; its beginning shows the format.
 
     Args:
         path: The file.
-        columns: The columns of plain JSON Lines that hold what `PLAIN_COLUMNS` names, such as `{"completion": "response"}`.
+        columns: Other names of the columns in `PLAIN_COLUMNS`, such as `{"completion": "response"}`.
 
     Raises:
         UnknownNameError: If `columns` names something else.
-        DataError: If it is of no known format, holds none, or one of its lines is without a completion or a problem.
+        DataError: If it is of no known format or holds no completions, or a row has no completion or no problem.
+        InvalidArgumentError: If no known format has its suffix.
         OSError: If it can't be read.
     """
-    with path.open("rb") as file:
-        if file.read(len(_PARQUET)) == _PARQUET:
-            raise DataError(
-                f"{path} is a Parquet file: expected lines of JSON or an Inspect log (rlvr rescore RUN judges a recorded run "
-                "again)"
-            )
-    if zipfile.is_zipfile(path):
-        completions = list(_inspect_samples(path, _inspect_archive(path)))
-    elif path.suffix == ".json":
-        content = read_json(path)
-        samples = content.get("samples") if isinstance(content, Mapping) else content
-        if not isinstance(samples, list):
-            raise DataError(
-                f"{path} has no list of 'samples': expected an Inspect log, or lines of JSON in a file .jsonl"
-            )
-        completions = list(_inspect_samples(path, samples))
-    else:
-        completions = _from_lines(path, _renamed(path, read_lines(path, _mapping, growing=False), columns or {}))
-    if not completions:
-        raise DataError(f"{path} holds no completions")
-    return completions
-
-
-def _mapping(line: object) -> dict[str, Any]:
-    if not isinstance(line, dict):
-        raise ValueError(f"it is {type(line).__name__}, not an object")
-    return line
-
-
-def _renamed(path: Path, lines: Sequence[dict[str, Any]], columns: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The lines with the columns that are named under the names of plain JSON Lines."""
-    for name in columns:
+    for name in columns or {}:
         if name not in PLAIN_COLUMNS:
             raise unknown_name("column of completions", name, PLAIN_COLUMNS)
-    for number, line in enumerate(lines, start=1):
-        if missing := [column for column in columns.values() if column not in line]:
-            raise DataError(f"{path}, line {number} has no column {missing[0]!r}; it has {sorted(line)}")
-    return [line | {name: line[column] for name, column in columns.items()} for line in lines]
+    log = _inspect_archive(path) if zipfile.is_zipfile(path) else _inspect_log(path)
+    return _from_rows(log or _renamed(rlvr_envs.read_rows(path), columns or {}))
 
 
-def _from_lines(path: Path, lines: Sequence[dict[str, Any]]) -> list[ExternalCompletion]:
-    completions: list[ExternalCompletion] = []
+def _renamed(rows: Sequence[rlvr_envs.Row], columns: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    """The position and the values of each row, with the renamed columns under the names of plain rows."""
+    for row in rows:
+        if missing := [column for column in columns.values() if column not in row.values]:
+            raise row.error(f"no column {missing[0]!r}; it has {sorted(row.values)}")
+    return [
+        (row.location, {**row.values, **{name: row.values[column] for name, column in columns.items()}}) for row in rows
+    ]
+
+
+def _from_rows(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[ExternalCompletion]:
+    completions: list[tuple[int, ExternalCompletion]] = []
     filters: dict[int | str, object] = {}
-    for number, line in enumerate(lines, start=1):
-        source = f"{path}, line {number}"
-        reader = next((reader for column, reader in _READERS.items() if column in line), None)
+    for number, (source, row) in enumerate(rows):
+        reader = next((reader for column, reader in _READERS.items() if column in row), None)
         if reader is None:
             raise DataError(
-                f"{source} has the columns {sorted(line)}: expected one of {', '.join(map(repr, _READERS))}"
+                f"{source} has the columns {sorted(row)}: expected one of {', '.join(map(repr, _READERS))}, or a column that "
+                "is named as in --columns completion=response problem_id=uid"
             )
-        problem, texts = reader(line, number - 1, source)
-        if reader is _lm_eval and filters.setdefault(problem, line.get("filter")) != line.get("filter"):
+        problem, texts = reader(row, number, source)
+        if reader is _lm_eval and filters.setdefault(problem, row.get("filter")) != row.get("filter"):
             continue  # lm-eval writes a document's completions once for each filter of its task
         if not texts:
             raise DataError(f"{source} holds no completion")
-        completions += [ExternalCompletion(problem, text, source) for text in texts]
-    return completions
+        by_position = reader is _own and _naming_column(row) is None
+        unread = {name: value for name, value in row.items() if name not in _OWN_COLUMNS} if by_position else {}
+        epoch = int(row.get("epoch", 1)) if reader is _inspect else 1
+        completions += [(epoch, ExternalCompletion(problem, text, source, by_position, unread)) for text in texts]
+    return [completion for _, completion in sorted(completions, key=lambda item: item[0])]
+
+
+def _naming_column(row: Mapping[str, Any]) -> str | None:
+    return next((name for name in _PROBLEM_COLUMNS if row.get(name) is not None), None)
 
 
 def _own(line: dict[str, Any], number: int, source: str) -> tuple[int | str, list[str]]:
     given = line["completion"]
     texts = given if isinstance(given, list) else [given]
-    name = next((name for name in ("problem_id", "id", "problem") if line.get(name) is not None), None)
+    name = _naming_column(line)
     texts = [_text(text, source) for text in texts]
     if line.get("dialogue") is not None and len(texts) == 1:
         texts = [recorded_completion({"problem_id": source, **line, "completion": texts[0]})]
@@ -145,46 +133,68 @@ def _openai_batch(line: dict[str, Any], number: int, source: str) -> tuple[int |
     return _key(line["custom_id"], source), [message_text(choice, source) for choice in _list(choices, source)]
 
 
+def _inspect(line: dict[str, Any], number: int, source: str) -> tuple[int | str, list[str]]:
+    del number
+    if "id" not in line or not isinstance(line["output"], Mapping):
+        raise DataError(f"{source} has no 'id' and 'output', as the samples of an Inspect log have")
+    choices = _list(line["output"].get("choices"), source)
+    return _key(line["id"], source), [message_text(choice, source) for choice in choices]
+
+
 _READERS: dict[str, Callable[[dict[str, Any], int, str], tuple[int | str, list[str]]]] = {
     "completion": _own,
     "resps": _lm_eval,
     "custom_id": _openai_batch,
+    "output": _inspect,
 }
-"""By the column that tells a format."""
+"""The readers by the column that identifies their format."""
 
 
-def _inspect_archive(path: Path) -> Iterator[dict[str, Any]]:
+def _inspect_archive(path: Path) -> list[tuple[str, dict[str, Any]]]:
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json")]
-        for name in sorted(names):
-            try:
-                yield _mapping(json.loads(archive.read(name)))
-            except ValueError as error:
-                raise DataError(f"{path}, {name} is damaged: {error}") from error
+        try:
+            samples = [(f"{path}, {name}", json.loads(archive.read(name))) for name in sorted(names)]
+        except ValueError as error:
+            raise DataError(f"{path} is damaged, in one of {sorted(names)}: {error}") from error
+    return _samples(path, samples)
 
 
-def _inspect_samples(path: Path, samples: Iterator[Any] | Sequence[Any]) -> Iterator[ExternalCompletion]:
-    epochs: list[tuple[int, int | str, list[str], str]] = []
-    for number, sample in enumerate(samples, start=1):
-        source = f"{path}, sample {number}"
-        if not isinstance(sample, Mapping) or "id" not in sample or not isinstance(sample.get("output"), Mapping):
-            raise DataError(f"{source} has no 'id' and 'output', as the samples of an Inspect log have")
-        texts = [message_text(choice, source) for choice in _list(sample["output"].get("choices"), source)]
-        epochs.append((int(sample.get("epoch", 1)), _key(sample["id"], source), texts, source))
-    for _, key, texts, source in sorted(epochs, key=lambda item: item[0]):
-        for text in texts:
-            yield ExternalCompletion(key, text, source)
+def _inspect_log(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The samples of a log in one JSON object; empty for a file of rows."""
+    if path.suffix != ".json":
+        return []
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return []  # lines, or damaged, which the reader of lines reports
+    if not isinstance(content, Mapping) or any(column in content for column in _READERS):
+        return []
+    if not isinstance(samples := content.get("samples"), list):
+        raise DataError(
+            f"{path} has no list of 'samples': expected an Inspect log, or rows as an array or lines of JSON"
+        )
+    return _samples(path, [(f"{path}, sample {number}", sample) for number, sample in enumerate(samples, start=1)])
+
+
+def _samples(path: Path, samples: list[tuple[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    if not samples:
+        raise DataError(f"{path} holds no completions")
+    for source, sample in samples:
+        if not isinstance(sample, dict):
+            raise DataError(f"{source} is {type(sample).__name__}, not an object")
+    return samples
 
 
 def message_text(choice: object, source: str) -> str:
     """The text of a choice's message, as OpenAI's protocol has it.
 
     Raises:
-        DataError: If there is none.
+        DataError: If the choice has no text.
     """
     message = choice.get("message") if isinstance(choice, Mapping) else None
     content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):  # parts, of which the text is what was answered
+    if isinstance(content, list):  # parts, whose text is the answer
         content = "".join(part["text"] for part in content if isinstance(part, Mapping) and part.get("type") == "text")
     return _text(content, source)
 

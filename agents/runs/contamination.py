@@ -1,7 +1,7 @@
-"""How much of an evaluation's problems stands in training data: overlap of word n-grams.
+"""How much of an evaluation's problems occurs in training data: overlap of word n-grams.
 
 A problem is counted as contaminated by the share of its n-grams that occur in any training text (Brown et al. 2020,
-arXiv:2005.14165, appendix C, with n = 13). One of at most n words is contaminated where it is a whole training text.
+arXiv:2005.14165, appendix C, with n = 13). A problem of at most n words is contaminated if it is a whole training text.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 
 @dataclass(frozen=True)
 class Overlap:
-    """What of one problem stands in the training texts."""
+    """The overlap of one problem with the training texts."""
 
     problem_id: str
     share: float
-    """Of its n-grams, from 0 to 1."""
+    """Share of its n-grams that occur there, from 0 to 1."""
     example: str
-    """An n-gram that occurs there; empty where none does."""
+    """An n-gram that occurs there; empty if none does."""
     whole: bool
     """Whether the prompt has no more words than an n-gram, so that it is looked for as a whole."""
 
@@ -40,7 +40,7 @@ def text_of(problem: Problem) -> str:
 def overlaps(training: Iterable[str], evaluated: Sequence[Problem], *, words: int = NGRAM) -> list[Overlap]:
     """Find the n-grams of each problem in training texts.
 
-    Case, punctuation and spacing do not count. Memory is that of the evaluated n-grams; the training texts are read once.
+    Case, punctuation and spacing do not count. Memory holds only the evaluated n-grams; the training texts are read once.
 
     Args:
         training: Texts.
@@ -72,7 +72,7 @@ def _words(text: str) -> list[str]:
 
 
 def _windows(tokens: list[str], words: int) -> Iterator[tuple[str, ...]]:
-    """Every run of so many words; all of them together where there are no more."""
+    """Every run of so many words; all words together if there are no more."""
     if len(tokens) <= words:
         return iter([tuple(tokens)] if tokens else [])
     return (tuple(tokens[start : start + words]) for start in range(len(tokens) - words + 1))

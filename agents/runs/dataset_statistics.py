@@ -1,4 +1,4 @@
-"""What a data set consists of: lengths, levels, kinds of references, repetitions, and what can't be judged."""
+"""Statistics of a data set: lengths, levels, kinds of references, repetitions, and problems that can't be judged."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ from verifiers.unit_tests import AssertTests, CallTests, DeferredTests, StdioTes
 
 QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "median": 0.5, "75%": 0.75, "95%": 0.95, "max": 1.0}
 _SHOWN = 5
-"""Problems that are named of each kind of fault."""
+"""Number of problems that are named for each kind of fault."""
 _MOST_VALUES = 12
-"""Values of a column that are counted one by one; of more numbers there are quantiles, of more texts the most frequent."""
+"""Number of values of a column up to which each is counted; beyond it numbers get quantiles, and texts the most frequent
+ones."""
 _LEVELS = ("difficulty", "level", "rating")
-"""What the name of a column of levels contains."""
+"""Texts that the name of a column of levels contains."""
 _PROBE = "The answer is \\boxed{0}."
 """A completion that makes a verifier read the reference."""
 _CHUNK = 256
 
 
 class DatasetStatistics:
-    """Counts what a data set consists of, problem by problem, of which it keeps none."""
+    """Counts the contents of a data set, problem by problem, and keeps no problem."""
 
     def __init__(self, measure: Callable[[Problem], int], unit: str, verifier: Verifier, verifier_name: str) -> None:
         """Begin with nothing.
 
         Args:
             measure: The length of a problem's prompt.
-            unit: What that counts: `"characters"` or `"tokens"`.
-            verifier: Reads the references, and so says which of them can't be read.
-            verifier_name: Its name, which decides how the kinds of text are told apart.
+            unit: The unit of that length: `"characters"` or `"tokens"`.
+            verifier: Reads the references, and so finds those that can't be read.
+            verifier_name: Its name, which decides how the kinds of text are distinguished.
         """
         self._measure, self._unit = measure, unit
         self._verifier, self._verifier_name = verifier, verifier_name
@@ -89,7 +90,7 @@ class DatasetStatistics:
                 self._faults["unreadable_references"].append((problem.id, str(reason)))
 
     def _read_tests(self, problem: Problem) -> str:
-        """The kind of a problem's tests; notes them if there are none, or they can't be made."""
+        """The kind of a problem's tests; takes note of a problem without tests, or whose tests can't be made."""
         reference = problem.reference
         try:
             tests = reference.load() if isinstance(reference, DeferredTests) else reference
@@ -105,7 +106,7 @@ class DatasetStatistics:
         return kind_of(reference) if self._verifier_name == "math" else type(reference).__name__
 
     def report(self) -> dict[str, Any]:
-        """What was counted, as plain data."""
+        """The counts as plain data."""
         return {
             "problems": len(self._lengths),
             "distinct": len(self._asked),

@@ -22,7 +22,7 @@ class Rules:
     margin: float = 0.0
     """Differences of less than this are practically equal."""
     max_error_share: float = MAX_ERROR_SHARE
-    """Share of problems without a score of one of the two above which nothing is decided."""
+    """Share of problems on which one of the two has no score, above which nothing is decided."""
     order_seed: int = 0
     """Seed of the order in which problems are drawn."""
     largest_cluster: int | None = None
@@ -31,14 +31,14 @@ class Rules:
 
 @dataclass(frozen=True)
 class PairDecision:
-    """What is known of two models after some problems."""
+    """The state of a comparison of two models after some problems."""
 
     first: str
     second: str
     comparison: SequentialComparison
     """The second's score minus the first's."""
     excluded: int
-    """Number of problems of which one of the two has no score."""
+    """Number of problems on which one of the two has no score."""
     rules: Rules
 
     @property
@@ -48,7 +48,7 @@ class PairDecision:
 
     @property
     def decision(self) -> str | None:
-        """`"better"`, `"worse"` or `"equal"`, said of the second; None where nothing is decided."""
+        """`"better"`, `"worse"` or `"equal"`, for the second; None if nothing is decided."""
         return None if self.too_many_errors else self.comparison.decision
 
     def __str__(self) -> str:
@@ -71,13 +71,13 @@ class PairDecision:
 def decide_pairs(runs: Sequence[RecordedRun], rules: Rules, names: Sequence[str] | None = None) -> list[PairDecision]:
     """Compare each two runs on the problems that both were asked, in the order in which they are drawn.
 
-    The probability that any decision is wrong is at most 5 %, over all pairs and all looks, if the first problems of the order
-    are what was asked: of runs with this `order_seed`, or of a whole data set.
+    The probability that any decision is wrong is at most 5 %, over all pairs and all looks, if the runs asked the first
+    problems of this order: runs with this `order_seed`, or of a whole data set.
 
     Args:
         runs: Two or more.
         rules: When a pair is decided.
-        names: What the runs are called; None for their folders.
+        names: Names of the runs; None for their folders.
 
     Raises:
         DataError: If a run has two problems with one id, or two runs share no problem.

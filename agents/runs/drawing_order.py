@@ -1,4 +1,4 @@
-"""In which order problems are drawn, so that any first part of them is a random sample, and which belong together."""
+"""The order in which problems are drawn, so that any first part is a random sample, and which problems belong together."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from verifiers import InvalidArgumentError, Problem
 
 
 def drawing_order(problems: Iterable[str], clusters: Mapping[str, Hashable], seed: int) -> list[str]:
-    """Problems in a random order that follows from the seed and their names alone, those of a cluster one after the other.
+    """Problems in a random order that follows from the seed and their names alone, with each cluster kept together.
 
     Problems that are left out, or come later, change nothing about the order of the others.
 
     Args:
         problems: Their ids.
         clusters: The cluster of each, by its id.
-        seed: Of the order.
+        seed: Seed of the order.
     """
     return sorted(problems, key=lambda problem: (_mark(seed, clusters[problem]), _mark(seed, problem)))
 
@@ -28,7 +28,7 @@ def dataset_order(problems: rlvr_envs.Dataset, seed: int, column: str | None) ->
     """The indices of a data set's problems in drawing order, and their clusters in the same order.
 
     Raises:
-        InvalidArgumentError: If two problems have one id, or one lacks the column.
+        InvalidArgumentError: If two problems have one id, or one does not have the column.
     """
     cluster = cluster_by(column)
     clusters: dict[str, Hashable] = {}
@@ -45,7 +45,7 @@ def dataset_order(problems: rlvr_envs.Dataset, seed: int, column: str | None) ->
 
 
 def cluster_by(column: str | None) -> Callable[[Problem | None], str | None]:
-    """What tells the cluster of a problem: its value in a column of the data set, or with None its prompt.
+    """A function that returns the cluster of a problem: its value in a column of the data set, or with None its prompt.
 
     Args:
         column: A key of the problems' metadata. The function raises `InvalidArgumentError` for a problem without it.

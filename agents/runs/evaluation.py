@@ -1,4 +1,4 @@
-"""`Evaluation`: what the samples of an evaluation say, with the uncertainty of each figure."""
+"""`Evaluation`: the results of an evaluation, with the uncertainty of each figure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_ERRORED = 0.01
 """Share of errored samples above which an evaluation has a warning."""
 
 MAX_ERROR_SHARE = 0.1
-"""Share of errored samples above which an evaluation has failed: its score is that of too few of the problems."""
+"""Share of errored samples above which an evaluation has failed: its score covers too few of the problems."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Evaluation:
 
     problems: int
     distinct: int
-    """Number of problems that differ: those with equal prompts are one cluster in every interval."""
+    """Number of distinct problems: those with equal prompts are one cluster in every interval."""
     samples: int
     """Number of completions for each problem."""
     score: float
@@ -66,7 +66,7 @@ class Evaluation:
     trajectories: tuple[Trajectory, ...] = ()
     """The episodes that were played, in the same order, without those of a resumed record."""
     search: Mapping[str, Any] | None = None
-    """The search that found the samples, as its manifest; None where each was sampled once."""
+    """The search that found the samples, as its manifest; None if each was sampled once."""
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -119,26 +119,18 @@ class Evaluation:
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Number of tokens that a server has read as prompts; None where no server was asked."""
+        """Number of tokens that a server has read as prompts; None if no server was asked, or one that does not count."""
         return _total([row.prompt_tokens for row in self.rows])
 
     @property
     def cost(self) -> float | None:
-        """What a server charges for the samples, without attempts that were repeated; None without a price."""
+        """The server's charge for the samples, without attempts that were repeated; None without a price or counts."""
         return _total([row.cost for row in self.rows])
 
     @property
     def warning(self) -> str | None:
-        """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
-        total = len(self.rows)
-        if self.errored <= MOST_ERRORED * total:
-            return None
-        if self.errored == total:
-            return f"none of the {total} samples has a score, since their verifier broke or their request failed"
-        return (
-            f"{self.errored} of {total} samples ({self.errored / total:.1%}) have no score, since their verifier broke or "
-            "their request failed: the score is that of the others, which may be easier"
-        )
+        """A warning if more than `MOST_ERRORED` of the samples have no score; otherwise None."""
+        return errored_warning(self.rows)
 
     def summary(self) -> dict[str, Any]:
         """The results as plain data, without the samples; numbers that are not finite are None."""
@@ -165,6 +157,19 @@ class Evaluation:
             "pass_at": [result.summary() for result in self.pass_at],
             "maj_at": [result.summary() for result in self.maj_at],
         }
+
+
+def errored_warning(rows: Sequence[Sample]) -> str | None:
+    """A warning if more than `MOST_ERRORED` of the samples have no score; otherwise None."""
+    total, errored = len(rows), sum(row.errored for row in rows)
+    if errored <= MOST_ERRORED * total:
+        return None
+    if errored == total:
+        return f"none of the {total} samples has a score, since their verifier broke or their request failed"
+    return (
+        f"{errored} of {total} samples ({errored / total:.1%}) have no score, since their verifier broke or their request "
+        "failed: the score is that of the others, which may be easier"
+    )
 
 
 def summarize_evaluation(
@@ -211,9 +216,9 @@ _Number = TypeVar("_Number", int, float)
 
 
 def _total(amounts: Sequence[_Number | None]) -> _Number | None:
-    """The sum of those amounts that are known; None if none is."""
+    """The sum of amounts; None if one is unknown, or there are no amounts."""
     known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known else None
+    return sum(known) if known and len(known) == len(amounts) else None
 
 
 def _finite(number: float) -> float | None:

@@ -23,9 +23,9 @@ The line of a sample has these fields:
 | `truncated` | whether the token budget ran out, or the verifier broke |
 | `applied` | the part that decided, of a `hybrid` or `first` verifier; null for others |
 | `error` | why the verifier broke, or the request for the completion failed; null if neither did |
-| `cluster` | equal for problems that belong together, by default those with equal prompts; null where that is not known |
+| `cluster` | equal for problems that belong together, by default those with equal prompts; null if that is unknown |
 | `prompt_tokens` | number of tokens that its turns were sampled after, added up, as a server counts; null for others |
-| `cost` | what a server charges for the tokens, at the price that was given; null without one |
+| `cost` | what a server charges for the tokens, at the price that was given; null without one, or without counts of tokens |
 | `search_tokens` | number of tokens that the search for it took, with those thrown away; null without a search |
 | `unsupported` | whether it scored 0 because its tests use the program's objects in a way the sandbox does not support |
 
@@ -73,10 +73,10 @@ TABLE = "samples.parquet"
 FORMAT = 1
 """Version of the record's format, raised by every incompatible change."""
 ORACLE_NOTE = "chosen by the verdicts that score them: an upper bound like pass@k, not an accuracy"
-"""What is said of samples whose search was guided by the verifier of the evaluation."""
+"""Note on samples whose search was guided by the verifier of the evaluation."""
 _MAY_GROW = ("problems", "samples")
 _MAY_CHANGE = "engine_args"
-"""Settings of which a change is only warned of, since another machine or engine may need others."""
+"""Settings whose change only causes a warning, since another machine or engine may need others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class Sample:
     sample: int
     seed: int
     outcome: str | None
-    """None where the environment has no verifier, or there is no completion."""
+    """None if the environment has no verifier, or there is no completion."""
     score: float | None
-    """None where the verifier broke, or the request for the completion failed."""
+    """None if the verifier broke, or the request for the completion failed."""
     answer: str | None
     tokens: int
     truncated: bool
@@ -105,7 +105,7 @@ class Sample:
     prompt_tokens: int | None = None
     """Number of tokens that its turns were sampled after, added up over them, as a server counts them; None for others."""
     cost: float | None = None
-    """What a server charges for its tokens; None where there is no price."""
+    """The server's charge for its tokens; None without a price, or if the server does not count them."""
     cluster: str | None = None
     """Equal for samples of problems with equal prompts, see `agents.runs.clusters`; None if the problem is its own."""
 
@@ -187,7 +187,7 @@ class Sample:
     def of_problem(
         self, problem: Problem | None, cluster: Callable[[Problem | None], str | None] = problem_cluster
     ) -> Sample:
-        """The same sample, with the cluster of its problem."""
+        """This sample with the cluster of its problem."""
         return replace(self, cluster=cluster(problem))
 
     @property
@@ -207,13 +207,13 @@ class Sample:
 
 
 class SampledRow(NamedTuple):
-    """A sample as it is made, with the texts that its record holds besides."""
+    """A new sample, with the further texts of its record."""
 
     sample: Sample
     completion: str
     verdict: Verdict | None
     trajectory: Trajectory | None = None
-    """Its episode, where it was played token by token."""
+    """Its episode, if it was played token by token."""
 
 
 def _text(value: object) -> str:
@@ -264,7 +264,7 @@ def sample_line(
 
 
 def recorded_completion(line: Mapping[str, Any]) -> str:
-    """The completion of a sample's line; that of an episode of several turns knows the turns before it.
+    """The completion of a sample's line, with the turns before it in an episode of several turns.
 
     Raises:
         DataError: If the line's dialogue is damaged.

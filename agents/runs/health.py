@@ -8,6 +8,7 @@ it appears, and again only after `WINDOW` steps without it.
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
 | `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
+| `together` | the mean reward under tests that run together with the program has risen by as much, and under others not |
 | `signal` | no reward of the window differs from another, or in most groups none does (`MOST_FLAT`) |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `held_out` | no held-out score has risen by half as much as the reward, by more than `SIGMAS` standard errors of that |
@@ -17,7 +18,7 @@ it appears, and again only after `WINDOW` steps without it.
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
 | `nonfinite` | a gradient of the current step was not finite, so that it changed no weight |
 
-Held-out scores are compared with the reward where both are from 0 to 1. Rewards of steps are treated as independent with the
+Held-out scores are compared with the reward if both are from 0 to 1. Rewards of steps are treated as independent with the
 variance of their window, so that a trend within a window makes the test less sensitive, not more.
 """
 
@@ -46,6 +47,8 @@ _NORMAL = 1.96
 _WATCHED = (
     "reward",
     "gold_reward",
+    "contracts/together/reward",
+    "contracts/separate/reward",
     "reward_std",
     "frac_reward_zero_std",
     "frac_all_correct",
@@ -133,6 +136,7 @@ class Health:
         last = {name: np.array(values) for name, values in self._last.items() if len(values) == WINDOW}
         first = {name: np.array(self._first[name]) for name in last}
         yield from _reward_signs(step, first, last)
+        yield from _forged(step, first, last)
         yield from _no_signal(step, last)
         if len(self._evaluated) == WINDOW:
             rewards = np.array(self._first["reward"]), np.array(self._evaluated)
@@ -181,7 +185,7 @@ class Health:
 def _reward_signs(
     step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[HealthWarning]:
-    """Of rewards and gold scores, the first that has fallen from the first window f64[n] to the last."""
+    """The first of rewards and gold scores that has fallen from the first window f64[n] to the last."""
     advice = {
         "reward": "training makes the policy worse. Try a lower learning rate (or max_kl), more completions per step, or fewer "
         "epochs and minibatches",
@@ -242,8 +246,28 @@ def _truncation(
         )
 
 
+def _forged(
+    step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
+) -> Iterator[HealthWarning]:
+    """The sign that only verdicts that a program can forge get better, from the first window f64[n] to the last."""
+    together, separate = "contracts/together/reward", "contracts/separate/reward"
+    if not {together, separate} <= last.keys():
+        return
+    risen, elsewhere = (_standard_errors_below(first[name], last[name]) for name in (together, separate))
+    if risen > SIGMAS and elsewhere <= SIGMAS:
+        now, start = float(last[together].mean()), float(first[together].mean())
+        yield HealthWarning(
+            "together",
+            step,
+            now,
+            f"{together} {now:.3f} in the last {WINDOW} steps, significantly above the {start:.3f} of the first {WINDOW}, and "
+            f"{separate} has not risen so: programs may forge the verdicts of tests that run together with them. Read some "
+            "that pass (rlvr show), and leave such problems out if they do",
+        )
+
+
 def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[HealthWarning]:
-    """The sign that nothing is scored above anything else, from the metrics f64[n] of the last steps."""
+    """The sign that all scores are equal, from the metrics f64[n] of the last steps."""
     if "reward" in last and "reward_std" in last and not last["reward_std"].any() and np.ptp(last["reward"]) == 0:
         value = float(last["reward"][-1])
         advice = (
@@ -270,7 +294,7 @@ def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[H
 
 
 def _advice_on_groups(last: Mapping[str, NDArray[np.float64]]) -> str:
-    """What to do about groups without a signal: the cures of those that are all right and all wrong are opposite."""
+    """Advice on groups without a signal: the remedies for groups that are all right and for those all wrong are opposite."""
     if "frac_all_correct" not in last or "frac_all_wrong" not in last:
         return "Try a larger group_size, a higher temperature, or other problems"
     right, wrong = float(last["frac_all_correct"].mean()), float(last["frac_all_wrong"].mean())
@@ -296,7 +320,7 @@ def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[Healt
 
 
 def _standard_errors_below(now: NDArray[np.float64], start: NDArray[np.float64]) -> float:
-    """By how many standard errors (Welch) the mean of `now` f64[n] is below that of `start`; 0 if it is not."""
+    """The number of standard errors (Welch) by which the mean of `now` f64[n] is below that of `start`; 0 if it is not."""
     difference = float(start.mean() - now.mean())
     if difference <= 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""What evaluations during training have measured: their record, their metrics, the best step, and when to stop.
+"""The results of evaluations during training: their record, their metrics, the best step, and when to stop.
 
 `evaluations.jsonl` in the folder of a run has a line for each evaluation of each environment:
 
@@ -34,7 +34,7 @@ HELD_OUT = "evaluations.jsonl"
 
 @dataclass(frozen=True)
 class StopWhen:
-    """Conditions on the held-out score, the mean over environments, of which the first that holds ends training.
+    """Conditions on the held-out score, the mean over environments; the first that holds ends training.
 
     Raises:
         InvalidArgumentError: If there is no condition, or a number is out of range.
@@ -141,7 +141,7 @@ class HeldOutHistory:
 
     @property
     def means(self) -> dict[int, float]:
-        """The mean score over environments by step, without steps where one has no score, nor what confirms a choice."""
+        """The mean score over environments by step, without confirming evaluations and steps at which one has no score."""
         by_step: dict[int, list[float | None]] = {}
         for score in self._scores:
             if score.confirms is None:
@@ -154,7 +154,7 @@ class HeldOutHistory:
 
     @property
     def best_step(self) -> int | None:
-        """The step with the highest mean score, the first of equal ones; None if there is none."""
+        """The step with the highest mean score, the first of equal ones; None without a score."""
         means = self.means
         return max(means, key=lambda step: (means[step], -step), default=None)
 

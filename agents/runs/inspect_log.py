@@ -1,15 +1,15 @@
 """A recorded run as a log of Inspect (`inspect-ai`), which its viewer shows and its library reads.
 
 A log is a zip of JSON files. It is written here with the standard library, one sample at a time, so that its size costs no
-memory, and so that nobody needs Inspect's 80 packages to write one.
+memory, and writing it does not need Inspect's 80 packages.
 
 | in the log | from the run |
 |---|---|
 | `header.json` | environment, split, model, settings and versions of the manifest; the score and its interval, recomputed |
-| `samples/ID_epoch_N.json` | a row: prompt, reference, completion, verdict; the sample's number counts from 1 as the epoch |
+| `samples/ID_epoch_N.json` | a row: prompt, reference, completion, verdict; the epoch is the sample's number, from 1 |
 | `summaries.json` | the same rows for the viewer's table, with long texts cut |
 
-Each sample has the scores `outcome` and `score`, and `step`, `length`, `advantage` and `reward` where its row says them, so
+Each sample has the scores `outcome` and `score`, and `step`, `length`, `advantage` and `reward` if its row has them, so
 that the viewer's filter takes `step >= 20 and reward < 1`. A sample whose verifier broke is an error without a `score`.
 
 Completions are other people's text: the header tells the viewer to show everything as plain text (`trust_content`), which
@@ -37,11 +37,11 @@ _HEADER = "header.json"
 _FORMAT = 2
 """Inspect's own version of its format."""
 _WRITER = 1
-"""Version of what is written here."""
+"""Version of the layout written here."""
 _DATE = (1980, 1, 1, 0, 0, 0)
 """Date of every file in the zip, so that equal runs have equal logs."""
 _COLUMNS = {"step": "step", "tokens": "length", "advantage": "advantage", "reward": "reward"}
-"""Numbers of a row that are scores of their own, and what these are called; `tokens` is a name of the viewer's."""
+"""Numbers of a row that are scores of their own, and the names of these; `tokens` is a name of the viewer's."""
 _METADATA = ("problem", "problem_id", "sample", "seed", "tokens", "truncated", "outcome", "unsupported", "error")
 _COLORS = {
     Outcome.CORRECT: "good",
@@ -108,7 +108,7 @@ def _json_list(values: Iterable[object]) -> Iterator[str]:
 
 
 def _keys(rows: Iterable[RecordLine]) -> list[tuple[str, int]]:
-    """The id and the epoch of each row, of which no two are equal: problems with equal ids differ by their index."""
+    """The distinct id and epoch of each row: problems with equal ids differ by their index."""
     names: dict[tuple[int, str], str] = {}
     last: dict[str, int] = {}
     keys = []
@@ -161,7 +161,7 @@ def _ran_out(row: RecordLine) -> bool:
 
 
 def _common(row: RecordLine, key: tuple[str, int]) -> dict[str, Any]:
-    """What a sample and its summary both hold."""
+    """The fields that a sample and its summary share."""
     prompt = row.get("prompt")
     return {
         "id": key[0],
@@ -174,7 +174,7 @@ def _common(row: RecordLine, key: tuple[str, int]) -> dict[str, Any]:
 
 
 def _turns(row: RecordLine, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What was said after the prompt, as Inspect's messages; the answer alone in an episode of one turn."""
+    """The turns after the prompt, as Inspect's messages; in an episode of one turn the answer alone."""
     dialogue = row.get("dialogue")
     if not isinstance(dialogue, list):
         return [answer]
@@ -200,7 +200,7 @@ def _messages(prompt: object) -> list[dict[str, Any]]:
 
 
 def _beside(message: object) -> dict[str, Any]:
-    """What a message holds beside its text: calls and thoughts of the policy, the call that a tool answers."""
+    """The fields of a message beside its text: calls and thoughts of the policy, the call that a tool answers."""
     if not isinstance(message, dict):
         return {}
     calls = message.get("calls") or []
@@ -214,7 +214,7 @@ def _beside(message: object) -> dict[str, Any]:
 
 
 def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
-    """A call as Inspect's viewer shows it; arguments that are no object are told as an error of reading them."""
+    """A call as Inspect's viewer shows it; arguments that are no object are shown as a parsing error."""
     try:
         arguments = json.loads(call["arguments"])
     except ValueError:
@@ -229,7 +229,7 @@ def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scores(row: RecordLine) -> dict[str, Any]:
-    """The scores by name; the first, which the viewer takes the answer from, says what else the verdict holds."""
+    """The scores by name; the first, from which the viewer takes the answer, has the rest of the verdict."""
     scores = {} if row["outcome"] is None else {"outcome": row["outcome"]}
     scores |= {"score": row["score"]} if _is_number(row["score"]) else {}
     for column, name in _COLUMNS.items():
@@ -321,7 +321,7 @@ def _spec(run: RecordedRun, problems: list[str], epochs: int) -> dict[str, Any]:
 
 
 def _run_metadata(run: RecordedRun) -> dict[str, Any]:
-    """The manifest, and of what form the log is; equal ones are logs of equal runs."""
+    """The manifest, and the log's format; equal ones are logs of equal runs."""
     metadata: dict[str, Any] = _exact(plain({"log": _WRITER, "run": run.name, **run.manifest}))
     return metadata
 

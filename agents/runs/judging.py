@@ -1,4 +1,4 @@
-"""Completions that are there already, judged: those made elsewhere, and those of a run by another verifier."""
+"""Verdicts on existing completions: those made elsewhere, and those of a run by another verifier."""
 
 from __future__ import annotations
 
@@ -10,28 +10,32 @@ import rlvr_envs
 import verifiers
 from agents.runs.at_k import count_votes
 from agents.runs.completions import ExternalCompletion
+from agents.runs.contamination import text_of
 from agents.runs.drawing_order import cluster_by
 from agents.runs.evaluation_record import Sample, recorded_completion, sample_line
 from agents.runs.reading import RecordedRun, RecordLine
 from verifiers import AnswerVerifier, DataError, Outcome, Problem, Verdict, Verifier
 
 CHUNK = 64
-"""Completions that a verifier is given at once."""
+"""Number of completions that a verifier gets at once."""
 
 
 def match_problems(
     completions: Sequence[ExternalCompletion], dataset: rlvr_envs.Dataset
 ) -> list[tuple[int, int, ExternalCompletion]]:
-    """Say of each completion which problem it answers, and which of that problem's samples it is: they count in order.
+    """Return for each completion the problem that it answers, and its number among that problem's samples, in order.
 
     Args:
         completions: In the order of their file.
         dataset: The problems.
 
     Raises:
-        DataError: If a completion names a problem that is not there.
+        DataError: If a completion names a problem that is not there, or a question that several have, or if completions whose
+            positions name their problems have the questions of others beside them.
     """
+    _check_positions(completions, dataset)
     by_id: dict[str, int] | None = None
+    by_question: dict[str, list[int]] | None = None
     counts: dict[int, int] = {}
     placed: list[tuple[int, int, ExternalCompletion]] = []
     for completion in completions:
@@ -41,6 +45,15 @@ def match_problems(
             index = by_id.get(key)
             if index is None and key.isdecimal():
                 index = int(key)
+            elif index is None:
+                by_question = _by_question(dataset) if by_question is None else by_question
+                same = by_question.get(key.strip(), [])
+                if len(same) > 1:
+                    listed = ", ".join(map(str, same))
+                    raise DataError(
+                        f"{completion.source}: problems {listed} all have this question: name them by id or index"
+                    )
+                index = same[0] if same else None
         else:
             index = key
         if index is None or not 0 <= index < len(dataset):
@@ -55,6 +68,29 @@ def match_problems(
 
 def _indices(dataset: rlvr_envs.Dataset) -> dict[str, int]:
     return {dataset[index].id: index for index in range(len(dataset))}
+
+
+def _by_question(dataset: rlvr_envs.Dataset) -> dict[str, list[int]]:
+    indices: dict[str, list[int]] = {}
+    for index in range(len(dataset)):
+        indices.setdefault(text_of(dataset[index]).strip(), []).append(index)
+    return indices
+
+
+def _check_positions(completions: Sequence[ExternalCompletion], dataset: rlvr_envs.Dataset) -> None:
+    """Refuse completions that name no problem if a column of their file has the questions in another order."""
+    if not any(completion.unread for completion in completions):
+        return
+    by_question = _by_question(dataset)
+    for completion in completions:
+        for column, text in completion.unread.items():
+            indices = by_question.get(text.strip()) if isinstance(text, str) else None
+            if indices is not None and completion.problem not in indices:
+                raise DataError(
+                    f"{completion.source}: no column names the problem, and by its position it would be "
+                    f"{completion.problem}, while {column!r} has the question of {indices[0]} (counted from 0): match by the "
+                    f"question with --columns problem_id={column}, or give each row its problem's id"
+                )
 
 
 def judge(
@@ -78,9 +114,9 @@ class Flip:
     """A sample on which two verifiers disagree."""
 
     row: RecordLine
-    """As it was recorded."""
+    """The recorded sample."""
     verdict: Verdict
-    """The other verifier's."""
+    """The other verifier's verdict."""
 
 
 def rejudge(
@@ -89,10 +125,10 @@ def rejudge(
     """Judge a run's completions by another verifier.
 
     Args:
-        run: Whose rows hold completions; those without one, since the request for it failed, are passed over.
+        run: The run, whose rows hold completions; rows without one, because the request failed, are skipped.
         dataset: The problems it was run on.
         verifier: The other verifier.
-        advance: Called with how many are done.
+        advance: Called with the number of completions done.
 
     Returns:
         The samples whose outcome or score differs, and the verdicts on all completions, in the order of the run's rows.
@@ -121,7 +157,7 @@ def with_clusters(run: RecordedRun, dataset: rlvr_envs.Dataset, column: str) -> 
 
     Raises:
         DataError: If the data set's problems are not those of the run.
-        InvalidArgumentError: If a problem lacks the column.
+        InvalidArgumentError: If a problem does not have the column.
     """
     cluster = cluster_by(column)
     rows = tuple(row | {"cluster": cluster(_problem_of(row, dataset, run))} for row in run.rows)
@@ -129,7 +165,7 @@ def with_clusters(run: RecordedRun, dataset: rlvr_envs.Dataset, column: str) -> 
 
 
 def recorded_votes(run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: AnswerVerifier) -> list[list[int | None]]:
-    """What each of a run's samples votes for, by problem: see `agents.runs.at_k.count_votes`.
+    """The votes of a run's samples, by problem: see `agents.runs.at_k.count_votes`.
 
     Raises:
         DataError: If the data set's problems are not those of the run.
@@ -140,7 +176,7 @@ def recorded_votes(run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: Answe
 
 
 def _recorded_dataset(run: RecordedRun) -> str:
-    """What a run says of its data set, if it says anything."""
+    """The data set that a run recorded, for an error message; empty if it recorded none."""
     environment = run.settings.get("environment")
     recorded = environment.get("dataset") if isinstance(environment, dict) else None
     return f"; its data set was {recorded}" if isinstance(recorded, str) else ""

@@ -1,7 +1,7 @@
 """A leaderboard: recorded evaluations of several models or agents on several environments, with intervals.
 
-The unit of an interval is the problem. Where an agent was trained with several seeds it is the seed: problems say how exact the
-score of one model is, and seeds how much the algorithm's models differ.
+The unit of an interval is the problem, or the seed if an agent was trained with several: problems show how exact the score of
+one model is, and seeds how much the algorithm's models differ.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from verifiers import DataError, statistics
 
 @dataclass(frozen=True)
 class LeaderboardCell:
-    """What one row of the leaderboard scored on one environment."""
+    """The score of one row of the leaderboard on one environment."""
 
     name: str
     """The model, or the agent."""
     environment: str
     runs: tuple[RecordedRun, ...]
-    """Its evaluations, one for each training seed; a single one of a model."""
+    """Its evaluations, one for each training seed; a single one for a model."""
 
     @property
     def scores(self) -> list[float]:
@@ -53,7 +53,7 @@ class LeaderboardCell:
 
     @property
     def interval(self) -> statistics.Interval:
-        """Over problems of a single run, else over runs: by Student's distribution, unless all runs score the same."""
+        """Over the problems of a single run, else over runs by Student's distribution, unless all runs score the same."""
         if len(self.runs) > 1:
             interval = statistics.mean_interval(self.scores)
             return interval if math.isfinite(interval.low) else statistics.score_interval(self.scores)
@@ -67,7 +67,7 @@ class LeaderboardCell:
 
     @property
     def distinct(self) -> int:
-        """Number of these that differ: those with equal prompts are one cluster."""
+        """Number of distinct ones among these: problems with equal prompts are one cluster."""
         return len(set(paired_clusters(self.runs, list(self.runs[0].problem_scores()))))
 
     @property
@@ -111,11 +111,11 @@ class Leaderboard:
     title: str
     cells: Sequence[LeaderboardCell]
     decisions: Mapping[str, Sequence[PairDecision]] = field(default_factory=dict)
-    """Those of comparisons that were stopped when they were decided, by environment; they stand in place of fixed tests."""
+    """Decisions of comparisons that stopped as soon as they were decided, by environment; they replace fixed tests."""
 
     @property
     def environments(self) -> list[str]:
-        """In the suite's order."""
+        """The environments in the suite's order."""
         return list(dict.fromkeys(cell.environment for cell in self.cells))
 
     def ranking(self) -> list[tuple[str, float, list[LeaderboardCell]]]:
@@ -151,7 +151,7 @@ class Leaderboard:
         }
 
     def markdown(self) -> str:
-        """The leaderboard as a table, and what its intervals mean."""
+        """The leaderboard as a table, with the meaning of its intervals."""
         several = any(len(cell.runs) > 1 for cell in self.cells)
         header = ["", *self.environments, "mean"]
         rows = [header, ["---"] * len(header)]

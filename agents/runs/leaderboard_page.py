@@ -87,14 +87,16 @@ def _environment(board: Leaderboard, environment: str) -> str:
     ]
     header = ["rank", "model", "score", "problems", "samples", "errored", "truncated", "tokens per sample"]
     said = "".join(f"<li>{shown(decision)}</li>" for decision in board.decisions.get(environment, ()))
-    decided = f"<p>Problems were drawn until each pair was decided:</p><ul>{said}</ul>" if said else ""
+    decided = (
+        f"<p>Problems were drawn until each pair was decided or none were left:</p><ul>{said}</ul>" if said else ""
+    )
     curves = chart([_pass_curve(cell) for cell in cells], "k", "pass@k")
     pass_at = f"<h3>pass@k</h3>{curves}" if any(_draws(cell) > 1 for cell in cells) and curves else ""
     return f"<h2>{shown(environment)}</h2>{_table(header, rows)}{decided}{pass_at}{_example(cells)}"
 
 
 def _better(board: Leaderboard, environments: Sequence[str]) -> list[Better] | None:
-    """Which models are shown to be better on some environments; None where no test holds."""
+    """Which models are shown to be better on some environments; None if no test holds."""
     chosen = [cell for cell in board.cells if cell.environment in environments]
     if any(len(cell.runs) > 1 for cell in chosen):
         return None  # of agents the unit is the training seed
@@ -125,7 +127,7 @@ def _bar(score: float) -> str:
 
 
 def _mean_tokens(cells: Sequence[LeaderboardCell]) -> float:
-    """Tokens of a sample, with those of a search; 0 where a server counts none."""
+    """Tokens of a sample, including those of a search; 0 if a server counts none."""
     counts = [row.get("search_tokens") or row["tokens"] for cell in cells for run in cell.runs for row in run.rows]
     return float(np.mean(counts)) if counts else 0.0
 
@@ -157,7 +159,7 @@ def _pass_curve(cell: LeaderboardCell) -> Line:
 
 
 def _example(cells: Sequence[LeaderboardCell]) -> str:
-    """What each model says to the first problem that all have, to be unfolded."""
+    """Each model's completion of the first problem that all have, to be unfolded."""
     by_model = [(cell.name, {row["problem_id"]: row for row in reversed(cell.runs[0].rows)}) for cell in cells]
     asked_ids = (row["problem_id"] for row in cells[0].runs[0].rows)
     common = next((name for name in asked_ids if all(name in rows for _, rows in by_model)), None)

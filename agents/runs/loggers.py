@@ -1,7 +1,7 @@
-"""Where the metrics of a run go besides its `metrics.jsonl`: TensorBoard, Weights & Biases, trackio, or a logger of your own.
+"""Destinations of a run's metrics besides its `metrics.jsonl`: TensorBoard, Weights & Biases, trackio, or a logger of your own.
 
 A logger has the two methods of `MetricLogger`. One that fails while a run goes on is warned about once and gets no more
-metrics: the run continues, and its `metrics.jsonl` has them all. What loggers get of a run's config has no secrets.
+metrics: the run continues, and its `metrics.jsonl` has them all. The config that loggers get has no secrets.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class MetricLogger(Protocol):
         ...
 
     def close(self) -> None:
-        """Write what is left, and release everything."""
+        """Write the remaining metrics, and release everything."""
         ...
 
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """What a logger knows of its run."""
+    """The description of a run that its loggers get."""
 
     folder: Path
     config: Mapping[str, Any]
@@ -69,14 +69,14 @@ class TensorBoardLogger:
             self._writer.add_scalar(name, value, step)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining metrics."""
         self._writer.close()
 
 
 class WandbLogger:
     """Writes to `wandb/` in the run's folder, and to Weights & Biases unless WANDB_MODE is `offline`.
 
-    A resumed run goes on with its run there; of steps that it repeats, those already logged stay. Arguments of the command,
+    A resumed run goes on with its run there; if it repeats steps, those already logged stay. Arguments of the command,
     code and what is printed are not sent, since they may contain secrets.
     """
 
@@ -100,7 +100,7 @@ class WandbLogger:
         self._run.log(dict(metrics), step=step)
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining metrics."""
         self._run.finish()
 
 
@@ -127,7 +127,7 @@ class TrackioLogger:
         self._run.log(dict(metrics), step=step)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining metrics."""
         with contextlib.redirect_stdout(sys.stderr):
             self._run.finish()
 
@@ -153,7 +153,7 @@ def check_loggers(loggers: Sequence[str | MetricLogger]) -> None:
     """Check that loggers exist and are installed, before any work.
 
     Raises:
-        UnknownNameError: If there is none of that name.
+        UnknownNameError: If there is no logger of that name.
         MissingDependencyError: If its package is not installed; the message says how to install it.
         InvalidArgumentError: If one is given twice, or has no `log` and `close`.
     """

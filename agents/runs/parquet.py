@@ -1,7 +1,7 @@
 """Samples as a table that pandas, DuckDB and the hub's viewer read: `samples.parquet`.
 
-The columns are those of a record's lines. What is no text there, messages, references and details, is JSON text here, so that
-every file has one schema.
+The columns are those of a record's lines. Values that are no text there (messages, references, details) are JSON text here, so
+that every file has one schema.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBERS = ("score", "advantage", "cost")
 _FLAGS = ("truncated", "unsupported")
 _TEXTS = "token_texts"
 _ROWS = 1000
-"""Rows that are written at once."""
+"""Number of rows that are written at once."""
 _LISTS = ("log_probabilities", "token_advantages", "token_scores")
 
 

@@ -2,7 +2,7 @@
 
 Runs that differ in nothing but their seed and folder are one curve: the mean over seeds, with the 95 % interval of that mean
 (Student's t) as a band. A single run is drawn as it was measured, faintly, under its running mean. Scores on held-out problems
-are drawn as they were measured, those of a single run with their intervals.
+are drawn as they were measured, and for a single run with their intervals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from verifiers import DataError, InvalidArgumentError, MissingDataError, missing
 
 Array = NDArray[np.float64]
 STEP = "step"
-"""What a curve is drawn over by default."""
+"""The horizontal axis of a curve by default."""
 _OF_ONE_RUN = ("seed", "run_folder", "run_id", "resume", "keep", "checkpoint_every", "loggers", "versions", "steps")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Distinguishable without red and green (Okabe and Ito 2008)."""
@@ -104,7 +104,7 @@ class TrainingCurve:
 
 
 def metric_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of what is a number in some of a run's steps, sorted."""
+    """The names of the metrics that are numbers in some of a run's steps, sorted."""
     return sorted({name for row in rows for name, value in row.items() if name != STEP and _is_number(value)})
 
 
@@ -139,16 +139,16 @@ def _without(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Band:
-    """What is drawn of runs of one setting."""
+    """The curve and the band of runs with one setting."""
 
     label: str
     steps: NDArray[np.int64]
     mean: Array
     low: Array
-    """Lower end of the 95 % interval over runs; NaN of a single run."""
+    """Lower end of the 95 % interval over runs; NaN for a single run."""
     high: Array
     raw: Array
-    """A single run's values as they were measured; empty of several."""
+    """A single run's values as they were measured; empty for several runs."""
     against: Array | None = None
     """f64[t], mean of the metric that the means are drawn over, in the order of the steps; None for the step."""
 
@@ -236,7 +236,7 @@ def plot_panels(
     Args:
         panels: Metrics and their curves, one above the other over the same axis; the same curves in each.
         path: Where to write, without a suffix.
-        against: Name of what the curves are drawn over.
+        against: Name of the horizontal axis.
         title: Title above all.
 
     Raises:

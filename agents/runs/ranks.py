@@ -1,4 +1,4 @@
-"""Ranks that a comparison of every two models leaves open, and those that it decides."""
+"""Ranks that comparisons of every two models decide, and those that they leave open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rank_ranges(names: Sequence[str], better: Iterable[Better]) -> dict[str, tup
 
     Args:
         names: The models.
-        better: What was decided; of two models that are not there, either may be ahead.
+        better: The decided pairs; in any other pair, either model may be ahead.
     """
     decided = set(better)
     ranges = {}
@@ -32,7 +32,7 @@ def rank_ranges(names: Sequence[str], better: Iterable[Better]) -> dict[str, tup
 
 
 def better_by_decisions(decisions: Iterable[PairDecision]) -> list[Better]:
-    """Who is better, of comparisons that stopped when they were decided."""
+    """The better model of each pair, from comparisons that stopped as soon as they were decided."""
     return [
         (decision.second, decision.first) if decision.decision == "better" else (decision.first, decision.second)
         for decision in decisions
@@ -41,14 +41,14 @@ def better_by_decisions(decisions: Iterable[PairDecision]) -> list[Better]:
 
 
 def better_by_tests(runs: Mapping[str, Sequence[RecordedRun]]) -> list[Better]:
-    """Who is shown to be better by the mean over some environments, of which each counts as much as any other.
+    """The better model of each pair, by the mean over some environments, which all count equally.
 
     Differences are paired by problem, clusters stay together, and p-values are adjusted by Holm's method for all pairs: a pair
-    is decided where the interval excludes 0 and the adjusted p-value is below 0.05. Problems count as drawn from all
-    environments together, so that environments that differ make the test more careful, not less.
+    is decided if the interval excludes 0 and the adjusted p-value is below 0.05. Problems count as drawn from all environments
+    together, so that environments that differ make the test more careful, not less.
 
     Args:
-        runs: Those of each model, one for each environment, in the same order.
+        runs: The runs of each model, one for each environment, in the same order.
     """
     compared = []
     for one, two in itertools.combinations(runs, 2):
@@ -68,7 +68,7 @@ def better_by_tests(runs: Mapping[str, Sequence[RecordedRun]]) -> list[Better]:
 
 
 def _shared(runs: tuple[RecordedRun, RecordedRun]) -> tuple[NDArray[np.float64], list[Hashable]]:
-    """The scores f64[2 p] of the problems of which two runs have one, and their clusters."""
+    """The scores f64[2 p] of the problems that two runs have in common, and their clusters."""
     try:
         problems, scores = paired_scores(runs)
     except DataError:

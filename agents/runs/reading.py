@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,21 @@ from agents.runs.clusters import own_cluster, recorded_cluster
 from agents.runs.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
 from agents.runs.files.json_files import read_from, read_json, read_lines
 from agents.runs.rollout_log import ROLLOUTS
-from verifiers import DataError, MissingDataError
+from verifiers import DataError, InvalidArgumentError, MissingDataError
 
 RecordLine = dict[str, Any]
 """A line of a record; `agents.runs.evaluation_record` lists its columns."""
+
+
+def check_named_once(folders: Sequence[Path]) -> None:
+    """Check that runs are different folders, so that none counts as several.
+
+    Raises:
+        InvalidArgumentError: If one is named twice, even by another path.
+    """
+    for folder, count in Counter(folder.resolve() for folder in folders).items():
+        if count > 1:
+            raise InvalidArgumentError(f"a run is named twice: name different runs, and {folder} once")
 
 
 @dataclass(frozen=True)
@@ -28,7 +40,8 @@ class RecordedRun:
     folder: Path
     manifest: dict[str, Any]
     rows: tuple[RecordLine, ...]
-    """One for each problem and sample, in this order, the last of a repeated sample; those of training in order of steps."""
+    """One row for each problem and sample, in this order, the last of a repeated sample; rows of training are in order of
+    steps."""
 
     @classmethod
     def read(cls, folder: str | Path) -> RecordedRun:
@@ -47,7 +60,7 @@ class RecordedRun:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decided the samples: environment, split, model, verifier, seed, and the environment's own manifest."""
+        """Settings that determined the samples: environment, split, model, verifier, seed, and the environment's manifest."""
         settings: dict[str, Any] = self.manifest["settings"]
         return settings
 
@@ -59,7 +72,7 @@ class RecordedRun:
 
     @property
     def errored(self) -> int:
-        """How many samples have no score, as their verifier broke or their request failed."""
+        """The number of samples without a score, because their verifier broke or their request failed."""
         return sum(row["score"] is None for row in self.rows)
 
     def samples(self) -> list[Sample]:
@@ -115,7 +128,7 @@ class GrowingRun:
 
 
 def paired_clusters(runs: Sequence[RecordedRun], problems: Sequence[str]) -> list[Hashable]:
-    """The cluster of each of some problems, named by their ids, as the first run says that knows it."""
+    """The cluster of each of some problems, named by their ids, from the first run that knows it."""
     known: dict[str, str] = {}
     for run in runs:
         for problem, cluster in run.problem_clusters().items():
@@ -169,10 +182,10 @@ def paired_scores(
     Args:
         runs: The runs.
         scores: A number of each problem, by its id, for each run; by default the mean score of its samples.
-        measure: What the numbers are called in an error.
+        measure: Name of the numbers in an error.
 
     Returns:
-        The problems of which every run has a number, in the first run's order, and the numbers f64[r p].
+        The problems for which every run has a number, in the first run's order, and the numbers f64[r p].
 
     Raises:
         DataError: If there is no such problem.

@@ -1,4 +1,4 @@
-"""`RolloutLog`: some completions of each training step, to be looked at.
+"""`RolloutLog`: some completions of each training step, to be read.
 
 `rollouts.jsonl` has a line for each completion, with the fields of an evaluation's samples
 (`agents.runs.evaluation_record`), where `sample` is the number of the episode within the step, and
@@ -12,7 +12,7 @@
 | `log_probabilities` | their log-probabilities under the policy that sampled |
 | `token_advantages`, `token_scores` | their advantages and rewards |
 
-A closed log is also `rollouts.parquet`, where pyarrow is installed.
+A closed log is also written as `rollouts.parquet` if pyarrow is installed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RolloutLog:
         self._lines = JsonLines(folder / ROLLOUTS)
 
     def keep_until(self, step: int) -> None:
-        """Remove the completions of later steps, which a resumed run repeats, and what a crash left of a line."""
+        """Remove the completions of later steps, which a resumed run repeats, and a line that a crash cut short."""
         self._lines.cut(lambda row: isinstance(row, dict) and isinstance(row.get("step"), int) and row["step"] <= step)
 
     def write(
@@ -85,11 +85,11 @@ class RolloutLog:
 
         Args:
             step: Number of the step, from 1.
-            trajectories: All b episodes of the step; those of other ranks without tokens are left out.
+            trajectories: All b episodes of the step; episodes of other ranks, without tokens, are left out.
             advantages: f64[b l], the advantage of each token.
             tokenizer: Gives the texts of tokens; None if it is unknown.
             dataset: Has the problems; None if the environment does not expose them.
-            question: A problem as the policy is asked it; None if that is the problem.
+            question: Returns a problem as the policy is asked it; None if that is the problem itself.
 
         Raises:
             OSError: If the file can't be written.

@@ -64,7 +64,7 @@ class Run:
         folder: Folder of the run, created if missing.
         config: Plain data that is written to `config.json`, without secrets and with the versions of packages.
         resume: Continue the run in this folder.
-        loggers: Where metrics go besides `metrics.jsonl`: names of `agents.runs.loggers`, or objects with the methods of
+        loggers: Destinations of metrics besides `metrics.jsonl`: names of `agents.runs.loggers`, or objects with the methods of
             `MetricLogger`. The run closes them.
         keep: Number of most recent checkpoints to keep, besides the best one (see `best_checkpoint`); None keeps all.
         log_rollouts: Number of completions of each step to write to `rollouts.jsonl`.
@@ -81,7 +81,7 @@ class Run:
     checkpoint: Path | None
     """The checkpoint to continue from; None at the beginning."""
     rollouts: RolloutLog | None
-    """Where completions are written; None if none are."""
+    """The log of completions; None if none are written."""
     held_out: HeldOutHistory
     """The evaluations on held-out problems."""
 
@@ -121,7 +121,7 @@ class Run:
             run_id = str(before.get("run_id") or f"{self.folder.resolve().name}-{uuid.uuid4().hex[:8]}")
             if not resume:
                 self._write_config({**config, "run_id": run_id})
-            # Without a checkpoint, what was evaluated before the first step is repeated, too.
+            # Without a checkpoint, the evaluation before the first step is repeated, too.
             done = -1 if self.checkpoint is None else _step_of(self.checkpoint)
             step = max(done, 0)
             self._rewards = self._keep_until(done)
@@ -302,7 +302,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Read a run's `config.json`.
 
     Raises:
-        MissingDataError: If there is none.
+        MissingDataError: If the folder has no `config.json`.
         CheckpointError: If it can't be read.
     """
     path = Path(folder) / CONFIG
@@ -324,7 +324,7 @@ def step_checkpoints(folder: Path) -> list[Path]:
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint of a run's last saved step; None if there is none."""
+    """The checkpoint of a run's last saved step; None without a checkpoint."""
     return next(reversed(step_checkpoints(folder)), None)
 
 

@@ -1,4 +1,4 @@
-"""The loop of `learn`: of agents that train a policy, and of those that learn a table."""
+"""The loop of `learn`, for agents that train a policy and for agents that learn a table."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def take_steps(
 
 @contextlib.contextmanager
 def kept_on_interrupt(keep: Callable[[], None]) -> Iterator[None]:
-    """Write a checkpoint where Ctrl-C or SIGTERM interrupts the block; the interrupt is raised again."""
+    """Write a checkpoint if Ctrl-C or SIGTERM interrupts the block; the interrupt is raised again."""
     try:
         yield
     except KeyboardInterrupt:

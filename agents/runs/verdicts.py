@@ -1,4 +1,4 @@
-"""What verdicts say to a reader: why a verifier broke, whether it supports the problem's tests, and which part decided."""
+"""Readings of a verdict: why a verifier broke, whether it supports the problem's tests, and which part decided."""
 
 from __future__ import annotations
 
@@ -30,15 +30,20 @@ def is_unsupported(verdict: Verdict) -> bool:
     """
     if verdict.outcome is Outcome.VERIFIER_ERROR:
         return False
+    return any(detail.get("failure") == "unsupported" for detail in _details(verdict))
+
+
+def ran_together(verdict: Verdict) -> bool:
+    """Whether a verdict, or a part of it, comes from tests that ran together with the program, which can forge it."""
+    return any(detail.get("tests") == "together" for detail in _details(verdict))
+
+
+def _details(verdict: Verdict) -> list[Mapping[str, Any]]:
+    """The detail of a verdict and of its parts."""
     parts = verdict.detail.get("parts")
-    details = (
-        [part.get("detail") for part in parts.values() if isinstance(part, Mapping)]
-        if isinstance(parts, Mapping)
-        else []
-    )
-    return any(
-        isinstance(detail, Mapping) and detail.get("failure") == "unsupported" for detail in (verdict.detail, *details)
-    )
+    values = parts.values() if isinstance(parts, Mapping) else ()
+    details = (verdict.detail, *(part.get("detail") for part in values if isinstance(part, Mapping)))
+    return [detail for detail in details if isinstance(detail, Mapping)]
 
 
 def shown(cause: str) -> str:

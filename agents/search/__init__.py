@@ -1,10 +1,10 @@
 """Search: several completions, or a tree of them, for each answer that is given.
 
-A search chooses among what it has tried by a guide. Most guides know no more than the policy did: its own probabilities, a vote
-of the answers, a reward model. The guide `"oracle"` is the verifier that scores the result in the end; what it finds says what
-could be found, as pass@k does, and is no accuracy.
+A search chooses among its tries by a guide. Most guides know no more than the policy did: its own probabilities, a vote
+of the answers, a reward model. The guide `"oracle"` is the verifier that scores the result in the end; its results show what
+could be found, as pass@k does, and are no accuracy.
 
-`agents.evaluate(env, policy, search=BestOfN(16, "majority"))` evaluates what a search finds.
+`agents.evaluate(env, policy, search=BestOfN(16, "majority"))` evaluates the results of a search.
 
 Names are imported when they are first used, so that an evaluation without a search needs no torch.
 """

@@ -24,12 +24,12 @@ from verifiers import InvalidArgumentError
 
 @dataclass(frozen=True)
 class BestOfN:
-    """Samples n completions and chooses the one to which the guide gives most, the first of equals.
+    """Samples n completions and chooses the one that the guide scores highest, the first of equals.
 
     With the guide `"majority"` that is a vote (self-consistency), with a reward model the usual best of n.
 
     Raises:
-        InvalidArgumentError: If n is less than 1, or the guide is none.
+        InvalidArgumentError: If n is less than 1, or the guide is invalid.
     """
 
     n: int

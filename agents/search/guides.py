@@ -1,4 +1,4 @@
-"""Guides: what a search chooses by. All but the oracle know the problem without its reference answer.
+"""Guides, by which a search chooses. All but the oracle know the problem without its reference answer.
 
 | guide | score of an episode |
 |---|---|
@@ -76,12 +76,12 @@ def guide_scores(env: Any, guide: Guide, episodes: Sequence[Trajectory]) -> list
 
 
 def without_answer(problem: Problem) -> Problem:
-    """The problem as one knows it who is to solve it."""
+    """The problem without its reference, as its solver knows it."""
     return dataclasses.replace(problem, reference=None, metadata={})
 
 
 def _votes(episodes: Sequence[Trajectory], verifier: AnswerVerifier, problem: Problem) -> list[float]:
-    """How many episodes have the answer of each; 0 without an answer. Whether answers are right plays no part."""
+    """For each episode the number of episodes with the same answer; 0 without an answer. Correctness plays no part."""
     answers = [None if episode.verdict is None else episode.verdict.answer for episode in episodes]
     votes = answer_classes(answers, without_answer(problem), verifier)
     return [0.0 if vote is None else float(votes.count(vote)) for vote in votes]

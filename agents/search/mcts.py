@@ -1,18 +1,18 @@
 """MCTS: Monte Carlo tree search over tokens, with PUCT and the policy's own probabilities as priors.
 
-PUCT is that of AlphaGo Zero (Silver et al. 2017, Nature 550, "Search algorithm"; Rosin 2011): from a state s, that token is
-tried which has the largest
+PUCT is that of AlphaGo Zero (Silver et al. 2017, Nature 550, "Search algorithm"; Rosin 2011): from a state s, the token is
+tried that has the largest
 
     Q(s, a) + c P(a | s) sqrt(sum_b N(s, b)) / (1 + N(s, a))
 
-where N counts visits, Q is the mean of what they came to, and P are the policy's probabilities. When a token is tried for the
-first time, the policy goes on to the end of the episode, and what the guide gives that episode is passed up to the root. There
-is no value network: the rest of the episode stands in for it, as in Coulom 2006.
+where N counts visits, Q is the mean of their scores, and P are the policy's probabilities. When a token is tried for the first
+time, the policy goes on to the end of the episode, and the guide's score of that episode is passed up to the root. There is no
+value network: the rest of the episode stands in for it, as in Coulom 2006.
 
 Departures from the paper: Q is scaled to 0 to 1 by the least and greatest score so far (as in MuZero, arXiv:1911.08265,
-equation 5), so that c fits any rewards; that of a token not yet tried is its parent's mean. Several tokens are tried at once:
-those on the way count as visits that came to the least score so far ("virtual loss", Chaslot et al. 2008), so that the next
-choose others. Environments are deterministic, so that the result is the best episode that was tried, not the most visited one.
+equation 5), so that c fits any rewards; the Q of a token not yet tried is its parent's mean. Several tokens are tried at once:
+those under way count as visits with the least score so far ("virtual loss", Chaslot et al. 2008), so that the next choose
+others. Environments are deterministic, so that the result is the best episode that was tried, not the most visited one.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class MCTS:
     """Tree search with a budget of simulations.
 
     Raises:
-        InvalidArgumentError: If a number is out of range, or the guide is none.
+        InvalidArgumentError: If a number is out of range, or the guide is invalid.
     """
 
     simulations: int
-    """Number of times that a token is chosen at the end of a path from the root."""
+    """Number of simulations: each chooses a token at the end of a path from the root."""
     guide: Guide
-    """What scores an episode: `"oracle"`, or a verifier such as a reward model."""
+    """The guide, which scores an episode: `"oracle"`, or a verifier such as a reward model."""
     batch: int = 8
     """Number of simulations under way at once."""
     exploration: float = 1.25
@@ -106,7 +106,7 @@ class _Edge:
     """Number of simulations on their way through it."""
     child: _Node | None = None
     final: float | None = None
-    """The score, where the token ends the episode."""
+    """The score, if the token ends the episode."""
 
 
 @dataclass(eq=False)
@@ -117,7 +117,7 @@ class _Node:
     tokens: tuple[int, ...]
     """The policy's own, since the start of the search."""
     earned: float
-    """What the environment paid for them before the end."""
+    """The environment's rewards for them before the end."""
     above: _Edge | None
     edges: list[_Edge] = field(default_factory=list)
 
@@ -211,7 +211,7 @@ class _Tree:
         return scores
 
     def _scores(self, edges: Sequence[_Edge], trajectories: Sequence[Trajectory]) -> list[float]:
-        """What the guide gives to each episode; the least so far to those whose verifier broke."""
+        """The guide's score of each episode; the least so far if its verifier broke."""
         scores = guide_scores(self._env, self._settings.guide, trajectories)
         if self._settings.oracle:
             scores = [score + edge.parent.earned for score, edge in zip(scores, edges, strict=True)]

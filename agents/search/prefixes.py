@@ -1,4 +1,4 @@
-"""What searches over tokens share: the policy's next-token probabilities after any prefix, and episodes with given tokens."""
+"""Shared code of searches over tokens: next-token probabilities after any prefix, and episodes with given tokens."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def next_logprobs(
     """Log-probabilities f64[n v] of the token after each prefix; -inf where it is not legal.
 
     Args:
-        policy: Whose probabilities, at its temperature.
+        policy: The policy that rates tokens, at its temperature.
         prefixes: n prefixes, each i32[l].
         legal: i8[n v], the legal next tokens; None if any is.
     """
@@ -70,7 +70,7 @@ class Scripted:
 
     Args:
         scripts: The tokens of each episode, by its seed.
-        policy: What chooses when a script is at its end; None where scripts last to the end of their episodes.
+        policy: The policy that chooses after the end of a script; None if scripts last to the end of their episodes.
     """
 
     version = 0

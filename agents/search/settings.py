@@ -1,4 +1,4 @@
-"""What searches that are dataclasses of settings share."""
+"""Shared code of searches that are dataclasses of settings."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Any verifier as an HTTP service, for trainers that do not share a Python environment with this package.
+"""Any verifier, and any environment, as an HTTP service, for trainers that do not share a Python environment with this package.
 
-| file | what it answers |
+| file | contents |
 |---|---|
-| `app.py` | which routes there are, and what they answer |
-| `guard.py` | who may ask, and how much at once |
-| `batching.py` | how requests that arrive together are judged together |
-| `server.py` | where it listens, and how it stops |
+| `app.py` | the routes of a verifier, and their answers |
+| `env_app.py` | the routes of an environment, and their answers |
+| `guard.py` | access, and limits on requests |
+| `batching.py` | requests that arrive together are judged together |
+| `server.py` | the address it listens on, and how it stops |
 """

@@ -6,9 +6,9 @@
 | `POST /get_reward` | OpenRLHF's remote reward, as `agents.adapters.openrlhf` describes it |
 | `GET /health` | name of the verifier, version, counts; needs no token |
 
-`/verify` takes `{"items": [{"completion", "reference", "prompt", "id", "metadata"}]}`, of which `completion` alone is required,
+`/verify` takes `{"items": [{"completion", "reference", "prompt", "id", "metadata"}]}`, where only `completion` is required,
 and answers `{"verdicts": [{"outcome", "score", "answer", "detail"}]}`. An unknown key is refused.
-`/get_reward` passes over what other releases of OpenRLHF may send besides.
+`/get_reward` ignores further keys that other releases of OpenRLHF may send.
 
 Errors are `{"error": {"type", "message"}}`:
 
@@ -22,8 +22,8 @@ Errors are `{"error": {"type", "message"}}`:
 | 429 | `overloaded` | too many completions are waiting |
 | 503 | `verifier_error` | the verifier could not judge at least one completion |
 
-A completion that can't be judged is no wrong answer, so the whole request fails: a client that makes 0 of an error must not get
-a score. The answer has the verdicts beside the error, with the score null where there is none.
+A completion that can't be judged is no wrong answer, so the whole request fails: a client that turns an error into 0 must not
+get a score. The answer has the verdicts beside the error, with null for a missing score.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ChatMessage(KnownKeys):
 
 
 class Item(KnownKeys):
-    """One completion, and what it is judged against."""
+    """One completion, and the problem that it is judged against."""
 
     completion: str
     reference: Any = None
@@ -96,7 +96,7 @@ class VerifyRequest(KnownKeys):
 
 
 class RewardRequest(BaseModel):
-    """The body of `POST /get_reward`: what OpenRLHF sends."""
+    """The body of `POST /get_reward`, as OpenRLHF sends it."""
 
     query: list[str] = Field(min_length=1)
     prompts: list[str]
@@ -128,7 +128,7 @@ class Service:
         return verdicts if isinstance(verdicts, Response) else answer(openrlhf.reply(verdicts))
 
     async def _judged(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict] | Response:
-        """One verdict for each completion, none of which is `VERIFIER_ERROR`, or the refusal."""
+        """One verdict for each completion, without any `VERIFIER_ERROR`, or the refusal."""
         if len(completions) > self._max_items:
             message = f"one request may have at most {self._max_items} completions, got {len(completions)}"
             return refusal(413, "too_large", message)
@@ -166,33 +166,40 @@ def create_app(
     """Build the service as an ASGI application.
 
     Args:
-        verifier: Who judges.
-        name: What `/health` calls it.
-        token: What requests must bring; None lets everybody ask.
-        limits: How much a request may ask.
+        verifier: The verifier that judges.
+        name: Its name in `/health`.
+        token: The token that requests must carry; None lets everybody ask.
+        limits: Limits on requests.
         end_of_text: End tokens as text, with which the queries of OpenRLHF end.
     """
     limits = limits or RequestLimits()
     service = Service(verifier, limits, end_of_text)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        batches = asyncio.create_task(service.batcher.run())
-        yield
-        batches.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await batches
 
     async def health() -> Response:
         batcher = service.batcher
         counts = {"judged": batcher.judged, "verifier_errors": batcher.verifier_errors, "waiting": batcher.waiting}
         return answer({"status": "ok", "verifier": name, "version": __version__, **counts})
 
-    app = FastAPI(title="rlvr serve-verifier", version=__version__, lifespan=lifespan)
-    app.add_middleware(Guard, token=token, max_bytes=limits.max_bytes)
+    app = guarded("rlvr serve-verifier", service.batcher, token=token, max_bytes=limits.max_bytes)
     app.add_api_route("/verify", service.verify, methods=["POST"])
     app.add_api_route("/get_reward", service.get_reward, methods=["POST"])
     app.add_api_route("/health", health, methods=["GET"])
+    return app
+
+
+def guarded(title: str, batcher: Batcher, *, token: str | None, max_bytes: int) -> FastAPI:
+    """An application without routes: a batcher that runs as long as it does, a guard before it, and errors as in the table."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        batches = asyncio.create_task(batcher.run())
+        yield
+        batches.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await batches
+
+    app = FastAPI(title=title, version=__version__, lifespan=lifespan)
+    app.add_middleware(Guard, token=token, max_bytes=max_bytes)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     return app
@@ -200,11 +207,16 @@ def create_app(
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors = error.errors()
+    unknown, message = first_fault(error.errors())
+    return refusal(400 if unknown else 422, "invalid_request", message)
+
+
+def first_fault(errors: Sequence[Any]) -> tuple[bool, str]:
+    """The first fault that pydantic finds: whether it is an unknown key, and its message."""
     unknown = [fault for fault in errors if fault["type"] == _UNKNOWN_KEY]
     first = (unknown or errors)[0]  # without its input, which may be long
     location = ".".join(map(str, first["loc"]))
-    return refusal(400 if unknown else 422, "invalid_request", f"{location}: {first['msg']}")
+    return bool(unknown), f"{location}: {first['msg']}"
 
 
 async def _refused(request: Request, error: Exception) -> Response:

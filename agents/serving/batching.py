@@ -24,7 +24,7 @@ class _Job:
 class Batcher:
     """Passes requests to a verifier in one thread, so that a verifier need not be safe for several.
 
-    No request waits for others to arrive: a batch is whatever has gathered while the one before it was judged.
+    No request waits for others to arrive: a batch is all that has gathered while the one before it was judged.
     """
 
     def __init__(self, verifier: Verifier, *, batch_size: int, max_waiting: int) -> None:
@@ -38,7 +38,7 @@ class Batcher:
         self.judged = 0
         """Number of completions with a verdict."""
         self.verifier_errors = 0
-        """How many of these the verifier could not judge."""
+        """Number of these that the verifier could not judge."""
 
     async def verify(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i.
@@ -57,7 +57,7 @@ class Batcher:
         return await job.verdicts
 
     async def run(self) -> None:
-        """Judge what arrives, until cancelled."""
+        """Judge requests as they arrive, until cancelled."""
         while True:
             await self._arrived.wait()
             jobs = self._next_jobs()

@@ -1,4 +1,4 @@
-"""What stands before every route: the token, the content type, and the size of the body."""
+"""Checks before every route: the token, the content type, and the size of the body."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ OPEN_PATHS = frozenset({"/health"})
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """How much one request may ask, and how much may wait."""
+    """Limits on one request, and on all that wait."""
 
     max_items: int = 1024
-    """Most completions in one request."""
+    """Maximum number of completions in one request."""
     max_bytes: int = 16 * 2**20
-    """Most bytes in the body of one request."""
+    """Maximum number of bytes in the body of one request."""
     max_waiting: int = 8192
-    """Most completions that may be without a verdict at any time."""
+    """Maximum number of completions without a verdict at any time."""
     batch_size: int = 256
-    """Most completions in one batch of the verifier, unless one request alone has more."""
+    """Maximum number of completions in one batch of the verifier, unless one request alone has more."""
 
 
 def answer(content: object, status: int = 200) -> Response:
@@ -51,10 +51,14 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
+        headers = dict(scope.get("headers", ()))
+        if scope["type"] == "websocket" and (b"origin" in headers or not self._may_ask(scope["path"], headers)):
+            # Browsers name the page that asks, and let any page ask; a close before the handshake is answered with 403.
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
         if not self._may_ask(scope["path"], headers):
             message = "expected the header 'Authorization: Bearer TOKEN' with the token of this service"
             await refusal(401, "unauthorized", message)(scope, receive, send)
@@ -77,7 +81,7 @@ class Guard:
         return hmac.compare_digest(headers.get(b"authorization", b""), self._token)
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """The whole body; None if it is larger than allowed, of which no more is read."""
+        """The whole body; None if it is larger than allowed, and then the rest is not read."""
         body = bytearray()
         while True:
             message = await receive()

@@ -1,4 +1,4 @@
-"""Where the service listens, and how it stops."""
+"""The service's socket, and how it stops."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def serve(app: FastAPI, listener: socket.socket, ready: Callable[[str], None]) -
 
     Args:
         app: The service.
-        listener: Where it listens.
-        ready: Called with its address, from which on requests are answered.
+        listener: The socket that it listens on.
+        ready: Called with its address as soon as requests are answered.
     """
     host, port = listener.getsockname()[:2]
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=STOPPING_S)

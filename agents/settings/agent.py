@@ -67,13 +67,12 @@ class AgentConfig:
     """Number of optimiser steps in each pass, each on an equal part of the batch."""
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
     """How the losses of the tokens are reduced to one loss: `token-mean` averages over all tokens of the batch; the others
-    average over completions, of which each counts with the mean of its tokens, their sum, or their sum divided by
-    `max_tokens` (`-norm`)."""
+    average over completions, each with the mean of its tokens, their sum, or their sum divided by `max_tokens` (`-norm`)."""
     max_tokens: Annotated[int | None, AtLeast(1), UsedIf("uses_max_tokens", _NO_MAX_TOKENS)] = None
     """Length of the longest completion: the constant that the aggregation `sequence-mean-token-sum-norm` divides by,
     and the limit of the truncation rule `soft-overlong`. Generation is limited by `max_new_tokens` of the environment."""
     truncation: Truncation = Truncation.SCORE
-    """How an episode counts that ran out of tokens before it ended: with its own `score`, not at all (`mask`), with the
+    """How an episode counts if it ran out of tokens before it ended: with its own `score`, not at all (`mask`), with the
     critic's value of its last state added (`bootstrap`), or with `truncation_reward` (`fixed-reward`). `soft-overlong`
     takes up to 1 from every score, growing over the last `overlong_margin` tokens before `max_tokens`."""
     truncation_reward: Annotated[float, FINITE, UsedIf("pays_truncation", _NO_TRUNCATION_REWARD)] = 0.0
@@ -95,7 +94,7 @@ class AgentConfig:
     kl_horizon: Annotated[int, AtLeast(1), UsedIf("kl_target", _NO_TARGET)] = 10_000
     """Number of completions over which the adaptive controller adjusts the KL weight."""
     measure_kl: bool = False
-    """Keep the reference policy and log the KL divergence from it also where the divergence has no weight."""
+    """Keep the reference policy and log the KL divergence from it even if the divergence has no weight."""
     reference_sync_every: Annotated[int | None, AtLeast(1), UsedIf("needs_reference", _NO_REFERENCE)] = None
     """Number of steps after which the reference moves towards the policy; None never moves it."""
     reference_sync_mix: Annotated[float, Between(0, 1, open_low=True), UsedIf("reference_sync_every", _NO_SYNC)] = 1.0
@@ -117,20 +116,20 @@ class AgentConfig:
     max_carried_steps: Annotated[int, AtLeast(1), UsedIf("carried_groups", _NOTHING_CARRIED)] = 4
     """Largest number of updates that a group is carried over; the step after the last of them waits for it."""
     importance_correction: Correction | None = None
-    """How off-policy tokens are weighted, which are those that another engine or older weights sampled; `none` takes the
-    sampler's log-probabilities for the learner's. By default it is `none` if the policy itself samples with the current weights
-    alone, and `token-truncate` if an engine or older weights do."""
+    """Weighting of off-policy tokens, sampled by another engine or older weights; `none` takes the sampler's log-probabilities
+    for the learner's. By default it is `none` if the policy itself samples with the current weights alone, and `token-truncate`
+    if an engine or older weights do."""
     importance_cap: Annotated[float, AtLeast(1, infinite=True), UsedIf("weighs_samples", _NO_WEIGHTS)] = 2.0
     """Largest importance weight."""
     importance_floor: Annotated[float, Between(0, 1), UsedIf("weighs_samples", _NO_WEIGHTS)] = 0.0
     """Smallest importance weight, from 0 to 1; truncation raises smaller weights to it, and masking sets them to 0."""
     max_error_share: Annotated[float, Between(0, 1)] = 0.5
     """Largest share of episodes on which the verifier may break; 1 sets no limit. Training stops with a
-    `VerifierFailureError` if the share is exceeded over the last step (over the last steps with 32 episodes together, where a
-    step has fewer), or at the end of training."""
+    `VerifierFailureError` if the share is exceeded over the last step (over the last steps with 32 episodes together, if a step
+    has fewer), or at the end of training."""
     problem_sampler: Literal["uniform", "learnability", "difficulty"] = "uniform"
     """How the problems of a step are chosen: all of them once before any comes again (`uniform`), or in proportion to p(1 - p),
-    where p is the share of a problem's completions that were right lately (`learnability`) or in an evaluation
+    where p is the share of a problem's completions that were right recently (`learnability`) or in an evaluation
     (`difficulty`)."""
     difficulty: Annotated[str | None, UsedIf("reads_difficulty", _NO_DIFFICULTY)] = None
     """Folder of the evaluation for the problem sampler `difficulty`, as `rlvr eval --split train --samples 8` writes it."""
@@ -157,7 +156,7 @@ class AgentConfig:
         """Settings with other defaults, for environments with vectors as observations, such as CartPole-v1.
 
         Episodes there are long, returns large and models small: a step has 16 episodes, the learning rate is 1e-3 and the
-        gradient's norm at most 0.5. Where an agent can, it discounts by 0.99, has a separate critic, and continues the return
+        gradient's norm at most 0.5. If an agent can, it discounts by 0.99, has a separate critic, and continues the return
         of an episode that reached the time limit with the critic's value, since a time limit is no termination.
 
         Args:
@@ -246,7 +245,7 @@ class AgentConfig:
 
     @property
     def older_weights(self) -> str | None:
-        """The setting by which older weights than those that learn sample some tokens; None if there is none."""
+        """The setting by which weights older than the learner's sample some tokens; None without one."""
         return next(
             (f"{name}={getattr(self, name)}" for name in ("lag", "carried_groups") if getattr(self, name)), None
         )

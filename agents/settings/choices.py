@@ -1,4 +1,4 @@
-"""Settings that are choices, apart from what they decide, which needs torch; and enum settings that may be given as text."""
+"""Settings that are choices, without the code that they select, which needs torch; and enum settings given as text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Precision = Literal["auto", "float32", "bfloat16"]
 SaveDtype = Literal["source", "float32", "bfloat16", "float16"]
 Checkpointing = Literal["auto", "on", "off"]
 Gathering = Literal["auto", "trajectories", "rows"]
-"""What of each episode goes to all ranks: the whole trajectory, after which passes are divided evenly, or only the numbers of
-its row (rewards, lengths, verdict), after which each rank passes the episodes that it played. `auto` gathers rows if there are
-more than `agents.distributed.ranks.MOST_GATHERING` ranks and the agent allows it."""
+"""The data of each episode that all ranks get: the whole trajectory, so that passes are divided evenly, or only the numbers of
+its row (rewards, lengths, verdict), so that each rank passes the episodes that it played. `auto` gathers rows if there are more
+than `agents.distributed.ranks.MOST_GATHERING` ranks and the agent allows it."""
 
 
 class Aggregation(enum.StrEnum):
@@ -51,7 +51,7 @@ class Truncation(enum.StrEnum):
 
 
 class KLEstimator(enum.StrEnum):
-    """How a token's divergence is estimated. d = log pi - log ref; the token was sampled from pi, for `K3_RATIO` from pi_old.
+    """Estimator of a token's divergence. d = log pi - log ref; the token was sampled from pi, for `K3_RATIO` from pi_old.
 
     Schulman, "Approximating KL divergence", 2020. The *values* of k1 and k3 are unbiased; their gradients are another
     matter. Each statement is exact for the expectation over a token, given what precedes it:

@@ -1,4 +1,4 @@
-"""Where completions come from that another server samples."""
+"""Settings of a server that samples completions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ToolForm = Literal["protocol", "text"]
 
 @dataclass(frozen=True)
 class EndpointConfig:
-    """Where completions come from, and how they are asked for.
+    """Settings of the server, and of the requests to it.
 
     Raises:
         InvalidArgumentError: If a setting has the wrong type, or is out of range.
@@ -27,14 +27,14 @@ class EndpointConfig:
     model: str
     """Name of the model, as the server knows it."""
     api_key: str | None = field(default=None, repr=False)
-    """Key of the server; None for a server that wants none. On a command line write env:NAME, where NAME is the variable that
+    """Key of the server; None for a server without one. On a command line write env:NAME, where NAME is the variable that
     contains the key."""
     route: Route = "chat"
-    """What is asked for: "chat" sends messages, which the server puts into its model's template; "completions" sends the prompt
+    """Kind of request: "chat" sends messages, which the server puts into its model's template; "completions" sends the prompt
     as text."""
     tools: ToolForm = "protocol"
-    """How the model is told of an environment's tools and calls them: "protocol" by the fields `tools` and `tool_calls`, which
-    the server has to support; "text" in the messages themselves. The route "completions" has text alone."""
+    """How an environment's tools are described and called: "protocol" uses the fields `tools` and `tool_calls`, which the
+    server has to support; "text" uses the messages themselves. The route "completions" only has text."""
     concurrency: int = 64
     """Number of requests that wait for an answer at once."""
     timeout_s: float = 600.0
@@ -42,11 +42,11 @@ class EndpointConfig:
     retries: int = 5
     """Number of further attempts after one that failed."""
     backoff_s: float = 1.0
-    """Seconds before the second attempt; each further one waits twice as long, up to a minute, unless the server says how
-    long."""
+    """Seconds before the second attempt; each further one waits twice as long, up to a minute, unless the server names a
+    time."""
     price: tuple[float, float] | None = None
-    """Money that the server takes for a million tokens of prompts, and for a million that it samples, by which samples say what
-    they cost; None where nothing is charged."""
+    """The server's price of a million tokens of prompts, and of a million sampled ones, from which the cost of samples is
+    computed; None if it is free."""
     body: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of each request, such as top_p; None leaves a field out that the server does not accept, such as seed."""
 
@@ -69,11 +69,11 @@ class EndpointConfig:
             )
 
     def cost(self, prompt_tokens: int, tokens: int) -> float | None:
-        """What some tokens of prompts, and some that were sampled, cost; None without a price."""
+        """The cost of some tokens of prompts and some sampled ones; None without a price."""
         return None if self.price is None else (prompt_tokens * self.price[0] + tokens * self.price[1]) / 1e6
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What decides the completions, without secrets."""
+        """The settings that determine the completions, without secrets."""
         tools = {} if self.tools == "protocol" else {"tools": self.tools}
         return {"base_url": redacted(self.base_url), "route": self.route, **tools, "body": redacted(dict(self.body))}

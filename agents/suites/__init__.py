@@ -1,6 +1,6 @@
-"""Suites: which environments a benchmark has, with how many samples, and what agents are trained on first.
+"""Suites: the environments of a benchmark, the numbers of samples, and the training of agents before it.
 
-A suite is a TOML file; those in this folder have a name. `read_suite` says what a file holds.
+A suite is a TOML file; those in this folder have a name. `read_suite` describes the contents of a file.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class SuiteEnvironment:
     """One environment of a suite, a table `[[environments]]`."""
 
     name: str
-    """Such as `"GSM8K"`."""
+    """Name of the environment, such as `"GSM8K"`."""
     label: str | None = None
-    """How the leaderboard calls it, which two environments of one name need; None for the name."""
+    """Its label in the leaderboard, which two environments of one name need; None for the name."""
     split: str = "test"
     problems: int | None = None
     """Number of problems, the first ones; None for all."""
@@ -46,7 +46,7 @@ class SuiteEnvironment:
 
     @property
     def column(self) -> str:
-        """The label, or the name without what all ids share."""
+        """The label, or the name without the common part of all ids."""
         return self.label or self.name.removeprefix("rlvr/").removesuffix("-v0")
 
     @property
@@ -55,7 +55,7 @@ class SuiteEnvironment:
         return re.sub(r"[^\w.-]+", "-", self.column)
 
     def samples_of(self, problems: int, temperature: float) -> int:
-        """How many completions each of so many problems gets; at temperature 0 they would all be the same."""
+        """The number of completions for each of so many problems; at temperature 0 they would all be the same."""
         if self.samples is not None:
             return self.samples
         return SMALL_SET_SAMPLES if problems <= SMALL_SET and temperature > 0 else 1
@@ -71,7 +71,7 @@ class SuiteTraining:
     tokens: int
     """Sampled tokens that each agent may learn from."""
     model: str = "tiny"
-    """Where each begins, as for `rlvr train --model`."""
+    """The model that each begins with, as for `rlvr train --model`."""
     seeds: Sequence[Any] = (0, 1, 2)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of `rlvr train`, such as `num-envs = 32`."""
@@ -91,7 +91,7 @@ class SuiteTraining:
 
 @dataclass(frozen=True)
 class Suite:
-    """What a benchmark asks."""
+    """The settings of a benchmark."""
 
     name: str
     title: str
@@ -131,7 +131,7 @@ def read_suite(name: str) -> Suite:
         UnknownNameError: If there is no such suite; the message offers the nearest.
         MissingDataError: If there is no such file.
         DataError: If the file can't be read, or is not TOML.
-        InvalidArgumentError: If a key is unknown or missing, or its value is none that it can have.
+        InvalidArgumentError: If a key is unknown or missing, or its value is not allowed.
     """
     path = Path(name) if name.endswith(".toml") else _FOLDER / f"{name}.toml"
     if not name.endswith(".toml") and name not in suite_names():

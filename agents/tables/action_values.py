@@ -1,4 +1,4 @@
-"""What agents with a table of action values share: ε-greedy choices, step sizes, and the update towards a target."""
+"""Base of agents with a table of action values: ε-greedy choices, step sizes, and the update towards a target."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`TabularAgent`: the base class of agents that learn a table from numbered observations and actions.
 
 They need no model and no tokens: they play plain Gymnasium environments one action after the other, such as
-`rlvr/BanditState-v0`, and learn from every transition. Each agent's own file says how it chooses and what it learns.
+`rlvr/BanditState-v0`, and learn from every transition. Each agent's own file defines its choices and its learning.
 
     env = gymnasium.make("rlvr/BanditState-v0")
     agent = UCB1(env)
@@ -47,7 +47,7 @@ _EVALUATION = 2**62
 
 
 class Transition(NamedTuple):
-    """One action and what came of it."""
+    """One action and its consequences."""
 
     state: int
     action: int
@@ -83,7 +83,7 @@ class TabularConfig:
 
 
 class TabularAgent(abc.ABC):
-    """Chooses actions by what it has learned in tables, and learns from its own transitions.
+    """Chooses actions by its tables, and learns from its own transitions.
 
     A subclass defines `name`, `choose`, `acting_values`, `observe` and `tables`; everything else is implemented here.
 
@@ -115,7 +115,7 @@ class TabularAgent(abc.ABC):
         self.tokens = 0
         """Number of actions made while learning, which are tokens in the token environments."""
         self.regret = 0.0
-        """Sum of the regret that the environment reported while learning; 0 where it reports none."""
+        """Sum of the regret that the environment reported while learning; 0 if it reports none."""
         self._acting = np.random.default_rng(self.config.seed)
 
     # Defined by each agent
@@ -126,7 +126,7 @@ class TabularAgent(abc.ABC):
 
     @abc.abstractmethod
     def acting_values(self, state: int) -> NDArray[np.float64]:
-        """Return numbers f64[a], such as action values, of which the action that is best as far as known has the highest."""
+        """Return numbers f64[a], such as action values; the best known action has the highest."""
 
     @abc.abstractmethod
     def observe(self, transition: Transition) -> None:
@@ -134,7 +134,7 @@ class TabularAgent(abc.ABC):
 
     @abc.abstractmethod
     def tables(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that hold all that was learned, by name: not copies, since `load` writes into them."""
+        """Return the arrays that hold everything learned, by name: not copies, since `load` writes into them."""
 
     def begin_episode(self, state: int) -> None:  # noqa: B027 - most agents keep nothing of an episode
         """Called at the start of each episode that is learned from."""
@@ -148,7 +148,7 @@ class TabularAgent(abc.ABC):
     # Acting and learning
 
     def greedy_action(self, state: int) -> int:
-        """The action that is best in a state, as far as the agent knows; of several the first."""
+        """The best action in a state as far as the agent knows, the first of several."""
         return int(self.acting_values(state).argmax())
 
     def act(self, state: int, *, greedy: bool = False) -> int:
@@ -266,7 +266,7 @@ class TabularAgent(abc.ABC):
             problems: Number of problems; None for all, if the environment has `num_problems`.
             samples: Number of episodes of each problem.
             greedy: Whether to choose the best actions as far as known, rather than as when learning.
-            seed: Seed of drawn problems and of the agent's choices; None for that of its settings.
+            seed: Seed of drawn problems and of the agent's choices; None uses the seed of its settings.
             record: Record to which each sample is written; those of a resumed record are not repeated.
             on_sample: Called with each sample.
 

@@ -1,4 +1,4 @@
-"""What agents for bandits share: a table of mean rewards, one for each observation and action."""
+"""Base of agents for bandits: a table of mean rewards, one for each observation and action."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BanditAgent(TabularAgent):
     def __init__(self, env: gymnasium.Env[Any, Any], config: TabularConfig | None = None) -> None:
         super().__init__(env, config)
         self.counts: NDArray[np.int64] = np.zeros((self.num_states, self.num_actions), dtype=np.int64)
-        """i64[s a], how often each action was chosen."""
+        """i64[s a], the number of times that each action was chosen."""
         self.means: NDArray[np.float64] = np.zeros((self.num_states, self.num_actions))
         """f64[s a], the mean reward of each action; 0 where it was never chosen."""
 
@@ -47,7 +47,7 @@ class BanditAgent(TabularAgent):
         return {"counts": self.counts, "means": self.means}
 
     def check_env(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Refuse a process whose episodes go on after an action, where that is known before one is played."""
+        """Refuse a process whose episodes go on after an action, if that is known before one is played."""
         world = env.unwrapped
         if isinstance(world, rlvr_envs.StateEnv) and world.max_steps > 1 and not world.process.one_action:
             pulls = getattr(world.dataset, "pulls", None)

@@ -1,7 +1,7 @@
 """Double Q-learning (van Hasselt 2010; Sutton & Barto 2018, section 6.7).
 
 The maximum of noisy estimates is on average higher than the largest of the true values: E max_b Q(b) ≥ max_b E Q(b). With two
-tables, of which each learns from other transitions, one can say which action is best, and the other what it is worth:
+tables that learn from different transitions, one can choose the best action, and the other evaluate it:
 
     Q1(s, a) ← Q1(s, a) + α (r + γ Q2(s', argmax_b Q1(s', b)) - Q1(s, a))    (6.10)
 
@@ -32,7 +32,7 @@ class DoubleQLearningConfig(ActionValueConfig):
 
 
 class DoubleQLearning(ActionValueAgent):
-    """Two tables, of which one chooses the action and the other tells its value."""
+    """Two tables: one chooses the action, and the other evaluates it."""
 
     name = "double-q-learning"
     config: DoubleQLearningConfig
@@ -55,7 +55,7 @@ class DoubleQLearning(ActionValueAgent):
         self.update_table(learning, transition.state, transition.action, self.target(transition, learning, judging))
 
     def target(self, transition: Transition, learning: NDArray[np.float64], judging: NDArray[np.float64]) -> float:
-        """R + γ Q2(s', argmax_b Q1(s', b)), without the latter where the episode terminated."""
+        """R + γ Q2(s', argmax_b Q1(s', b)), without the latter if the episode terminated."""
         if transition.terminated:
             return transition.reward
         best = int(learning[transition.next_state].argmax())

@@ -9,7 +9,7 @@ After action A_t earned R_t, with the mean B_t of the rewards before t as the ba
     H(a) ← H(a) + α (R_t - B_t) (1[a = A_t] - π(a))  for all a      (2.12)
 
 In expectation over A_t and R_t this is α times the gradient of the expected reward Σ_a π(a) q(a), whatever the baseline, as
-long as it does not depend on A_t: REINFORCE with one step (Williams 1992), in the smallest case there is.
+long as it does not depend on A_t: REINFORCE with one step (Williams 1992), in its smallest case.
 
 As in the book, the baseline leaves out the reward at hand and is that reward itself at the first choice, which then changes
 nothing.
@@ -65,7 +65,7 @@ class GradientBandit(BanditAgent):
         self.preferences[state, action] += step
 
     def _baseline(self, state: int, reward: float) -> float:
-        """The mean of the rewards before this one; the reward itself where there are none."""
+        """The mean of the rewards before this one; the reward itself if there are none."""
         if not self.config.baseline:
             return 0.0
         counts = self.counts[state]

@@ -47,7 +47,7 @@ class SARSA(ActionValueAgent):
         self._waiting: list[Transition] = []  # the last n transitions, whose targets are not complete
 
     def begin_episode(self, state: int) -> None:
-        """Forget what an interrupted episode left."""
+        """Forget the rest of an interrupted episode."""
         self._waiting.clear()
 
     def observe(self, transition: Transition) -> None:
@@ -64,7 +64,7 @@ class SARSA(ActionValueAgent):
             self._learn(value)
 
     def _learn(self, value: float) -> None:
-        """Learn from the oldest transition, given the value of what follows those that wait."""
+        """Learn from the oldest transition, given the value of the state after the waiting ones."""
         target = discounted(self._waiting, self.config.gamma, value)
         oldest = self._waiting.pop(0)
         self.move_towards(oldest.state, oldest.action, target)

@@ -34,14 +34,14 @@ class ThompsonConfig(TabularConfig):
     """Settings of Thompson sampling."""
 
     rewards: Rewards = "bernoulli"
-    """What rewards are like: 0 and 1 (`bernoulli`), or normally distributed around the mean (`normal`)."""
+    """Distribution of rewards: 0 and 1 (`bernoulli`), or normal around the mean (`normal`)."""
     noise: Annotated[float, Above(0)] = 1.0
     """Standard deviation σ of normal rewards."""
     prior_std: Annotated[float, Above(0)] = 1.0
     """Standard deviation τ of the means of normal rewards before any is seen."""
 
     def check_effects(self) -> None:
-        """Reject settings of normal rewards where rewards are 0 and 1."""
+        """Reject settings of normal rewards if rewards are 0 and 1."""
         if self.rewards == "bernoulli":
             require_defaults(self, ("noise", "prior_std"), "Rewards of 0 and 1 have none: set rewards='normal'.")
 

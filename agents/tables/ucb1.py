@@ -1,11 +1,11 @@
 """UCB1 (Auer, Cesa-Bianchi and Fischer 2002, "Finite-time analysis of the multiarmed bandit problem").
 
-Every action is chosen once; from then on the one whose mean reward could still be the highest:
+Every action is chosen once; from then on, the action is chosen whose mean reward could still be the highest:
 
     A_t = argmax_a Q(a) + sqrt(c ln t / n_a)
 
-where Q(a) is the mean reward of action a, n_a how often it was chosen, t the number of choices so far, and c = 2. For rewards
-in [0, 1] theorem 1 bounds the expected regret after n choices, with the gaps Δ_a of the actions that are not best:
+where Q(a) is the mean reward of action a, n_a the number of its choices, t the number of all choices so far, and c = 2. For
+rewards in [0, 1] theorem 1 bounds the expected regret after n choices, with the gaps Δ_a of the actions that are not best:
 
     E[R_n] ≤ 8 Σ_a ln n / Δ_a + (1 + π²/3) Σ_a Δ_a
 
@@ -42,7 +42,7 @@ class UCB1(BanditAgent):
     config: UCB1Config
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """The action with the highest bound; of several the first. Nothing is left to chance."""
+        """The action with the highest bound, the first of several; nothing is random."""
         return int(self.bounds(state).argmax())
 
     def bounds(self, state: int) -> NDArray[np.float64]:

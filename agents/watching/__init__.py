@@ -1,1 +1,1 @@
-"""Runs in a browser while they train, and afterwards: files that grow, what is shown of them, a server, and the page."""
+"""Runs in a browser while they train, and afterwards: growing files, the data shown of them, a server, and the page."""

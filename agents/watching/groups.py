@@ -1,4 +1,4 @@
-"""The groups of completions that a run recorded: those of a training step, or those of an evaluation's problem."""
+"""The groups of completions that a run recorded, of a training step or of an evaluation's problem."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agents.watching.lines import Place
 from verifiers import Outcome
 
 Key: TypeAlias = tuple[int, int]
-"""Training step and number of the group; of an evaluation 0 and the problem."""
+"""Training step and number of the group; for an evaluation, 0 and the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What is kept of a recorded completion, of which all else stays in its file."""
+    """The data kept of a recorded completion; the rest stays in its file."""
 
     place: Place
     key: Key
@@ -45,7 +45,7 @@ Group: TypeAlias = Sequence[Completion]
 
 
 def grouped(completions: Sequence[Completion]) -> dict[Key, Group]:
-    """Put completions together, those of the last step first; a later line of the same sample replaces an earlier one."""
+    """Put completions together, the last step's first; a later line of the same sample replaces an earlier one."""
     groups: dict[Key, dict[int, Completion]] = {}
     for completion in completions:
         groups.setdefault(completion.key, {})[completion.sample.sample] = completion
@@ -65,4 +65,4 @@ FILTERS: dict[str, Callable[[Sequence[Group]], Sequence[Group]]] = {
     "longest": lambda groups: sorted(groups, key=lambda group: -max(one.sample.tokens for one in group)),
     "verifier broke": lambda groups: [group for group in groups if any(one.sample.errored for one in group)],
 }
-"""Which groups are listed, and in which order."""
+"""Filters of the groups to list, with their order."""

@@ -10,13 +10,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
 Place: TypeAlias = tuple[int, int]
-"""Where a line begins in its file, and its length, in bytes."""
+"""Position of a line in its file, and its length, in bytes."""
 
 
 class GrowingLines(Generic[T]):
-    """What was made of each line of a file, each of which is read once.
+    """The parsed lines of a file; each line is read once.
 
-    A last line without a line break is still being written, and read later. Where the file was replaced or cut, as when a run
+    A last line without a line break is still being written, and is read later. If the file was replaced or cut, as when a run
     is resumed, all of it is read again.
 
     Args:

@@ -57,7 +57,8 @@ function drawRuns() {
     const step = run.training ? `step ${run.step} of ${run.steps ?? "?"}` : `evaluation, score ${number(run.score)}`;
     const written = run.written ? `written ${new Date(run.written * 1000).toLocaleString()}` : "nothing written yet";
     const damaged = run.damaged ? `${run.damaged} lines can't be read` : "";
-    return tableRow([swatch, run.folder], step, written, `${run.completions} completions`, damaged);
+    const errored = run.errored ? `, ${run.errored} without a score` : "";
+    return tableRow([swatch, run.folder], step, written, `${run.completions} completions${errored}`, damaged);
   }));
   const named = (run, text) => element("li", {}, view.runs.length > 1 ? `${run.folder}: ${text}` : text);
   find("warnings").replaceChildren(...view.runs.flatMap((run) => run.warnings.reverse().map((text) => named(run, text))));

@@ -1,4 +1,4 @@
-"""What the page shows of the folders of runs, read anew whenever they have grown; nothing in them is changed."""
+"""The data that the page shows, read from the folders of runs whenever they have grown; nothing in them is changed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agents.runs.evaluation import errored_warning
 from agents.runs.evaluation_record import MANIFEST, SAMPLES
 from agents.runs.files.json_files import read_json
 from agents.runs.plots import Band, TrainingCurve, bands, metric_names
@@ -39,6 +40,8 @@ class WatchedRun:
         self._completions = GrowingLines(folder / (ROLLOUTS if self.training else SAMPLES), Completion.read)
         self._errors = GrowingLines(folder / VERIFIER_ERRORS, lambda line, _: line)
         self._groups: tuple[int, dict[Key, Group]] = (0, {})
+        self._errored = 0
+        self._warning: str | None = None
 
     def read(self) -> None:
         """Read what was written since the last time."""
@@ -46,6 +49,9 @@ class WatchedRun:
             lines.read()
         if self._groups[0] != self._completions.version:
             self._groups = (self._completions.version, grouped(self._completions.values))
+            samples = [one.sample for group in self._groups[1].values() for one in group]
+            self._errored = sum(sample.errored for sample in samples)
+            self._warning = None if self.training else errored_warning(samples)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -54,7 +60,7 @@ class WatchedRun:
         return content if isinstance(content, dict) else {}
 
     def state(self) -> dict[str, Any]:
-        """How far the run is, and what it warns of."""
+        """The run's progress and its warnings."""
         files = [lines.path for lines in (self.metrics, self._completions) if lines.path.exists()]
         rows, config = self.metrics.values, self.config
         broken = [
@@ -70,8 +76,11 @@ class WatchedRun:
             "written": max((path.stat().st_mtime for path in files), default=None),
             "score": (config.get("summary") or {}).get("score"),
             "completions": len(self._completions.values),
+            "errored": self._errored,
             "damaged": self.metrics.damaged + self._completions.damaged,
-            "warnings": broken[-PAGE:] + [str(text) for row in rows for text in row.get("warnings") or ()][-PAGE:],
+            "warnings": [self._warning] * (self._warning is not None)
+            + broken[-PAGE:]
+            + [str(text) for row in rows for text in row.get("warnings") or ()][-PAGE:],
         }
 
     def groups(self, show: str, first: int) -> dict[str, Any]:
@@ -131,7 +140,7 @@ def curves(runs: Sequence[WatchedRun], metrics: Sequence[str], smooth: int) -> d
 
 
 def _as_json(band: Band) -> dict[str, Any]:
-    """A band with six digits, as many as a picture shows, and None where there is no number."""
+    """A band with six digits, as many as a picture shows, and None for a missing number."""
     columns = {"mean": band.mean, "low": band.low, "high": band.high, "raw": band.raw}
     return {"label": band.label, "steps": band.steps.tolist()} | {
         name: [float(f"{value:.6g}") if math.isfinite(value) else None for value in values.tolist()]

@@ -1,7 +1,7 @@
-"""The server of the page: what each address answers, to whom.
+"""The server of the page: its addresses, and access to them.
 
-Only this machine reaches it, and only who knows the token that all addresses begin with, which other users of the machine and
-pages of other sites do not. It reads, and changes nothing.
+Only this machine reaches it, and every address begins with a token, which other users of the machine and pages of other sites
+do not know. It reads, and changes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""What every answer has: the page may load its own script and style, and ask this server; nothing else runs or is fetched."""
+"""Headers of every answer: the page may load its own script and style, and ask this server; nothing else runs or is fetched."""
 
 
 class WatchServer(ThreadingHTTPServer):
@@ -52,7 +52,7 @@ class WatchServer(ThreadingHTTPServer):
         return f"http://{self.server_address[0]!s}:{self.server_address[1]}/{self.token}/"
 
     def data(self, name: str, query: dict[str, list[str]]) -> bytes:
-        """The JSON at an address; an InvalidArgumentError says that there is none, or what is wrong with the query."""
+        """The JSON at an address; an InvalidArgumentError reports an unknown address or an invalid query."""
         with self._lock:
             for run in self._runs:
                 run.read()
@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: WatchServer
 
     def do_GET(self) -> None:
-        """Answer, or refuse: also a browser that was led here by the name of another site."""
+        """Answer, or refuse, such as a browser that was led here by another site's name."""
         parts = urlsplit(self.path)
         token, _, name = parts.path.removeprefix("/").partition("/")
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
@@ -110,4 +110,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: requests come every few seconds, and name the token."""
+        """Log nothing: requests come every few seconds, and contain the token."""

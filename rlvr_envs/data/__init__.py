@@ -1,4 +1,4 @@
-"""Data sets of problems: what the adapters of published benchmarks share, and `text` for anything else.
+"""Data sets of problems: shared code of the published benchmarks, and `text` for anything else.
 
 A benchmark's `Source` (made of its row of a table in `rlvr_envs.tasks`) names its splits, and turns each row into a problem.
 Rows come from the folder `data_dir`, else from the one named by the environment variable `RLVR_DATA_DIR`, else from the hub

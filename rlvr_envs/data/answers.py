@@ -58,9 +58,8 @@ def _number(row: Row, column: str) -> str:
 FORMS: Mapping[str, Callable[[Row, str], str]] = MappingProxyType(
     {"plain": _plain, "text": Row.text, "hashes": _after_hashes, "boxed": _boxed, "number": _number}
 )
-r"""How an answer stands in its column: a string or an integer; a string; after the last `####` of a solution, as in GSM8K; in
-the last `\boxed{}` of a solution, as in MATH; as a number of a column of floats, whose integers lose the decimal point.
-"""
+r"""The forms of an answer in its column: a string or an integer; a string; the text after the last `####` of a solution, as in
+GSM8K; the last `\boxed{}` of a solution, as in MATH; a number in a column of floats, where integers lose the decimal point."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +67,13 @@ class FinalAnswers:
     """Turns rows with a problem and its final answer into problems; the other columns are metadata."""
 
     problem: str | Sequence[str] = "problem"
-    """The column of the problem; of several the first that a row has."""
+    """The column of the problem, or several; the first that a row has counts."""
     answer: str = "answer"
     """The column of the final answer."""
     form: str = "plain"
-    """How the answer stands there: a key of `FORMS`."""
+    """The form of the answer there: a key of `FORMS`."""
     solution: str | None = None
-    """The column of a solution, the gold completion; None where that states the answer."""
+    """The column of a solution, the gold completion; None if the gold completion only states the answer."""
     number: str | None = None
     """The column of an integer that is the problem's id; None if rows have none."""
     key: str | None = None

@@ -62,7 +62,7 @@ def position_letter(row: Row, column: str, choices: Sequence[str]) -> str:
 
 
 def lettered(row: Row, column: str, choices: Sequence[str]) -> str:
-    """Read the letter of the right choice from a column with that letter.
+    """Read the letter of the right choice from a column of letters.
 
     Raises:
         DataError: If there is no choice with that letter.
@@ -85,7 +85,7 @@ def choice_problem(
 FORMS: Mapping[str, Callable[[Row, str, Sequence[str]], str]] = MappingProxyType(
     {"position": position_letter, "letter": lettered}
 )
-"""How the right choice stands in its column: by its position, from 0, or by its letter."""
+"""The forms of the right choice in its column: its position, from 0, or its letter."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ChoiceRows:
     right: str
     """The column of the right choice."""
     form: str
-    """How that stands there: a key of `FORMS`."""
+    """The form of the right choice there: a key of `FORMS`."""
     question: str = "question"
     """The column of the question."""
     options: str = "options"

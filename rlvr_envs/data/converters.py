@@ -1,7 +1,7 @@
 """Named converters from the value of a column to the reference that a verifier expects.
 
 Many public data sets keep answers and tests as JSON text in one column. A converter is called with the column's value and its
-row, which holds what else it may need.
+row, which holds further columns that it may need.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def seconds(limit: object) -> float | None:
             in CodeContests; a number; or nothing: None, an empty text, 0.
 
     Returns:
-        Seconds, or None where there is no limit.
+        Seconds, or None without a limit.
 
     Raises:
         InvalidArgumentError: If it is anything else.
@@ -145,15 +145,15 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
     }
 )
 """The converters by name: `json` reads the text as JSON; `json_first` gives the first item of a JSON list; `input_output` makes
-the tests of an `input_output` column, as in APPS and TACO; `livecodebench` those of a LiveCodeBench row; `test_list` those of a
-list in which each states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a CodeContests row,
-and `codecontests_cpp` and `codecontests_java` the same for programs in these languages;
-`ifeval` makes instructions of a column of ids with the row's `kwargs`, as in IFEval and IFBench, or of both in one
-object or its JSON. A column `time_limit` limits each case with standard input."""
+the tests of an `input_output` column, as in APPS and TACO; `livecodebench` makes those of a LiveCodeBench row; `test_list`
+those of a list in which each test states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a
+CodeContests row, with `codecontests_cpp` and `codecontests_java` for programs in these languages; `ifeval` makes instructions
+of a column of ids with the row's `kwargs`, as in IFEval and IFBench, or of both in one object or its JSON. A column
+`time_limit` limits each case with standard input."""
 
 _OF_PROGRAMS = ("input_output", "livecodebench", "test_list", "codecontests", "codecontests_cpp", "codecontests_java")
 VERIFIERS: Mapping[str, str] = MappingProxyType(dict.fromkeys(_OF_PROGRAMS, "unit_tests") | {"ifeval": "ifeval"})
-"""The verifier of each converter whose references no other reads."""
+"""The verifier of each converter whose references no other verifier reads."""
 
 
 def find_converter(name: str) -> Converter:

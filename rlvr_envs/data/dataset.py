@@ -32,7 +32,7 @@ class ProblemDataset(Sequence[Problem]):
     problems: tuple[Problem, ...] = dataclasses.field(repr=False)
     """The problems themselves."""
     verifier: tuple[str, Mapping[str, object]] | None = dataclasses.field(default=None, repr=False)
-    """Name and arguments of the verifier that these problems need; None where the environment's own fits them."""
+    """Name and arguments of the verifier that these problems need; None if the environment's own fits them."""
 
     def __post_init__(self) -> None:
         first: dict[str, int] = {}
@@ -61,7 +61,7 @@ class ProblemDataset(Sequence[Problem]):
 
     @functools.cached_property
     def distinct(self) -> int:
-        """Number of different problems: those with equal prompts are one, unless `metadata["hidden"]` tells them apart."""
+        """Number of different problems: those with equal prompts count as one, unless `metadata["hidden"]` is set."""
         shown = [problem.prompt for problem in self.problems if not problem.metadata.get("hidden")]
         return len(set(shown)) + len(self) - len(shown)
 

@@ -13,10 +13,10 @@ from verifiers import DataError, InvalidArgumentError, MissingDataError
 from verifiers.hub import ask_once
 
 INSTALL = "pip install 'rlvr-envs[hub]'"
-"""The command that installs what access to the hub needs."""
+"""The command that installs the packages for access to the hub."""
 
 PARQUET = "refs/convert/parquet"
-"""The branch on which the hub keeps Parquet copies, those of scripts included."""
+"""The branch on which the hub keeps Parquet copies, including those of scripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ def iterate_rows(
         config: The data set's configuration, None for its default.
         split: The split's name on the hub.
         otherwise: A sentence for the error message: how to get the same rows without the hub.
-        files: The split's Parquet files in the data set's repository, such as `"ALL/train-*.parquet"`, for data sets that
-            still have a script, which would be looked at first.
+        files: The split's Parquet files in the data set's repository, such as `"ALL/train-*.parquet"`, for data sets that still
+            have a script, which would otherwise be tried first.
 
     Raises:
-        MissingDataError: If `datasets` is not installed, or the download fails for any reason; where the data set is a
-            script, the message names its Parquet copy.
+        MissingDataError: If `datasets` is not installed, or the download fails for any reason; if the data set is a script, the
+            message names its Parquet copy.
         InvalidArgumentError: If the name ends in `@refs/convert/parquet`, and a configuration is needed.
         DataError: If the split holds no rows.
     """

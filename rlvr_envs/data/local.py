@@ -1,12 +1,17 @@
-"""Rows from local files: JSON Lines, and Parquet with the same columns."""
+"""Rows from local files: JSON Lines, and Parquet, CSV or a JSON array with the same columns."""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import gzip
+import io
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from rlvr_envs.data.rows import Row, Stored
 from verifiers import DataError, InvalidArgumentError, _integers, missing_dependency
@@ -15,7 +20,10 @@ DATA_DIR_VARIABLE = "RLVR_DATA_DIR"
 """The environment variable that names the folder of local data sets."""
 
 SUFFIXES = (".jsonl", ".parquet")
-"""Suffixes of the files that can be read, in order of preference."""
+"""Suffixes of the files that a folder's splits are in, in order of preference."""
+
+FILE_SUFFIXES = (*SUFFIXES, ".json", ".csv")
+"""Suffixes of the files that can be read; each but `.parquet` may be followed by `.gz`."""
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
@@ -37,29 +45,44 @@ def find_split(folder: Path, split: str) -> Path | None:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read all rows of a `.jsonl` or `.parquet` file; see `iterate_rows`."""
+    """Read all rows of a file; see `iterate_rows`."""
     return list(iterate_rows(path))
 
 
 def iterate_rows(path: Path) -> Iterator[Row]:
-    """Read the rows of a `.jsonl` or `.parquet` file one by one, so that they need not all be in memory.
+    """Read the rows of a file one by one, so that rows of JSON Lines and Parquet need not all be in memory.
+
+    Args:
+        path: A `.jsonl` file, a `.json` file with an array of objects or with lines, a `.csv` file with a first line of names,
+            whose values are all text, any of these compressed as `.gz`, or a `.parquet` file.
 
     Raises:
         InvalidArgumentError: If the file has another suffix.
         DataError: If the file holds no rows, or something in it cannot be read; the message names the line.
         MissingDependencyError: If it is a Parquet file and pyarrow is not installed.
     """
-    readers = {".jsonl": _read_jsonl, ".parquet": _read_parquet}
-    if path.suffix not in readers:
-        raise InvalidArgumentError(f"expected a file that ends in {' or '.join(SUFFIXES)}, got {str(path)!r}")
+    readers = dict(zip(FILE_SUFFIXES, (_read_jsonl, _read_parquet, _read_json, _read_csv), strict=True))
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    if suffix not in readers or path.name.endswith(".parquet.gz"):
+        raise InvalidArgumentError(
+            f"expected a file that ends in {', '.join(FILE_SUFFIXES[:-1])} or {FILE_SUFFIXES[-1]}, or such an end and .gz, "
+            f"got {str(path)!r}"
+        )
     index = -1
-    for index, (values, location, stored) in enumerate(readers[path.suffix](path)):
-        yield Row(values, index, location, stored)
+    try:
+        for index, (values, location, stored) in enumerate(readers[suffix](path)):
+            yield Row(values, index, location, stored)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: not a readable gzip file: {error}") from error
     if index < 0:
         raise DataError(f"{path}: the file holds no rows")
 
 
-_Read = tuple[dict[str, object], str, Stored]
+_Read = tuple[dict[str, object], str, Stored | None]
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +97,7 @@ class JsonLine:
     def read(self, columns: Sequence[str]) -> dict[str, object]:
         """Read these columns again; see `Stored`."""
         try:
-            with self.path.open("rb") as file:
+            with _open(self.path) as file:
                 file.seek(self.offset)
                 values = _parse_object(file.read(self.length), self.location)
         except OSError as error:
@@ -85,7 +108,7 @@ class JsonLine:
 def _read_jsonl(path: Path) -> Iterator[_Read]:
     # Bytes are split at line feeds only; text mode would also accept separators that may stand inside JSON strings.
     offset = 0
-    with path.open("rb") as file:
+    with _open(path) as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
                 location = f"{path}, line {number}"
@@ -93,16 +116,51 @@ def _read_jsonl(path: Path) -> Iterator[_Read]:
             offset += len(line)
 
 
-def _parse_object(line: bytes, location: str) -> dict[str, object]:
+def _read_json(path: Path) -> Iterator[_Read]:
+    with _open(path) as file:
+        content = file.read()
+    if not content.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
+        yield from _read_jsonl(path)
+        return
+    for number, value in enumerate(_parse(content, str(path), "the file", "an array of objects"), start=1):
+        location = f"{path}, item {number}"
+        if not isinstance(value, dict):
+            raise DataError(f"{location}: expected an object, got a {type(value).__name__}")
+        yield value, location, None
+
+
+def _read_csv(path: Path) -> Iterator[_Read]:
+    csv.field_size_limit(2**31 - 1)  # of the whole process; by default a completion may have 128 KiB
     try:
-        value = _integers.loads(line.decode("utf-8-sig"))
+        with _open(path) as file:
+            reader = csv.DictReader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
+            for values in reader:
+                location = f"{path}, line {reader.line_num}"
+                if None in values or None in values.values():
+                    raise DataError(
+                        f"{location}: expected as many values as the first line has names: {reader.fieldnames}"
+                    )
+                yield dict(values), location, None
     except UnicodeDecodeError as error:
-        raise DataError(f"{location}: not UTF-8 text ({error.reason} at byte {error.start} of the line)") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{location}: not valid JSON: {error}; expected one JSON object on each line") from error
+        raise DataError(f"{path}: not UTF-8 text ({error.reason})") from error
+    except csv.Error as error:
+        raise DataError(f"{path}: not valid CSV: {error}") from error
+
+
+def _parse_object(line: bytes, location: str) -> dict[str, object]:
+    value = _parse(line, location, "the line", "one JSON object on each line")
     if not isinstance(value, dict):
         raise DataError(f"{location}: expected one JSON object on each line, got a {type(value).__name__}")
     return value
+
+
+def _parse(content: bytes, location: str, whole: str, expected: str) -> Any:
+    try:
+        return _integers.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{location}: not UTF-8 text ({error.reason} at byte {error.start} of {whole})") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{location}: not valid JSON: {error}; expected {expected}") from error
 
 
 _BATCH_ROWS = 16

@@ -29,12 +29,12 @@ def program_problem(
     Args:
         identifier: The problem's id.
         task: What the program should do.
-        tests: Those of the row.
-        metadata: What else the row says.
+        tests: The row's tests.
+        metadata: The row's further columns.
         starter_code: Code that a solution completes, shown below the task.
-        function: The function that the tests call, where there is no starter code; None where a program reads standard input.
-        solution: A program that passes; None where the source has none, so that there is no gold completion.
-        language: That of the program, as the label of its block.
+        function: The function that the tests call, if there is no starter code; None if a program reads standard input.
+        solution: A program that passes; None if the source has none, so that there is no gold completion.
+        language: The program's language, as the label of its block.
     """
     if starter_code.strip():
         below = f"Complete this code:\n\n```python\n{starter_code.rstrip()}\n```"
@@ -55,7 +55,7 @@ def _fenced(program: str, language: str) -> str:
 
 
 def function_name(tests: object) -> str | None:
-    """The function that tests call, in the forms of APPS and DeepCoder; None for standard input, and what can't be read."""
+    """The function that tests call, in the forms of APPS and DeepCoder; None for standard input, or unreadable tests."""
     if isinstance(tests, str):
         if '"fn_name"' not in tests:  # may be megabytes, and few name a function
             return None
@@ -69,7 +69,7 @@ def function_name(tests: object) -> str | None:
 
 
 def first_text(row: Row, column: str) -> str | None:
-    """The first text of a list, which may be written in JSON, of which no more than that is read; None if there is none.
+    """The first text of a list, which may be written in JSON and is read no further; None if it is empty.
 
     Raises:
         DataError: If the column holds something else.
@@ -85,7 +85,7 @@ def first_text(row: Row, column: str) -> str | None:
 
 
 def _first_of_json(row: Row, column: str, text: str) -> object:
-    """A list of the first item, or an empty one; any text that is no list as it is."""
+    """A list of the first item, or an empty one; text that is no list is returned as it is."""
     items = text[1:].lstrip()
     if text == "" or (text[0] == "[" and items[:1] == "]"):
         return []
@@ -108,7 +108,7 @@ def optional_text(row: Row, column: str) -> str:
 
 @dataclass(frozen=True)
 class ProgramRows:
-    """Turns rows with a task and its tests into problems, whose tests stay where they are; the other columns are metadata."""
+    """Turns rows with a task and its tests into problems, whose tests stay in storage; the other columns are metadata."""
 
     tests: str
     """The column of the tests."""
@@ -119,7 +119,7 @@ class ProgramRows:
     beside: Sequence[str] = ()
     """Further columns that the converter reads."""
     repeated: Sequence[str] = ()
-    """Those of them that are left out of the metadata, as the tests are."""
+    """The further columns that are left out of the metadata, as the tests are."""
 
     def __call__(self, row: Row, default_id: str) -> Problem:
         """Make the problem; see `ToProblem`."""

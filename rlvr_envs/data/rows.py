@@ -11,10 +11,10 @@ from verifiers import DataError, Message, _integers
 
 
 class Stored(Protocol):
-    """Where a row is kept; it can be pickled, so that a problem made of the row can."""
+    """The stored place of a row; it can be pickled, and so can a problem made of the row."""
 
     def read(self, columns: Sequence[str]) -> dict[str, object]:
-        """Read these columns of the row again, or those of them that it has.
+        """Read these columns of the row again, as far as it has them.
 
         Raises:
             DataError: If the row is no longer there.
@@ -33,7 +33,7 @@ class Row:
     location: str
     """Location of the row for error messages: `"data/gsm8k/test.jsonl, line 18"`, counted from 1."""
     stored: Stored | None = field(default=None, compare=False, repr=False)
-    """Where large columns can be read again, so that nobody has to keep them; None for a row that is only in memory."""
+    """The place where large columns can be read again, so that they need not be kept; None for a row that is only in memory."""
 
     def value(self, *columns: str) -> object:
         """The value of the first of these columns that the row has.
@@ -122,10 +122,10 @@ class Row:
                 self.check_characters(item, f"{column}.{index}")
 
     def check_prompt(self, prompt: str | Sequence[Message], column: str) -> None:
-        """Check that a prompt says something, and in characters.
+        """Check that a prompt is not empty, and consists of characters.
 
         Raises:
-            DataError: If its text, or that of all its messages, is empty, or it holds half of a surrogate pair.
+            DataError: If its text, or the text of all its messages, is empty or holds half of a surrogate pair.
         """
         if isinstance(prompt, str):
             self.check_characters(prompt, column)
@@ -165,12 +165,12 @@ class Row:
 
 
 def own_id(default_id: str, own: str | int) -> str:
-    """The id of a problem whose source has ids of its own: `"aime25/7"`, where the default is `"aime25/test/0"`."""
+    """The id of a problem whose source has ids of its own: `"aime25/7"`, while the default is `"aime25/test/0"`."""
     return f"{default_id.partition('/')[0]}/{own}"
 
 
 def _half_pair(text: str) -> int | None:
-    """Where half of a surrogate pair stands in a text."""
+    """The position of half of a surrogate pair in a text."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""`Source`: where a benchmark's rows come from, and how one becomes a problem."""
+"""`Source`: the origin of a benchmark's rows, and their conversion to problems."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rlvr_envs.data import hub, local
+from rlvr_envs.data.contracts import with_contracts
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
 from verifiers import DataError, MissingDataError, Problem, UnknownNameError, unknown_name
@@ -32,7 +33,7 @@ class ToProblem(Protocol):
 # Compared by identity, so that it can be a key of the caches below.
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """Where a benchmark's rows come from, and how one becomes a problem."""
+    """The origin of a benchmark's rows, and their conversion to problems."""
 
     name: str
     """Name of the benchmark, and of its folder in the local data folder."""
@@ -45,26 +46,32 @@ class Source:
     to_problem: ToProblem
     """Turns a row into a problem."""
     hub_splits: Mapping[str, str] = field(default_factory=dict)
-    """Names of splits on the hub, where they differ from those here."""
+    """Names of splits on the hub that differ from those here."""
     hub_parts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """The configurations and their splits on the hub that, one after the other, are a split of ours made of several."""
+    """For a split of ours made of several: the configurations and their splits on the hub, one after the other."""
     hub_files: Mapping[str, str] = field(default_factory=dict)
-    """The Parquet files of splits, where the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
+    """The Parquet files of splits, if the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
     combined_split: str | None = None
     """The split whose local file may hold the rows of all splits; it is read if a split has no file of its own."""
     belongs: Callable[[Row, str], bool] | None = None
-    """Whether a row is of a split, where one file may hold several, or rows that nothing could judge; None where every row
-    is."""
+    """Whether a row belongs to a split, if a file may hold several splits, or rows that nothing could judge; None if every row
+    does."""
 
     used: str = ""
-    """What the rows do that belong, such as "has an answer", for the error where none does; empty where it is their split."""
+    """The condition that rows have to meet, such as "has an answer", for the error if none does; empty if it is the split."""
 
     @property
     def splits(self) -> tuple[str, ...]:
         """The names of its splits."""
         return tuple(self.sizes)
 
-    def load(self, split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:
+    def load(
+        self,
+        split: str,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        contracts: str | os.PathLike[str] | None = None,
+    ) -> ProblemDataset:
         """Load a split; a second call returns the same object while the file is unchanged.
 
         Args:
@@ -72,15 +79,18 @@ class Source:
             data_dir: A folder with `<name>/<split>.jsonl` (or `.parquet`, with the same columns) in it; by default
                 the folder named by the environment variable `RLVR_DATA_DIR`. If either names a folder, the rows
                 come from there or not at all; otherwise they come from the hub.
+            contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.
 
         Raises:
             UnknownNameError: If there is no such split.
-            MissingDataError: If the rows are not in that folder, or the hub does not give them.
+            MissingDataError: If the rows are not in that folder, or can't be downloaded from the hub.
             DataError: If a file or a row is invalid; the message names file, line and column.
         """
         if split not in self.sizes:
             raise self._unknown_split(split)
-        folder = local.data_folder(data_dir)
+        return with_contracts(self._as_published(split, local.data_folder(data_dir)), contracts)
+
+    def _as_published(self, split: str, folder: Path | None) -> ProblemDataset:
         if folder is None:
             return _load_from_hub(self, split)
         path = self._find(folder, split)

@@ -1,4 +1,4 @@
-"""Tests that stay where they are stored until a program is judged: those of a LiveCodeBench row are megabytes."""
+"""Tests that stay in storage until a program is judged: those of a LiveCodeBench row are megabytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Held:
 class StoredTests:
     """The tests of a row, which `load` reads and decodes; a `verifiers.unit_tests.DeferredTests`.
 
-    Two are equal if their columns hold the same, wherever they are stored.
+    Two are equal if their columns are equal, wherever they are stored.
     """
 
     converter: str
@@ -39,9 +39,9 @@ class StoredTests:
     columns: tuple[str, ...]
     """The columns that decide the tests; the first one is converted."""
     digest: str
-    """Hexadecimal sha256 of what they hold."""
+    """Hexadecimal sha256 of their contents."""
     location: str = field(compare=False)
-    """Where the row stands, for error messages."""
+    """Location of the row, for error messages."""
     stored: Stored = field(compare=False, repr=False)
 
     def load(self) -> Tests:
@@ -58,15 +58,15 @@ class StoredTests:
 
 
 def stored_tests(row: Row, converter: str, *columns: str) -> StoredTests:
-    """Leave the tests of a row where they are.
+    """Leave the tests of a row in storage.
 
     Args:
         row: The row.
         converter: Name of the converter that makes tests of the first column.
-        *columns: The columns that it looks at. The row has to have the first; of the others those that it has are kept.
+        *columns: The columns that it reads. The row must have the first; the others are kept if it has them.
 
     Raises:
-        DataError: If the row lacks the first column, or it holds nothing.
+        DataError: If the row has no such first column, or it is empty.
     """
     if row.value(columns[0]) in (None, "", [], {}):
         raise row.error(f"column {columns[0]!r} is empty: the row has no tests, so that nothing would be judged")

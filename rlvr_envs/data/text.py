@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import cast
 
 from rlvr_envs.data import arithmetic, choices, converters, hub, local, verl
+from rlvr_envs.data.contracts import with_contracts
 from rlvr_envs.data.dataset import ProblemDataset
 from rlvr_envs.data.rows import Row
 from rlvr_envs.types import Dataset
@@ -55,22 +56,23 @@ def load(
     verifiers: Mapping[str, object] | None = None,
     config: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
+    contracts: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Load any data set of questions and answers.
 
     Args:
-        dataset: What to load:
+        dataset: The data set to load:
 
             * None: the built-in arithmetic questions (24 train, 8 test);
             * problems, in a list or tuple; or a data set of any other kind, returned as it is;
             * `"module:attribute"`, where the module may also be in the current folder: a class or function is called with
               `split=`, and anything else is the data set, as above;
-            * an entry point of the group `"rlvr_envs.datasets"`, which leads to the same;
-            * a `.jsonl` or `.parquet` file, which is one split and whose name does not matter;
+            * an entry point of the group `"rlvr_envs.datasets"`, which is treated alike;
+            * a `.jsonl`, `.parquet`, `.json` or `.csv` file, which is one split and whose name does not matter;
             * a folder with `<split>.jsonl` or `<split>.parquet` in it; a name is also looked for in `data_dir`, or
               else in the folder that the environment variable `RLVR_DATA_DIR` names;
-            * any other name: a data set on the hub, as `datasets.load_dataset` takes it, and where it ends in `@REVISION` that
-              branch, tag or commit of it.
+            * any other name: a data set on the hub, as `datasets.load_dataset` takes it; a name that ends in `@REVISION`
+              selects that branch, tag or commit.
         split: The split to load.
         columns: Which column holds the `"prompt"` (a string, or a list of messages with `role` and `content`), the
             `"reference"` (anything; the verifier decides), and optionally the `"id"` (a string or an integer; by
@@ -78,23 +80,24 @@ def load(
             or a number). With `"choices"`, a list of texts, it is multiple choice: the prompt ends in the lettered choices,
             and the reference is the letter, position (from 0) or text of the right one. A name may be a path with
             dots, such as `reward_model.ground_truth` or `prompt.0.content`. Every column that is not named whole becomes
-            metadata. By default `question` and `answer`; with a layout, its own, of which each may be replaced.
+            metadata. By default `question` and `answer`; a layout has its own, each of which may be replaced.
         convert: Name of a converter in `rlvr_envs.data.converters` that makes the reference of what its column holds: `json`,
             `json_first`, `input_output`, `livecodebench`, `test_list`, `codecontests` or `ifeval`. `choices` makes it multiple
-            choice, of the column `choices` where `columns` names no other.
+            choice, from the column `choices` unless `columns` names another.
         layout: `"verl"`: the columns of verl's training data, where `data_source` decides which verifier judges a row.
         verifiers: For `layout="verl"`, further verifiers by `data_source`, such as `{"my/proofs": "exact"}`; see
             `rlvr_envs.data.verl.judges_of`.
         config: The configuration of a hub data set that has several.
         data_dir: Where to look for a named folder; if given, the hub is not asked.
+        contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.
 
     Returns:
-        A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one reads:
-        tests, instructions, choices, and those of verl's layout.
+        A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one verifier
+        reads: tests, instructions, choices, and references of verl's layout.
 
     Raises:
         UnknownNameError: If the split, the layout, the converter or a key of `columns` is not known.
-        InvalidArgumentError: If `columns` lacks the prompt or the reference, the file has another suffix, or a sequence
+        InvalidArgumentError: If `columns` has no prompt or no reference, the file has another suffix, or a sequence
             holds anything but problems.
         MissingDataError: If the data set was found neither locally nor on the hub.
         DataError: If a file or a row is invalid; the message names file, line and column.
@@ -110,10 +113,10 @@ def load(
                 "columns=, convert=, layout=, verifiers=, config= and data_dir= describe rows, but this data set already holds "
                 "problems"
             )
-        return _from_problems(dataset, split)
+        return with_contracts(_from_problems(dataset, split), contracts)
     reader = _reader(layout, columns, convert, verifiers)
     name, rows = _named_rows(dataset, split, config, data_dir)
-    return reader.dataset(name, split, rows)
+    return with_contracts(reader.dataset(name, split, rows), contracts)
 
 
 def _path_of(name: str) -> str:
@@ -132,7 +135,7 @@ def _of_split(function: Callable[..., object], split: str, name: str) -> object:
             f"{name!r} is called as {name.partition(':')[2]}(split={split!r}): {error}"
         ) from error
     except ValueError:
-        pass  # it does not say what it takes
+        pass  # it does not report its arguments
     return function(split=split)
 
 
@@ -171,7 +174,7 @@ def _named_rows(
             raise InvalidArgumentError("data_dir= and config= need a data set: name it with dataset=")
         return "arithmetic", _built_in_rows(split)
     path = Path(dataset).expanduser()
-    if path.is_file() or path.suffix in local.SUFFIXES:
+    if path.is_file() or path.suffix in local.FILE_SUFFIXES:
         return path.stem, _file_rows(path)
     named = _named_folder(dataset, data_dir)
     folder = path if path.is_dir() else named
@@ -183,8 +186,8 @@ def _named_rows(
 
 
 _ADVICE = (
-    "give a .jsonl or .parquet file, or a folder with <split>.jsonl in it, by its path or by its name below the folder "
-    f"that data_dir= or {local.DATA_DIR_VARIABLE} names"
+    "give a .jsonl, .parquet, .json or .csv file, or a folder with <split>.jsonl in it, by its path or by its name below the "
+    f"folder that data_dir= or {local.DATA_DIR_VARIABLE} names"
 )
 
 

@@ -1,8 +1,8 @@
-"""The layout in which verl and its descendants keep training data, and which verifier judges a row.
+"""The layout of training data for verl and its descendants, and the verifier that judges a row.
 
-A row has `data_source` (a name), `prompt` (messages), `reward_model.ground_truth` and `extra_info`. Its `data_source` decides
-who judges it, as in `default_compute_score` of verl (`verl/utils/reward_score/__init__.py`), of which `JUDGES` covers the
-sources of mathematics and programs.
+A row has `data_source` (a name), `prompt` (messages), `reward_model.ground_truth` and `extra_info`. Its `data_source` selects
+the verifier, as in `default_compute_score` of verl (`verl/utils/reward_score/__init__.py`), whose sources of mathematics and
+programs are in `JUDGES`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""How a conversation of several turns becomes tokens, and how a turn of the policy is read.
+"""Conversations of several turns as tokens, and the reading of the policy's turns.
 
-What the model said stays as it is; what others say is appended as a suffix, and none of it becomes a special token.
+The model's own tokens stay as they are; messages of others are appended as a suffix, and none of their text becomes a special
+token.
 """
 
 from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat, ParsedTurn, parse_made

@@ -1,7 +1,7 @@
 """How models write tool calls, read from a turn in which special tokens are written out.
 
-Each format is a function from that text to pieces: the name and the arguments of a call as JSON, or what is wrong with it.
-What stands in thoughts is not a call.
+Each format is a function from that text to pieces: the name and the arguments of a call as JSON, or an error. Text within
+thoughts is never a call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ParsedTurn:
 
     calls: tuple[ToolCall, ...] = ()
     errors: tuple[str, ...] = ()
-    """What is wrong with calls that could not be read, in words for the policy."""
+    """Errors of the calls that could not be read, in words for the policy."""
 
 
 class _UnreadableCallError(Exception):
@@ -41,10 +41,10 @@ class CallFormat:
     find: Callable[[str], Iterator[Callable[[], ToolCall]]]
     """Finds the calls in a text; reading one may raise."""
     frame: tuple[str, str] | None = None
-    """What stands before and after the JSON of a call, which a model can be told in words; None where a template's own marks
-    take part, or nothing sets a call apart."""
+    """The text before and after the JSON of a call, which a prompt can describe in words; None if a template's own marks take
+    part, or nothing sets a call apart."""
     marks: tuple[str, ...] = ()
-    """What sets calls and results apart, beside special tokens: nothing that others say becomes a token that spells one."""
+    """Marks that set calls and results apart, beside special tokens: no text of others becomes a token that spells one."""
 
     def parse(self, text: str) -> ParsedTurn:
         """Read the calls of a turn, from its text with special tokens written out."""
@@ -60,7 +60,7 @@ class CallFormat:
 
 
 def parse_made(calls: Iterable[MadeCall]) -> ParsedTurn:
-    """Read calls whose names and arguments a server has already told apart."""
+    """Read calls whose names and arguments a server has already separated."""
     return CallFormat("made", lambda _: (partial(_call, call.name, call.arguments, call.id) for call in calls)).parse(
         ""
     )
@@ -94,7 +94,7 @@ def _of_text(name: str, arguments: str) -> ToolCall:
 
 
 def _json_at(text: str, start: int) -> tuple[object, int]:
-    """The JSON value that begins at a place, and where it ends."""
+    """The JSON value that begins at a position, and its end."""
     start += len(text[start:]) - len(text[start:].lstrip())
     try:
         return _JSON.raw_decode(text, start)
@@ -115,7 +115,7 @@ def _whole_json(text: str) -> object:
 
 
 def between(text: str, opening: str, closing: str) -> Iterator[str]:
-    """What stands between marks; the last closing one may be what stopped the turn, and missing."""
+    """The texts between marks; the last closing mark may be missing, because it stopped the turn."""
     for piece in text.split(opening)[1:]:
         inner, closed, _ = piece.rpartition(closing)
         yield inner if closed else piece
@@ -134,7 +134,7 @@ _PARAMETER = re.compile(r"\s*<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.D
 
 
 def _of_xml(inner: str) -> ToolCall:
-    """Qwen3-Coder's way; an argument that is JSON is what it says, any other is text."""
+    """Qwen3-Coder's format; an argument that is JSON is read as such, any other is text."""
     function = _FUNCTION.fullmatch(inner)
     if function is None:
         raise _UnreadableCallError(

@@ -1,4 +1,4 @@
-"""Which format a conversation has, by its name or by the tokenizer."""
+"""Choice of a conversation's format, by its name or by the tokenizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verifiers import InvalidArgumentError
 
 DialogueArgument = str | Callable[[Tokenizer, Sequence[ToolSchema]], Dialogue]
 DescribeTools = Literal["auto", "template", "text", "none"]
-"""How a model is told which tools there are: by its chat template's own list of tools, as text in the prompt, or not at all."""
+"""How tools are described to a model: by its chat template's own list of tools, as text in the prompt, or not at all."""
 
 
 def check_dialogue_name(spec: DialogueArgument) -> None:
@@ -36,12 +36,12 @@ def get_dialogue(
     """Find the format of conversations.
 
     Args:
-        spec: `"auto"` for the tokenizer's chat template where it has one, with calls as the template writes them; `"plain"`;
+        spec: `"auto"` for the tokenizer's chat template if it has one, with calls as the template writes them; `"plain"`;
             the name of a call format, for the chat template with calls in that format; or a function that builds a `Dialogue`.
-        tokenizer: The environment's.
+        tokenizer: The environment's tokenizer.
         tools: The tools there are.
-        describe: How the tools are described. With `"auto"` the chat template does it where it can show tools, calls and
-            results, otherwise a text; a tokenizer without a template gets no description.
+        describe: How the tools are described. With `"auto"` the chat template does it if it can show tools, calls and results,
+            otherwise a text; a tokenizer without a template gets no description.
 
     Raises:
         InvalidArgumentError: If the name is unknown, or the tokenizer's template is not made for this.

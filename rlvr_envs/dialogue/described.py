@@ -21,16 +21,15 @@ from verifiers import Message
 class DescribedDialogue:
     """A Hugging Face tokenizer's chat template, in which messages describe the tools.
 
-    The description is part of the system message, or of the user's first where the template has no system message. A call is
-    text in a turn of the assistant, and its result a message of the role `tool` where the template has its own way to show
-    these, otherwise a user's message, which also holds what the user says after it. The tokens equal those of the template
-    over these messages.
+    The description is part of the system message, or of the user's first message if the template has no system message. A call
+    is text in a turn of the assistant. Its result is a message of the role `tool` if the template has its own way to show
+    these, otherwise a user's message, joined with the one after it. The tokens equal those of the template over these messages.
 
     Args:
-        tokenizer: One with a chat template.
+        tokenizer: A tokenizer with a chat template.
         tools: At least one.
-        form: How the model is to write calls.
-        describe: Whether the tools are described; otherwise a prompt of yours does it.
+        form: The format in which the model is to write calls.
+        describe: Whether the tools are described; if not, your own prompt has to.
 
     Raises:
         InvalidArgumentError: If there is no chat template, or calls of this form can't be described as text.
@@ -49,7 +48,7 @@ class DescribedDialogue:
         self.description = (
             ToolDescription(describe_tools(tools, form, frame), takes_system(template)) if describe else None
         )
-        """What the opening says of the tools."""
+        """The description of the tools in the opening."""
         self.stop: Sequence[str | int] = (form.frame[1],) if form.frame and form.frame[1] else ()
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
@@ -57,7 +56,7 @@ class DescribedDialogue:
         return self._template.open(messages if self.description is None else self.description.put_into(messages))
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
-        """Encode what the template writes from the end of the assistant's turn to the beginning of the next."""
+        """Encode the template's text from the end of the assistant's turn to the beginning of the next."""
         return self._template.bridge(self._shown(messages), last_token)
 
     def parse(self, tokens: NDArray[np.int32]) -> ParsedTurn:
@@ -72,7 +71,7 @@ class DescribedDialogue:
 
 
 def without_tool_role(messages: Sequence[Message]) -> list[Message]:
-    """Messages in which a user tells the results of tools, with what the same role says next to it joined."""
+    """Messages in which a user reports the results of tools; neighbouring messages of one role are joined."""
     answers = [
         Message("user", RESULT_FRAME.format(message.content)) if message.role == "tool" else message
         for message in messages

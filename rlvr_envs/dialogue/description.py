@@ -22,14 +22,14 @@ _ROLE = "Zq7role7qZ"
 
 @dataclass(frozen=True)
 class ToolDescription:
-    """What a conversation says of its tools in words, and where."""
+    """The description of tools in a conversation, and its place."""
 
     text: str
     as_system: bool
-    """Whether a system message may hold it, where the conversation has none."""
+    """Whether it may become a system message if the conversation has none."""
 
     def put_into(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Add the text to the system message, make it one, or put it before what the user says first."""
+        """Add the text to the system message, make it one, or put it before the user's first message."""
         first = messages[0]
         if first.role == "system":
             return (dataclasses.replace(first, content=f"{first.content}\n\n{self.text}"), *messages[1:])
@@ -43,7 +43,7 @@ class ToolDescription:
 
 
 def takes_system(template: ChatTemplate | None) -> bool:
-    """Whether a chat template, or the plain form where there is none, shows a system message before a user's."""
+    """Whether a chat template, or the plain form without one, shows a system message before a user's."""
     if template is None:
         return True
     text = _attempt(template, Message("system", _SAID), Message("user", _ROLE))
@@ -61,7 +61,7 @@ def knows_tool_role(template: ChatTemplate) -> bool:
 
 
 def _attempt(template: ChatTemplate, *messages: Message) -> str:
-    """What a template renders; nothing where it refuses, which a template may do by any exception."""
+    """The text that a template renders; empty if it refuses, which a template may do by any exception."""
     try:
         return template(messages)
     except Exception:  # noqa: BLE001 - a refusal is the answer
@@ -73,8 +73,8 @@ def describe_tools(tools: Sequence[ToolSchema], form: CallFormat, frame: str | N
 
     Args:
         tools: At least one.
-        form: How the model is to write calls.
-        frame: What stands around a result, with `{}` where this goes; None where the template has a way of its own.
+        form: The format in which the model is to write calls.
+        frame: The text around a result, with `{}` in place of the result; None if the template has a way of its own.
 
     Raises:
         InvalidArgumentError: If calls of this form consist of a template's own marks, or are not set apart from other text.
@@ -161,7 +161,7 @@ def _type_words(schema: Mapping[str, Any], root: Mapping[str, Any], within: tupl
 
 
 def _referred(reference: str, root: Mapping[str, Any]) -> Any:
-    """What a reference within a schema points to; None if it points elsewhere."""
+    """The target of a reference within a schema; None if it points elsewhere."""
     target: Any = root
     for step in reference.removeprefix("#/").split("/"):
         if not isinstance(target, Mapping) or step not in target:

@@ -1,4 +1,4 @@
-"""What an environment needs of a conversation's format, and how messages are cut to the room there is."""
+"""The interface of a conversation's format, and the cutting of messages to the available room."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ ToolSchema = Mapping[str, Any]
 
 
 class Dialogue(Protocol):
-    """A format of conversations, for one tokenizer and the tools there are."""
+    """A format of conversations, for one tokenizer and one set of tools."""
 
     tokenizer: Tokenizer
     stop: Sequence[str | int]
-    """What ends a turn beside the end token and the stops of the environment."""
+    """Further stops of a turn, beside the end token and the stops of the environment."""
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
         """Encode the beginning of a conversation i32[l], up to where the policy's first turn begins."""
         ...
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
-        """Encode what stands between two turns of the policy i32[l]: the messages and what frames them.
+        """Encode the part between two turns of the policy i32[l]: the messages and their frame.
 
         Args:
-            messages: What others say, at least one message.
+            messages: The messages of others, at least one.
             last_token: The last token of the turn that is answered.
         """
         ...
@@ -48,7 +48,7 @@ class Dialogue(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fitted:
-    """Messages that have been cut to the room there is."""
+    """Messages that have been cut to the available room."""
 
     tokens: NDArray[np.int32]
     """i32[l], with the context that they follow if it is a new one."""
@@ -66,14 +66,16 @@ def fit(
 ) -> Fitted | None:
     """Encode messages as `Dialogue.bridge` does, cut to at most `room` tokens i32[l]; None if not even the marks fit.
 
-    The longest message is cut first, at its end, where a mark says how much is missing. A request for a summary is never cut.
+    The longest message is cut first, at its end, with a mark that says how much is missing. A request for a summary is never
+    cut.
 
     Args:
         dialogue: The format.
-        messages: What is said.
+        messages: The messages to encode.
         last_token: The last token of the turn that is answered.
-        room: The most tokens.
-        context: What the messages follow, which takes room, too, and is never cut; None to follow what is in view.
+        room: The maximum number of tokens.
+        context: The context that the messages follow, which takes room, too, and is never cut; None to follow the tokens in
+            view.
     """
 
     def encode(said: Sequence[Message]) -> NDArray[np.int32]:
@@ -104,7 +106,7 @@ def encode_context(dialogue: Dialogue, context: Sequence[Message | Turn]) -> NDA
         context: Messages and turns, a message first and last.
 
     Raises:
-        InvalidArgumentError: If that makes no token at all.
+        InvalidArgumentError: If the result has no token at all.
     """
     parts: list[NDArray[np.int32]] = []
     for is_turn, items in itertools.groupby(context, key=lambda item: isinstance(item, Turn)):
@@ -122,7 +124,7 @@ def encode_context(dialogue: Dialogue, context: Sequence[Message | Turn]) -> NDA
 
 
 _MARK_TOKENS = 8
-"""About what a mark takes."""
+"""The approximate number of tokens of a mark."""
 
 
 def _cut(tokenizer: Tokenizer, tokens: NDArray[np.int32], kept: int) -> str:

@@ -15,10 +15,10 @@ from verifiers import DataError
 def encode_literal(
     tokenizer: Tokenizer, text: str, marks: Collection[str] = (), *, start: bool = False
 ) -> NDArray[np.int32]:
-    """Encode text i32[l] of which nothing becomes a special token or one of the format's marks.
+    """Encode text i32[l] so that no part of it becomes a special token or one of the format's marks.
 
-    Where it spells one, the text is encoded in two parts that meet behind the mark's first character, so that other tokens
-    stand for the same text. Text without any is encoded as always.
+    If it spells one, the text is encoded in two parts that meet behind the mark's first character, so that other tokens spell
+    the same text. Text without any is encoded as always.
 
     Args:
         tokenizer: Any tokenizer.
@@ -41,7 +41,7 @@ def encode_literal(
 
 
 def split_marks(text: str, marks: Collection[str]) -> list[str]:
-    """Split a text behind the first character of every mark in it; one part, the text, where there is none."""
+    """Split a text behind the first character of every mark in it; one part, the text, if there is none."""
     cuts = {0, len(text)}
     for mark in marks:
         at = text.find(mark) if mark else -1
@@ -52,7 +52,7 @@ def split_marks(text: str, marks: Collection[str]) -> list[str]:
 
 
 def encode_parts(tokenizer: Tokenizer, parts: Sequence[str], *, start: bool = False) -> NDArray[np.int32]:
-    """Encode a text i32[l] given in parts, of which no token is to hold more than one.
+    """Encode a text i32[l] given in parts, so that no token spans two of them.
 
     Args:
         tokenizer: Any tokenizer.

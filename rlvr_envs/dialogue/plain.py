@@ -22,16 +22,16 @@ RESULT_FRAME = "<result>{}</result>"
 
 
 class PlainDialogue:
-    """Messages follow each other as text; only the results of tools have something around them.
+    """Messages follow each other as text; only the results of tools are framed.
 
-    A tool is called with `<tool>{"name": ..., "arguments": {...}}</tool>`. Where there is one tool with one argument, which is
-    text, that text alone will do, such as `<tool>12+34</tool>`.
+    A tool is called with `<tool>{"name": ..., "arguments": {...}}</tool>`. If there is only one tool, with one argument of type
+    text, that text alone is enough, such as `<tool>12+34</tool>`.
 
     Args:
         tokenizer: Any tokenizer.
-        tools: The tools there are.
-        describe: Whether the opening describes the tools; models that are trained from nothing learn to call them without.
-        frame: What stands around the result of a tool: a text with `{}`, where the result goes.
+        tools: The tools that the policy may call.
+        describe: Whether the opening describes the tools; models trained from scratch learn to call them without.
+        frame: The text around the result of a tool, with `{}` in place of the result.
 
     Raises:
         InvalidArgumentError: If the frame has no `{}`.
@@ -65,7 +65,7 @@ class PlainDialogue:
             if tools and describe
             else None
         )
-        """What the opening says of the tools."""
+        """The description of the tools in the opening."""
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
         """Encode the messages behind the description of the tools, with blank lines between them."""
@@ -74,7 +74,7 @@ class PlainDialogue:
         return encode_literal(self.tokenizer, text, start=True)
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
-        """Encode the messages, those of tools in their frame."""
+        """Encode the messages, with results of tools in their frame."""
         parts: list[NDArray[np.int32]] = []
         for message in messages:
             framed = message.role == "tool"
@@ -84,7 +84,7 @@ class PlainDialogue:
         return np.concatenate(parts)
 
     def parse(self, tokens: NDArray[np.int32]) -> ParsedTurn:
-        """Read what stands between tags."""
+        """Read the calls between tags."""
         return self._format.parse(spell(self.tokenizer, tokens))
 
 
@@ -103,7 +103,7 @@ def _find(only: tuple[str, str] | None, text: str) -> Iterator[Callable[[], Tool
 
 
 def _only_argument(tools: Sequence[ToolSchema]) -> tuple[str, str] | None:
-    """The name of the only tool, and that of its only argument, which is text; None where there are more."""
+    """The names of the only tool and of its only argument, which is text; None if there are more."""
     if len(tools) != 1:
         return None
     function = tools[0]["function"]

@@ -20,11 +20,11 @@ class MessageTurn(Turn):
     """The calls that are no part of the text, also those that could not be read."""
     reasoning: str = ""
     stopped_by: str = ""
-    """The stop string that ended the text, where it is known."""
+    """The stop string that ended the text, if it is known."""
 
     @property
     def message(self) -> Message:
-        """The turn as it stands in a dialogue, with the calls and thoughts that are no part of its text."""
+        """The turn as part of a dialogue, with the calls and thoughts that are no part of its text."""
         if not self.made and not self.reasoning:
             return Message("assistant", self.text)
         return AssistantMessage("assistant", self.text, self.made, self.reasoning)
@@ -36,13 +36,13 @@ def as_text(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
 
 
 def _said(turn: Turn, calls: tuple[MadeCall, ...] = ()) -> Message:
-    """A turn as the policy said it, with the stop string."""
+    """A turn as the policy wrote it, with the stop string."""
     text = turn.text + (turn.stopped_by if isinstance(turn, MessageTurn) else "")
     return AssistantMessage("assistant", text, calls) if calls else Message("assistant", text)
 
 
 def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
-    """A conversation in messages of which a turn has its calls, and each result the id of its call; thoughts are left out.
+    """A conversation in messages: a turn has its calls, and each result has the id of its call; thoughts are left out.
 
     A call without a result is left out, and a result without a call is a message of the user, since servers refuse both.
     """
@@ -50,7 +50,7 @@ def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
     for turn, said in _answered(view):
         calls = turn.made if isinstance(turn, MessageTurn) else ()
         by_id = {call.id: call for call in calls}
-        # What is wrong with calls that can't be read is said after the results of the others, in the same order.
+        # Errors of calls that can't be read follow the results of the others, in the same order.
         named = {message.call_id for message in said if isinstance(message, ToolMessage)}
         unnamed = iter([call for call in calls if call.id not in named])
         answered: list[MadeCall] = []
@@ -72,7 +72,7 @@ def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
 
 
 def _answered(view: Sequence[Message | Turn]) -> Iterator[tuple[Turn | None, list[Message]]]:
-    """The turns of a conversation, each with what was said after it; None for what was said before the first."""
+    """The turns of a conversation, each with the messages after it; None stands before the first messages."""
     turn: Turn | None = None
     said: list[Message] = []
     for item in view:
@@ -86,7 +86,7 @@ def _answered(view: Sequence[Message | Turn]) -> Iterator[tuple[Turn | None, lis
 
 
 def with_ids(calls: Sequence[MadeCall], turn: int) -> tuple[MadeCall, ...]:
-    """Calls of which each has an id of its own: the server's, or one made of the numbers of turn and call."""
+    """Calls with an id each: the server's, or one made of the numbers of turn and call."""
     seen: set[str] = set()
     numbered: list[MadeCall] = []
     for number, call in enumerate(calls):

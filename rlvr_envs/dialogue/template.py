@@ -1,8 +1,8 @@
 """Conversations in a model's own chat template, whatever it is.
 
-The template is rendered with placeholders for what people and tools say. What stands between them is the template's, and may
-hold special tokens; what replaces them is text. What follows a turn of the policy is what the template writes after a turn of
-the assistant, so that nothing is known here of any model's marks.
+The template is rendered with placeholders for the messages of people and tools. The text between placeholders is the
+template's, and may hold special tokens; the messages that replace them are plain text. A turn of the policy is followed by the
+template's text after a turn of the assistant, so that nothing here depends on any model's marks.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rlvr_envs.tokenizers import HuggingFaceTokenizer
 from rlvr_envs.turn_ends import ASSISTANT, USER, special_tokens_in
 from verifiers import InvalidArgumentError, Message, ToolMessage
 
-# The quotation mark tells whether the template writes what is said as JSON.
+# The quotation mark shows whether the template writes messages as JSON.
 _CONTENT = 'Zq7said{}"7qZ'
 _PLACE = re.compile(r'Zq7said(\d+)(\\?)"7qZ')
 _CALL_ID = "000000000"
-"""Mistral's templates want nine letters or digits."""
+"""Mistral's templates require nine letters or digits."""
 
 Piece = tuple[str, bool]
 """Text, and whether it is the template's own."""
@@ -37,14 +37,14 @@ Piece = tuple[str, bool]
 class TemplateDialogue:
     """A Hugging Face tokenizer's chat template.
 
-    The tokens equal those of the template over the whole conversation, except where the template changes earlier turns, as
-    those do that drop thoughts: what was sampled stays as it was. Where people or tools spell a special token, theirs are the
-    tokens of its text.
+    The tokens equal those of the template over the whole conversation, unless the template changes earlier turns, such as by
+    dropping thoughts: sampled tokens stay as they were. If people or tools spell a special token, it is encoded as ordinary
+    text.
 
     Args:
-        tokenizer: One with a chat template.
+        tokenizer: A tokenizer with a chat template.
         tools: The tools that the template lists.
-        call_format: How the model writes tool calls; None for the format that reads what the template itself writes.
+        call_format: The format of the model's tool calls; None for the format that reads the template's own calls.
         options: Further variables of the template, such as `{"enable_thinking": False}`.
 
     Raises:
@@ -79,7 +79,7 @@ class TemplateDialogue:
         return tokens if begun else np.concatenate([opening, tokens])
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
-        """Encode what the template writes from the end of the assistant's turn to the beginning of the next."""
+        """Encode the template's text from the end of the assistant's turn to the beginning of the next."""
         after = self._after_turn(messages)
         stop = spell(self.tokenizer, [last_token])
         if stop in self.tokenizer.special_tokens and stop in after:
@@ -91,7 +91,7 @@ class TemplateDialogue:
         """Read the calls from the tokens, special tokens written out."""
         return self._format.parse(spell(self.tokenizer, tokens))
 
-    # What the template shows of the model's format
+    # The model's format, as its template shows it
 
     def _chosen_format(self, given: CallFormat | None) -> CallFormat:
         name = str(self._tools[0]["function"]["name"])
@@ -108,21 +108,21 @@ class TemplateDialogue:
         raise self._unfit(f"writes tool calls in another format than {names}: {said[:200]!r}")
 
     def _stops(self) -> Sequence[str | int]:
-        """What ends a turn with a call, where it does not end every turn."""
+        """The token that ends a turn with a call, unless it ends every turn."""
         result = ToolMessage("tool", "x", str(self._tools[0]["function"]["name"]))
         end = self._turn_end(self._after_turn([result]))
         token = None if end is None else self.tokenizer.special_tokens[end]
         return () if token is None or token in self.tokenizer.stop_tokens else (token,)
 
     def _turn_end(self, after: str) -> str | None:
-        """The special token that ends a turn, in what the template writes after the placeholder within it."""
+        """The special token that ends a turn, in the template's text after the placeholder within it."""
         special = self.tokenizer.special_tokens
         marks = special_tokens_in(_PLACE.split(after, maxsplit=1)[0], special)
         stops = [mark for mark in marks if special[mark] in self.tokenizer.stop_tokens]
         return next(iter(stops or marks), None)
 
     def _after_turn(self, messages: Sequence[Message]) -> str:
-        """What the template writes after a turn of the assistant that messages answer, with placeholders for these."""
+        """The template's text after a turn of the assistant that messages answer, with placeholders for these."""
         said = [_chat_message(message, at) for at, message in enumerate(messages)]
         results = [message for message in messages if isinstance(message, ToolMessage)]
         turn = _calling([message.name for message in results], [message.call_id for message in results])
@@ -137,7 +137,7 @@ class TemplateDialogue:
     def _render(self, chat: list[dict[str, Any]], *, reply: bool = True) -> str:
         try:
             return self._applied(chat, reply)
-        except TypeError:  # DeepSeek's templates want the arguments of a call as text
+        except TypeError:  # DeepSeek's templates expect the arguments of a call as text
             return self._applied([_with_arguments_as_text(message) for message in chat], reply)
 
     def _applied(self, chat: list[dict[str, Any]], reply: bool) -> str:
@@ -160,7 +160,7 @@ class TemplateDialogue:
         )
 
     def _encode(self, pieces: Sequence[Piece]) -> NDArray[np.int32]:
-        """Encode what the template writes as it is, and the rest as text."""
+        """Encode the template's own text as it is, and the rest as plain text."""
         special, marks = self.tokenizer.special_tokens, self._format.marks
         if not any(mark in text for text, own in pieces if not own for mark in (*special, *marks)):
             return self.tokenizer.encode("".join(text for text, _ in pieces))
@@ -206,7 +206,7 @@ def _with_arguments_as_text(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chat_message(message: Message, at: int) -> dict[str, Any]:
-    """A message as templates want it, with a placeholder for what it says."""
+    """A message in the form that templates expect, with a placeholder for its content."""
     chat = {"role": message.role, "content": _CONTENT.format(at)}
     return (
         chat | {"name": message.name, "tool_call_id": message.call_id or _CALL_ID}
@@ -216,7 +216,7 @@ def _chat_message(message: Message, at: int) -> dict[str, Any]:
 
 
 def _filled(text: str, messages: Sequence[Message]) -> list[Piece]:
-    """The pieces of a template's text, with what the messages say in place of the placeholders."""
+    """The pieces of a template's text, with the messages' content in place of the placeholders."""
     own, *rest = _PLACE.split(text)
     pieces: list[Piece] = [(own, True)]
     for at, escaped, own in zip(rest[::3], rest[1::3], rest[2::3], strict=True):

@@ -26,7 +26,7 @@ from rlvr_envs.dialogue import (
     get_dialogue,
     split_marks,
 )
-from rlvr_envs.envs.fitting import check_pair, check_references, check_spelling, gold_answer
+from rlvr_envs.envs.fitting import check_installed, check_pair, check_references, check_spelling, gold_answer
 from rlvr_envs.envs.limits import TOOL_TOKENS, check_calls, check_drops, check_summaries
 from rlvr_envs.envs.questions import longest_problem, question_in
 from rlvr_envs.envs.spec import TaskSpec
@@ -72,7 +72,7 @@ class Settings:
     max_prompt_tokens: int | None = None
     """Maximum number of tokens of a prompt; by default just enough for every problem of the data set."""
     stop: str | int | Sequence[str | int] | None = None
-    """One or several stop strings or tokens in addition to the end tokens; by default those of the prompt, which has none where
+    """One or several stop strings or tokens in addition to the end tokens; by default those of the prompt, which has none if
     the tokenizer's chat template renders it."""
     prompt: str | Prompt | None = None
     """Name of a preset, a template with `{problem}`, or a `Prompt` or its `module:attribute`. `"auto"` is a chat prompt for a
@@ -92,19 +92,19 @@ class Settings:
     end_condition: EndCondition | None = None
     interaction: Interaction | str | None = None
     """The other side of an episode of several turns, a function of the turns and the problem, or its `module:attribute`; with
-    tools, what answers turns that call none."""
+    tools, it answers the turns without calls."""
     tools: str | Sequence[ToolArgument] | None = None
-    """What the policy may call: names such as `"calculator"`, tools, or functions with type hints; None for nothing."""
+    """The tools that the policy may call: names such as `"calculator"`, tools, or functions with type hints; None for none."""
     dialogue: DialogueArgument = "auto"
     """How turns and replies become tokens; `"auto"` is the tokenizer's chat template, or plain text if it has none."""
     describe_tools: DescribeTools = "auto"
-    """How the prompt tells of tools: `"template"`, by the chat template's own list; `"text"`, in words; `"none"`; or `"auto"`,
-    which is the template where it can, and else words, except in a prompt that is text for a tokenizer without a template."""
+    """How the prompt describes tools: `"template"`, by the chat template's own list; `"text"`, in words; `"none"`; or `"auto"`,
+    which is the template if it can, and otherwise words, except in a text prompt for a tokenizer without a template."""
     max_turns: int | None = None
-    """The policy's turns, at least 2 with tools; by default as many as `max_new_tokens` allows."""
+    """Maximum number of the policy's turns, at least 2 with tools; by default as many as `max_new_tokens` allows."""
     max_inserted_tokens: int | None = None
-    """Room for what the environment says over a whole episode; by default 1024 with tools or an interaction, 4096 if these are
-    the bytes of a chat, and else 0."""
+    """Maximum number of tokens that the environment may append over a whole episode; by default 1024 with tools or an
+    interaction, 4096 if these are the bytes of a chat, and else 0."""
     max_context_tokens: int | None = None
     """Number of tokens that the policy sees at once; by default as many as an episode may have."""
     summarize_after: int | None = None
@@ -177,7 +177,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
 
 
 def read_options(task: TaskSpec, options: Mapping[str, Any]) -> tuple[Settings, Dataset]:
-    """The settings and the data set of the arguments of `gym.make`: what needs no tokenizer and no verifier.
+    """The settings and the data set from the arguments of `gym.make`, which need no tokenizer and no verifier.
 
     Raises:
         RLVRError: As for `build`.
@@ -208,7 +208,7 @@ def _is_chat(dataset: Dataset, renderer: PromptRenderer, turns: _Turns) -> bool:
 
 
 def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
-    """Refuse limits under which tools can't be called, or dialogues are never kept short."""
+    """Refuse limits under which tools can't be called, or dialogues are never shortened."""
     if turns.tools:
         check_calls(streams.rules, turns.tools)
     if isinstance(turns.interaction, Summarize) and turns.interaction is not turns.answers:
@@ -221,7 +221,7 @@ def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_t
     """The prompt of an environment.
 
     Args:
-        task: What the id stands for.
+        task: The task of the id.
         dataset: Its problems.
         settings: The arguments of the environment.
         has_template: Whether the tokenizer has a chat template.
@@ -246,15 +246,17 @@ def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_t
 def chosen_verifier(
     task: TaskSpec, settings: Settings, dataset: Dataset, prompt: Prompt
 ) -> tuple[VerifierArgument, Verifier]:
-    """The verifier of an environment, and how it is named.
+    """The verifier of an environment, and its name.
 
     Raises:
         InvalidArgumentError: If a verifier or a prompt is given, and the verifier can't use the references of the problems, or
             can't read an answer that is written as the prompt asks.
+        MissingDependencyError: If tests of programs need a language that is not installed.
     """
     default = task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
     spec = _with_own_gold(default if settings.verifier is None else settings.verifier, default)
     verifier = preferring(_verifier(spec), asked_form(prompt))
+    check_installed(spec, verifier, dataset)
     if settings.verifier is not None:
         check_references(settings.verifier, verifier, default[0], dataset)
     if settings.verifier is not None or settings.prompt is not None:
@@ -266,7 +268,7 @@ def chosen_verifier(
 def _task_rules(
     task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt
 ) -> dict[str, Any]:
-    """The rules for which an id may have defaults of its own, each replaced by the setting that is given."""
+    """The rules with the id's own defaults, each replaced by the setting if that is given."""
     own = {} if task.rules is None else task.rules(dataset, tokenizer)
     names = ("legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
@@ -276,7 +278,7 @@ def _task_rules(
 
 
 def fewest_new_tokens(task: TaskSpec, settings: Settings, prompt: Prompt) -> int:
-    """The number of tokens that the policy may produce; no more than that where the id's own number needs the tokenizer."""
+    """The number of tokens that the policy may produce; a lower bound if the id's own number needs the tokenizer."""
     return _budget(task, settings, prompt, task.max_new_tokens if task.rules is None else 0)
 
 
@@ -284,7 +286,7 @@ def _budget(task: TaskSpec, settings: Settings, prompt: Prompt, default: int) ->
     """The number of tokens that the policy may produce.
 
     Args:
-        task: What the id stands for.
+        task: The task of the id.
         settings: The arguments of the environment.
         prompt: The prompt.
         default: The id's own number.
@@ -297,23 +299,23 @@ def _budget(task: TaskSpec, settings: Settings, prompt: Prompt, default: int) ->
 
 @dataclass(frozen=True)
 class _Turns:
-    """What makes episodes of several turns; nothing for those of one."""
+    """The parts of episodes of several turns; empty for episodes of one."""
 
     tools: Sequence[Tool] = ()
     interaction: Interaction | None = None
     answers: Interaction | None = None
-    """The interaction without what keeps its dialogues short."""
+    """The interaction without the wrapper that shortens its dialogues."""
     dialogue: Dialogue | None = None
     opening: Callable[[Problem], tuple[Message, ...]] | None = None
     max_inserted_tokens: int = 0
     request_tokens: int = 0
-    """Number of tokens of the shortest answer that asks for a summary; 0 where none is asked for."""
+    """Number of tokens of the shortest answer that asks for a summary; 0 if no summary is asked for."""
 
 
 def _turn_rules(
     settings: Settings, interaction: Interaction | None, room: int, tokenizer: Tokenizer, renderer: PromptRenderer
 ) -> _Turns:
-    """The rules of several turns, from the settings and the interaction of the id, which needs so much room as plain text."""
+    """The rules of several turns, from the settings and the id's interaction, which needs `room` tokens as plain text."""
     check_dialogue_name(settings.dialogue)
     tools = [] if settings.tools is None else get_tools(settings.tools)
     if settings.tools is not None and not tools:
@@ -347,8 +349,8 @@ def _turn_rules(
         kept_short,
         answers,
         dialogue,
-        # As plain text there is nothing to open, and a prompt that is text begins as in an episode of one turn. What the first
-        # message of a chat says becomes no special token either: a game may say it.
+        # As plain text there is nothing to open, and a prompt that is text begins as in an episode of one turn. The content of
+        # a chat's first message becomes no special token either: a game may contain one.
         renderer.messages if not plain and (tools or isinstance(renderer.prompt, ChatPrompt)) else None,
         enough if settings.max_inserted_tokens is None else settings.max_inserted_tokens,
         _request_tokens(kept_short, dialogue, tools if interaction is None else ()) if settings.summarize_after else 0,
@@ -357,11 +359,11 @@ def _turn_rules(
 
 _INSERTED_TOKENS = 1024
 _INSERTED_BYTES = 4 * _INSERTED_TOKENS
-"""The same where a chat is counted in bytes, as those with a server are; a token of a model is about four."""
+"""The same in bytes, in which a chat with a server is counted; a token of a model is about four."""
 
 
 def _described(settings: Settings, tokenizer: Tokenizer, renderer: PromptRenderer) -> DescribeTools:
-    """How tools are described: a chat without a template still tells of them, unlike a prompt that is text."""
+    """How tools are described: a chat without a template still describes them, unlike a prompt that is text."""
     bare_chat = tokenizer.chat_template is None and isinstance(renderer.prompt, ChatPrompt)
     asked = settings.describe_tools
     return "text" if asked == "auto" and bare_chat and isinstance(settings.dialogue, str) else asked
@@ -432,7 +434,7 @@ def _request_tokens(interaction: Any, dialogue: Dialogue, tools: Sequence[Tool])
 
 
 def _check_below_context(name: str, settings: Settings) -> None:
-    """Refuse a number of tokens after which a dialogue is shortened that is none, or that is never reached."""
+    """Refuse a length at which dialogues are shortened if it is not positive, or can't be reached."""
     limit, most = getattr(settings, name), settings.max_context_tokens
     if type(limit) is not int or limit < 1:
         raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {limit!r}")
@@ -447,7 +449,7 @@ def _stops(stop: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
 
 
 _CUT = "Zq7cut7qZ"
-"""Stands where a part begins until the chat template is filled in; letters and digits, which no template changes."""
+"""Marks the beginning of a part until the chat template is filled in; letters and digits, which no template changes."""
 
 
 @dataclass(frozen=True)
@@ -457,9 +459,9 @@ class PromptRenderer:
     prompt: Prompt
     tokenizer: Tokenizer
     question: Callable[[Problem], Problem] | None = None
-    """Puts the question of a problem in the words of a chat; None where it is one already. See `question_in`."""
+    """Puts the question of a problem in the words of a chat; None if it is in such words already. See `question_in`."""
     tools: ToolDescription | None = None
-    """What the text also says of tools."""
+    """The description of tools that the text also contains."""
 
     def __call__(self, problem: Problem) -> str:
         """Render the text that a policy continues."""
@@ -470,19 +472,19 @@ class PromptRenderer:
         return problem if self.question is None else self.question(problem)
 
     def answered(self, problem: Problem, gold: str) -> str:
-        """A gold completion as the prompt asks for it: if it is nothing but the answer, with the marks that are asked for."""
+        """A gold completion in the form that the prompt asks for: a bare answer gets the marks around it."""
         is_bare = asked_form(self.prompt) is not None and gold == gold_answer(problem)
         return written_answer(self.prompt, gold) if is_bare else gold
 
     def parts(self, problem: Problem) -> list[str]:
         """The same text in parts, which are encoded one by one.
 
-        What the messages of a chat say is text, also where it spells a special token: behind the first character of that a
-        new part begins. The special tokens of the chat template are within a part, and so are those of a prompt that is text.
+        The content of chat messages is plain text, even if it spells a special token: a new part begins behind the first
+        character of such a token. Special tokens of the chat template are within a part, and so are those of a text prompt.
 
         Raises:
-            DataError: If a message spells a special token of one character, which can't be told from its text, or the text
-                holds half of a surrogate pair.
+            DataError: If a message spells a special token of one character, which can't be distinguished from its text, or the
+                text holds half of a surrogate pair.
         """
         marks, chats = self.tokenizer.special_tokens, list[tuple[Message, ...]]()
         text = self._rendered(problem, chats)
@@ -511,7 +513,7 @@ class PromptRenderer:
     def _rendered(
         self, problem: Problem, chats: list[tuple[Message, ...]], change: Callable[[str], str] | None = None
     ) -> str:
-        """Render the text, with what messages say changed, and append the chats that it is made of."""
+        """Render the text, with the messages' content changed, and append the chats that it is made of."""
         problem = self.asked(problem)
         template = self.tokenizer.chat_template
 
@@ -617,7 +619,7 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
 
 
 def _turns_manifest(rules: Rules, turns: _Turns, settings: Settings) -> dict[str, Any]:
-    """What decides episodes of several turns; nothing for those of one."""
+    """The settings that determine episodes of several turns; empty for episodes of one."""
     manifest: dict[str, Any] = {}
     if rules.interaction is not None:
         manifest["turns"] = {
@@ -634,7 +636,7 @@ def _turns_manifest(rules: Rules, turns: _Turns, settings: Settings) -> dict[str
 
 
 def _description_record(dialogue: object) -> dict[str, Any]:
-    """How the model is told of the tools, with the words if there are any."""
+    """The way in which tools are described to the model, with the words if there are any."""
     if isinstance(dialogue, DescribedDialogue | PlainDialogue):
         said = dialogue.description
         return {"describe_tools": "none"} if said is None else {"describe_tools": "text", "description": said.text}
@@ -642,7 +644,7 @@ def _description_record(dialogue: object) -> dict[str, Any]:
 
 
 def _tool_record(tool: Tool) -> dict[str, Any]:
-    """What the policy is told of a tool, and which it is where it has more to say, such as what a search engine searches."""
+    """A tool's description for the policy, with its fingerprint if it has one, such as that of a search engine's documents."""
     own = getattr(tool, "fingerprint", None)
     return tool_schema(tool) if own is None else {**tool_schema(tool), "fingerprint": str(own)}
 
@@ -672,18 +674,18 @@ _longest: weakref.WeakKeyDictionary[Dataset, dict[tuple[str, str], int]] = weakr
 
 
 def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> int:
-    """Give the number of tokens under which the prompt of every problem fits.
+    """Return the number of tokens that the prompt of every problem fits into.
 
     Exact for a finite data set, which is encoded once for each tokenizer and prompt. For one with `max_prompt_bytes`, such as a
     procedural one, it is the bound that follows from the bytes of its longest prompt, since no token is shorter than a byte,
-    and what the tokenizer puts before a text.
+    plus the tokens that the tokenizer puts before a text.
     """
     if turns.opening is not None and turns.dialogue is not None:
         return _longest_opening(dataset, turns.dialogue, turns.opening, longest_problem(dataset, render.question))
     tokenizer = render.tokenizer
     if (longest := longest_problem(dataset, render.question)) is not None:
         return _start_tokens(dataset, tokenizer) + len(utf8(render(longest), "the prompt"))
-    # Only data sets that say what they hold are remembered; any other may change.
+    # Only data sets with a fingerprint are remembered; any other may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
     said = ("" if render.question is None else " in words") + ("" if render.tools is None else render.tools.text)
     key = (tokenizer.fingerprint, render.prompt.fingerprint + said)
@@ -708,11 +710,11 @@ def _longest_opening(
     opening: Callable[[Problem], tuple[Message, ...]],
     longest: Problem | None,
 ) -> int:
-    """The same where a dialogue encodes the prompt."""
+    """The same for prompts that a dialogue encodes."""
     if longest is not None:
         messages = opening(longest)
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
-        # Tokens of the frame may be split where text follows or goes before.
+        # Tokens of the frame may be split if text follows or precedes them.
         return len(frame) + sum(len(message.content.encode()) + 2 for message in messages)
     return max(len(dialogue.open(opening(dataset[index]))) for index in range(len(dataset)))
 
@@ -720,8 +722,8 @@ def _longest_opening(
 def _most_tokens(tokenizer: Tokenizer, texts: Sequence[list[str]]) -> int:
     """The largest number of tokens of any of the texts, each given in parts.
 
-    Long texts come first, and one of ASCII that has fewer characters than the record has tokens need not be encoded: no
-    token is shorter than a byte, and what normalisers make of other characters does not concern it.
+    Long texts come first, and an ASCII text with fewer characters than the largest number so far need not be encoded: no token
+    is shorter than a byte, and normalisers lengthen other characters only.
     """
     opening = len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
     most = 0

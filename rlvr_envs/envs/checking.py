@@ -1,4 +1,4 @@
-"""What is wrong with the arguments of an environment, told without `transformers` and verifiers that may load a model."""
+"""Checks of an environment's arguments without `transformers`, and without verifiers that may load a model."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _FAST = "tokenizer.json"
 
 
 class CheckedTask(NamedTuple):
-    """What is known of an environment before it is built."""
+    """The data known of an environment before it is built."""
 
     tokens: int
-    """The number of tokens that an episode may have, the prompt included; where `transformers` has to load the tokenizer, no
-    more than that."""
+    """The number of tokens that an episode may have, the prompt included; a lower bound if `transformers` has to load the
+    tokenizer."""
     problems: int
     """The number of problems."""
 
@@ -64,14 +64,14 @@ def check_task(task: TaskSpec, options: Mapping[str, Any]) -> CheckedTask:
 
 
 def _unjudged(completion: str, problem: Problem) -> bool:
-    """Stands for a verifier that may load a model, and is not built."""
+    """Placeholder for a verifier that may load a model, and is not built."""
     return False
 
 
 def _without_tokenizer(task: TaskSpec, options: Mapping[str, Any], tokenizer: Path) -> CheckedTask:
-    """Check what needs no tokenizer, and count as far as can be counted without its chat template.
+    """Check the arguments that need no tokenizer, and count tokens as far as possible without its chat template.
 
-    What is wrong under each of the prompts that it may decide on is wrong.
+    Only an error under each of the prompts that the tokenizer may select is an error.
 
     Args:
         task: The task.
@@ -104,7 +104,7 @@ def _prompts(task: TaskSpec, dataset: Dataset, settings: Settings) -> list[Promp
 
 
 def _fewest_tokens(task: TaskSpec, dataset: Dataset, settings: Settings, prompt: Prompt, tokenizer: Path) -> int:
-    """The tokens that an episode may have, but for those of a chat template and of what an id adds by itself."""
+    """The tokens that an episode may have, without the additions of a chat template and of the id itself."""
     longest = settings.max_prompt_tokens
     if longest is None:
         longest = _fewest_prompt_tokens(dataset, prompt, tokenizer)
@@ -113,7 +113,7 @@ def _fewest_tokens(task: TaskSpec, dataset: Dataset, settings: Settings, prompt:
 
 
 def _fewest_prompt_tokens(dataset: Dataset, prompt: Prompt, tokenizer: Path) -> int:
-    """The tokens of what the longest prompt's messages say, without those of a chat template."""
+    """The tokens of the longest prompt's messages, without a chat template's."""
     renderer = PromptRenderer(prompt, ByteTokenizer(), question_in(dataset, prompt))
     longest = longest_problem(dataset, renderer.question)
     if longest is not None:

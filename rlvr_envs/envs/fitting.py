@@ -30,15 +30,15 @@ _TRIED = frozenset({"choice", "countdown", "exact", "ifeval", "json_schema", "ma
 _JUDGED_BY_TEXT = frozenset({"choice", "countdown", "exact", "math", "numeric"})
 """Verifiers of answers that are text, so that a gold answer can be written as a prompt asks and judged."""
 _OF_ONE_KIND = ("choice", "unit_tests", "sql")
-"""Verifiers of answers for which a prompt asks in words that fit no other: a letter, a program, a query."""
+"""Verifiers of answers that a prompt asks for in words that fit no other verifier: a letter, a program, a query."""
 _PROBLEMS = 8
-"""Number of problems that are tried: one whose reference can't be read says nothing of the others."""
+"""Number of problems that are tried: an unreadable reference of one says nothing about the others."""
 _MAX_LENGTH = 300
-"""The most characters of a reason that are shown."""
+"""Maximum number of characters of a reason that are shown."""
 
 
 def check_references(spec: object, verifier: Verifier, default: str, dataset: Dataset) -> None:
-    """Refuse a verifier that can use the reference of none of the first problems, or a function that was misread.
+    """Refuse a verifier that can't use the reference of any of the first problems, or a function that was misread.
 
     Args:
         spec: How the verifier was named.
@@ -47,7 +47,7 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
         dataset: The problems.
 
     Raises:
-        InvalidArgumentError: If that is so. Verifiers that are not free to ask, or not of this package, are not tried.
+        InvalidArgumentError: If it can't. Verifiers that are costly to call, or not of this package, are not tried.
         VerifierContractError: If a function that is called by the names of its parameters scores no gold above an empty
             completion.
     """
@@ -64,6 +64,21 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
     instead = "" if default == name else f" Leave verifier= out for {default!r}, or name another"
     tried = "the first problem" if count == 1 else f"any of the first {count} problems"
     raise InvalidArgumentError(f"the verifier {name!r} can't use the reference of {tried}: {reason}.{instead}")
+
+
+def check_installed(spec: object, verifier: Verifier, dataset: Dataset) -> None:
+    """Refuse tests of programs that need a language, or pytest, which is not installed.
+
+    Args:
+        spec: How the verifier was named.
+        verifier: The verifier.
+        dataset: The problems.
+
+    Raises:
+        MissingDependencyError: If they do; the message says what to install.
+    """
+    if _name_of(spec) == "unit_tests":
+        cast("UnitTestVerifier", verifier).check_installed(dataset)
 
 
 def reads_references(spec: object) -> bool:
@@ -88,8 +103,8 @@ def check_pair(
         others: Verifiers that may be named in its place.
 
     Raises:
-        InvalidArgumentError: If the prompt asks for what another verifier reads, or the gold answer of none of the first
-            problems is correct when it is written as the prompt asks.
+        InvalidArgumentError: If the prompt asks for a form that another verifier reads, or no gold answer of the first problems
+            is correct when it is written as the prompt asks.
     """
     name = _name_of(spec)
     kind = next((kind for kind in _OF_ONE_KIND if CHAT_PROMPTS[kind] == prompt.name), name)
@@ -122,7 +137,7 @@ def check_spelling(rules: Rules, prompt: Prompt) -> None:
     """Refuse a prompt that asks for marks around the answer which the legal tokens can't spell.
 
     Raises:
-        InvalidArgumentError: If a byte of the marks is in no legal token, where the same tokens are always legal.
+        InvalidArgumentError: If the same tokens are always legal, and none of them holds some byte of the marks.
     """
     if not isinstance(rules.legal_actions, FixedActions):
         return
@@ -166,7 +181,7 @@ def _objection_to_program(verifier: Verifier, prompt: Prompt, gold: str, problem
 
 
 def gold_answer(problem: Problem) -> str | None:
-    """The text of a problem's gold answer, without a solution; None if there is none."""
+    """The text of a problem's gold answer, without a solution; None without a gold answer."""
     gold = problem.metadata.get("gold_completion")
     if isinstance(gold, str) and (not isinstance(problem.reference, str) or "difficulty" in problem.metadata):
         return gold
@@ -175,7 +190,7 @@ def gold_answer(problem: Problem) -> str | None:
 
 
 def _name_of(spec: object) -> str:
-    """The name of a verifier; nothing for one that has none."""
+    """The name of a verifier; empty for one without a name."""
     name = spec[0] if isinstance(spec, tuple) else spec
     if is_verifier_file(name):
         _, content = verifier_record(name, {})
@@ -184,7 +199,7 @@ def _name_of(spec: object) -> str:
 
 
 def _objection(name: str, verifier: Verifier, problems: Sequence[Problem]) -> str | None:
-    """What a verifier has against the first problem's reference, where it can't use that of any; None if it can."""
+    """The verifier's objection to the first reference, if it can't use the reference of any problem; otherwise None."""
     reasons = []
     for problem in problems:
         reason = _objection_to(name, verifier, problem)
@@ -208,7 +223,7 @@ def _objection_to(name: str, verifier: Verifier, problem: Problem) -> str | None
 
 
 def _would_start_processes(name: str, reference: object) -> bool:
-    """Whether a reference is of a type that the verifier takes, and would be used in processes of its own."""
+    """Whether the verifier takes references of this type, and would start processes to use it."""
     if name == "unit_tests":
         from verifiers.unit_tests import DeferredTests, Tests
 

@@ -1,4 +1,4 @@
-"""What no episode can do within the limits of its environment, which is refused when that is made."""
+"""Checks that an episode can use its tools and shorten its dialogue within the limits of its environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_calls(rules: Rules, tools: Sequence[Tool]) -> None:
     """Refuse limits under which no tool can be called and its answer used.
 
     Raises:
-        InvalidArgumentError: If there are such limits.
+        InvalidArgumentError: If the limits are too small.
     """
     if rules.max_turns == 1:
         raise InvalidArgumentError("max_turns must be at least 2 with tools, one turn to call and one to answer; got 1")
@@ -69,7 +69,7 @@ def check_summaries(streams: TokenStreams, after: int, request: int) -> None:
         request: Number of tokens of the shortest answer that asks for one.
 
     Raises:
-        InvalidArgumentError: If there are such limits.
+        InvalidArgumentError: If the limits are too small.
     """
     rules = streams.rules
     if rules.max_turns is not None and rules.max_turns < 3:
@@ -101,7 +101,7 @@ def check_drops(rules: Rules, after: int, keep: int) -> None:
         keep: Number of turns before the last one whose results stay.
 
     Raises:
-        InvalidArgumentError: If there are such limits.
+        InvalidArgumentError: If the limits are too small.
     """
     least = keep + 3  # the first that has something to drop, and the turn that sees it dropped
     if rules.max_turns is not None and rules.max_turns < least:
@@ -117,7 +117,7 @@ def check_drops(rules: Rules, after: int, keep: int) -> None:
 
 
 def _tokens_with_summary(rules: Rules, after: int, request: int) -> int:
-    """The least number of tokens in view that hold a dialogue, the request, and as much for the next turn as it is left."""
+    """The smallest number of tokens in view that holds a dialogue, the request, and the room that is left for the next turn."""
     for window in itertools.count(after + 1 + request):
         if room_for_reply(window - after - 1, window, rules.max_new_tokens - 1, rules.turn_tokens) >= request:
             return window
@@ -125,7 +125,7 @@ def _tokens_with_summary(rules: Rules, after: int, request: int) -> int:
 
 
 def _most_in_view(rules: Rules, needed: int) -> str:
-    """What keeps fewer tokens in view than are needed, and how to change it."""
+    """The limits that keep fewer tokens in view than needed, and how to change them."""
     said = []
     if rules.max_context_tokens is not None and rules.max_context_tokens < needed:
         said.append(f"raise max_context_tokens from {rules.max_context_tokens} to {needed}")

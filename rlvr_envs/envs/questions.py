@@ -13,7 +13,7 @@ from verifiers import Problem
 
 
 class LongestProblem(Problem):
-    """Stands for the longest problem of a data set, as it is asked."""
+    """Placeholder for the longest problem of a data set, as it is asked."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class InWords:
 
     @property
     def extra_bytes(self) -> int:
-        """How much longer each question is in words than as a prompt, in UTF-8 bytes."""
+        """The number of UTF-8 bytes by which each question is longer in words than as a prompt."""
         first = self.dataset[0]
         return len(self.dataset.in_words(first).encode()) - len(str(first.prompt).encode())
 

@@ -1,4 +1,4 @@
-"""`TaskSpec`: what an environment with a name is, and how it follows from a benchmark, generated problems or worlds."""
+"""`TaskSpec`: the definition of a named environment, from a benchmark, generated problems or worlds."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rlvr_envs.worlds.process_rules import process_rules
 
 _LEAST_CHAT_TOKENS = 256
 _WORDINESS = 8
-"""How many times as long as the answer itself, with end tokens, a chat's turns are expected to be."""
+"""Expected length of a chat's turns, as a multiple of the length of the answer itself, with end tokens."""
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What an id stands for: the source of its problems, and the defaults of its environments."""
+    """The definition of an id: the source of its problems, and the defaults of its environments."""
 
     load: Callable[..., Dataset]
     """Loads the data set, given `split=` and the options below."""
@@ -36,14 +36,14 @@ class TaskSpec:
     """Further arguments of `load`."""
     verifier: tuple[str, Mapping[str, object]] = ("math", {})
     chat_verifier: tuple[str, Mapping[str, object]] | None = None
-    """The default verifier under a chat prompt, where `verifier` takes nothing but the answer itself."""
+    """The default verifier under a chat prompt, if `verifier` takes nothing but the answer itself."""
     prompt: str | Prompt = "plain"
     chat_prompt: str | None = None
-    """Name of the prompt for models with a chat template; None for `prompt` if that is a chat, or else what goes with the
-    verifier."""
+    """Name of the prompt for models with a chat template; None for `prompt` if that is a chat, or else the chat prompt that
+    fits the verifier."""
     max_new_tokens: int = 512
     chat_tokens: int = 0
-    """The least `max_new_tokens` by default under a chat prompt, for ids whose own default has no room for words."""
+    """The smallest default of `max_new_tokens` under a chat prompt, for ids whose own default has no room for words."""
     tokenizer: str = "byte"
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None
     """Gives, for a data set and a tokenizer, further defaults of `Rules` by name, `max_new_tokens` included;
@@ -55,7 +55,7 @@ class TaskSpec:
         return tuple(self.sizes)
 
     def verifier_of(self, dataset: Dataset, *, chat: bool = False) -> tuple[str, Mapping[str, object]]:
-        """Name and arguments of the default verifier of a data set: what its problems need, else that of the task.
+        """Name and arguments of the default verifier of a data set: the one that its problems need, else the task's.
 
         Args:
             dataset: The problems.
@@ -65,7 +65,7 @@ class TaskSpec:
         return own or (self.chat_verifier if chat else None) or self.verifier
 
     def prompt_for(self, dataset: Dataset, *, chat: bool) -> Prompt:
-        """The prompt that `"auto"` stands for: that of a chat for a model with a chat template, else the default."""
+        """The prompt that `"auto"` selects: a chat prompt for a model with a chat template, else the default."""
         prompt = get_prompt(self.prompt)
         if not chat or isinstance(prompt, ChatPrompt):
             return prompt
@@ -86,7 +86,7 @@ def benchmark_task(
         sizes=source.sizes,
         source=f"hub: {source.hub_id}",
         default_split=default_split,
-        data_options=("data_dir",),
+        data_options=("data_dir", "contracts") if verifier[0] == "unit_tests" else ("data_dir",),
         verifier=verifier,
         prompt=prompt,
         max_new_tokens=max_new_tokens,
@@ -110,7 +110,7 @@ def procedural_task(
         data_options=names,
         verifier=dataset.verifier,
         chat_verifier=dataset.chat_verifier,
-        # The words of a game say how a move is written; it is no final answer.
+        # The words of a game define how a move is written; it is no final answer.
         chat_prompt=chat_prompt or ("boxed_chat" if rules is None else "chat"),
         max_new_tokens=max_new_tokens,
         chat_tokens=max(_LEAST_CHAT_TOKENS, _WORDINESS * max_new_tokens),

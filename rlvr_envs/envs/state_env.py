@@ -35,7 +35,7 @@ class StateDataset(Dataset, Protocol):
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The probability to start in each state, for a problem drawn uniformly."""
+        """The probability of starting in each state, for a problem drawn uniformly."""
         ...
 
     def start(self, index: int) -> int:
@@ -43,7 +43,7 @@ class StateDataset(Dataset, Protocol):
         ...
 
     def luck(self, index: int) -> int:
-        """The seed of what is left to chance in a problem."""
+        """The seed of the chance events in a problem."""
         ...
 
 
@@ -61,7 +61,7 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
     `Discrete(s)`: the number of the state; `process.states` says how each is written.
 
     ## Starting State
-    That of a problem, drawn uniformly from the data set, or chosen with `reset(options={"problem": index})`.
+    The start of a problem, drawn uniformly from the data set, or chosen with `reset(options={"problem": index})`.
 
     ## Episode End
     Termination: as in the token environment. Truncation: `max_steps` actions were made without that.
@@ -109,7 +109,7 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """What determines an episode, as plain data, for the records of a run."""
+        """The settings that determine an episode, as plain data, for the records of a run."""
         return {
             "dataset": str(self.dataset),
             "problems": len(self.dataset),

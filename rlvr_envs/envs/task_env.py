@@ -15,8 +15,7 @@ class TaskEnv(TokenEnv):
     """An environment with a registered id.
 
     ## Action Space
-    `Discrete(vocab_size)`: the id of the next token. Where fixed tokens alone are legal, the space holds and draws no
-    others.
+    `Discrete(vocab_size)`: the id of the next token. If only fixed tokens are legal, the space holds and samples no others.
 
     ## Observation Space
     `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are
@@ -50,7 +49,7 @@ class TaskEnv(TokenEnv):
 
         Raises:
             InvalidArgumentError: If the class overrides methods that the vector environment does not call; see `build` for
-                what else.
+                other errors.
         """
         overridden = [
             name for name in ("__init__", "reset", "step") if getattr(cls, name) is not getattr(TaskEnv, name)

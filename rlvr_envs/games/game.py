@@ -1,4 +1,4 @@
-"""A game of one player is a function of what the player has said; everything else follows from it."""
+"""A game of one player is a function of the player's turns; everything else follows from it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from verifiers.completion import move_in
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What the last of some moves led to."""
+    """The result of the last of some moves."""
 
     text: str
-    """What the player is told."""
+    """The reply to the player."""
     over: bool = False
     score: float = 0.0
-    """What the game is worth once it is over, from 0 (lost) to 1 (won); another maker's game may go below and above."""
+    """The score of the game once it is over, from 0 (lost) to 1 (won); another maker's game may go below and above."""
     reward: float = 0.0
-    """What the move earns at once, where the game goes on."""
+    """The immediate reward of the move if the game goes on."""
     won: bool | None = None
-    """Whether the game is won; None where that is a score of 1."""
+    """Whether the game is won; None if a score of 1 means that."""
 
 
 class Game(Protocol):
     """The rules of a game; picklable, and pure."""
 
     def __call__(self, reference: Any, moves: Sequence[str]) -> Move:
-        """Say what the last of the player's moves leads to.
+        """Return the result of the last of the player's moves.
 
         Args:
             reference: The reference of the problem, such as a secret.
-            moves: What the player said in each turn, at least one.
+            moves: The text of each of the player's turns, at least one.
         """
         ...
 
@@ -45,15 +45,18 @@ class GameInteraction:
     """Answers the player's moves until the game is over."""
 
     game: Game
+    whole: bool = False
+    """Whether the game finds the move in a turn by itself, and so gets the whole turn."""
 
     @property
     def fingerprint(self) -> str:
-        """Which game it is, the same in every process."""
+        """Identifies the game, the same in every process."""
         return f"{self.game.__module__}:{getattr(self.game, '__qualname__', type(self.game).__qualname__)}"
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
         """Answer the last move."""
-        move = self.game(problem.reference, [move_in(turn.text) for turn in turns])
+        said = [turn.text if self.whole else move_in(turn.text) for turn in turns]
+        move = self.game(problem.reference, said)
         return Reply((Message("user", f"\n{move.text}\n"),), 0.0 if move.over else move.reward, ends=move.over)
 
 
@@ -71,7 +74,7 @@ class GameVerifier:
 
 
 def verdict_of(move: Move, moves: Sequence[str]) -> Verdict:
-    """Judge a game by what the last of the player's moves led to."""
+    """Judge a game by the result of the player's last move."""
     detail = {"moves": len(moves), "over": move.over}
     score = move.score if move.over else 0.0
     won = move.over and (score == 1 if move.won is None else move.won)
@@ -84,7 +87,7 @@ def game_rules(game: Game, room: Callable[[Any], tuple[int, int]]) -> Callable[[
 
     Args:
         game: The game.
-        room: Gives, for a data set, the bytes that a player needs for a game, and the most that it is told.
+        room: Returns, for a data set, the bytes that a player needs for a game, and the maximum for the replies.
     """
 
     def rules(dataset: Any, tokenizer: object) -> Mapping[str, Any]:

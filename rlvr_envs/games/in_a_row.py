@@ -1,4 +1,4 @@
-"""Games of placing marks until so many are in a row, such as tic-tac-toe and connect four, and players that see all of one."""
+"""Games of placing marks until so many are in a row, such as tic-tac-toe and connect four, and players of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from verifiers import InvalidArgumentError
 
 MAX_SOLVED_CELLS = 16
-"""Boards of more cells have too many positions to be solved."""
+"""Boards with more cells have too many positions to be solved."""
 
 
 @dataclass(frozen=True)
 class InARow:
     """A board on which two sides mark cells in turn; the first who has `connect` in a row, column or diagonal wins.
 
-    A move is a number from 1: of a cell, row by row, or where marks drop, of a column, in which the lowest free cell is marked.
+    A move is a number from 1: of a cell, row by row, or if marks drop, of a column, in which the lowest free cell is marked.
     A position is the moves so far.
     """
 
@@ -34,11 +34,11 @@ class InARow:
         return self.columns if self.drops else self.columns * self.rows
 
     def legal(self, played: Sequence[int]) -> list[int]:
-        """The moves that there are; none once the game is over."""
+        """The legal moves; empty once the game is over."""
         return _legal(self, *self.marks(played))
 
     def outcome(self, played: Sequence[int]) -> float | None:
-        """What the game is worth to the side that moved first: 1, 0, or 1/2 for a draw; None while it goes on."""
+        """The score of the side that moved first: 1, 0, or 1/2 for a draw; None while the game goes on."""
         worth = _over(self, *self.marks(played))
         return worth if worth is None or len(played) % 2 == 0 else 1 - worth
 
@@ -57,7 +57,7 @@ class InARow:
         return "\n".join(reversed(rows) if self.drops else rows)
 
     def best(self, played: Sequence[int]) -> list[int]:
-        """The moves that are worth most to the side to move, if both go on as well as can be.
+        """The best moves for the side to move, if both sides play optimally.
 
         Raises:
             InvalidArgumentError: If the board is too large for that.
@@ -86,13 +86,13 @@ def _legal(board: InARow, mine: int, theirs: int) -> list[int]:
     if _over(board, mine, theirs) is not None:
         return []
     taken = mine | theirs
-    # Where marks drop, a column is full when its topmost cell is taken.
+    # If marks drop, a column is full when its topmost cell is taken.
     last = (board.rows - 1) * board.columns if board.drops else 0
     return [move for move in range(1, board.moves + 1) if not taken >> (last + move - 1) & 1]
 
 
 def _over(board: InARow, mine: int, theirs: int) -> float | None:
-    """What a position is worth to the side to move, if it is the last; only the other side can have just won."""
+    """The value of a final position for the side to move; only the other side can have just won."""
     if any(theirs & line == line for line in _lines(board)):
         return 0.0
     return 0.5 if (mine | theirs).bit_count() == board.columns * board.rows else None
@@ -113,7 +113,7 @@ def _lines(board: InARow) -> tuple[int, ...]:
 
 @functools.cache
 def _value(board: InARow, mine: int, theirs: int) -> float:
-    """What a position is worth to the side to move, if both sides play as well as can be."""
+    """The value of a position for the side to move, if both sides play optimally."""
     worth = _over(board, mine, theirs)
     if worth is not None:
         return worth
@@ -131,7 +131,7 @@ def random_move(board: InARow, played: Sequence[int], rng: np.random.Generator) 
 
 
 def greedy_move(board: InARow, played: Sequence[int], rng: np.random.Generator) -> int:
-    """A move that wins at once, else one with which the other side would, else any."""
+    """A move that wins at once, else one that would win for the other side, else any."""
     mine, theirs = board.marks(played)
     legal = board.legal(played)
     for side, other in ((mine, theirs), (theirs, mine)):

@@ -1,4 +1,4 @@
-"""What tic-tac-toe and connect four share as environments: openings, prompts and opponents."""
+"""Shared code of tic-tac-toe and connect four as environments: openings, prompts and opponents."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers import InvalidArgumentError, Problem, unknown_name
 
 _SEEDS = 2**62
-"""Seeds of an opponent's chance, from which its opening follows too."""
+"""Seeds of an opponent's random choices, which also determine the opening."""
 
 
 @dataclass(frozen=True)
 class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
-    """Games that begin after some moves, with a seed for the opponent's chance.
+    """Games that begin after some moves, with a seed for the opponent's random choices.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         opponent: `"random"`, `"greedy"` or `"optimal"`.
-        opening: The most moves that are made, at random, before the policy's first.
+        opening: Maximum number of random moves before the policy's first.
     """
 
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.games:TwoSidedVerifier", {})
@@ -85,7 +85,7 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and where it begins."""
+        """The rules of the game, and its beginning."""
         opening: Any = problem.reference
         return question_of(*opening[:2])
 

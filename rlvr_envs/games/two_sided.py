@@ -1,4 +1,4 @@
-"""Games of two sides: the policy takes one, and an opponent the other, which is a script, another policy or a person."""
+"""Games of two sides: the policy takes one, and an opponent (a script, another policy or a person) the other."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ _NO_MOVE = "no move"
 
 
 class Start(NamedTuple):
-    """Where the policy's side of a game begins."""
+    """The position in which the policy's side of a game begins."""
 
     board: InARow
     opening: tuple[int, ...]
     """The moves before the policy's first, of both sides in turn."""
     seed: int
-    """What an opponent's chance follows from."""
+    """The seed of an opponent's random choices."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """A game as the side sees it that is to move, the same way as a policy sees its episode."""
+    """A game as seen by the side to move, in the way in which a policy sees its episode."""
 
     start: Start
-    """Where this side began."""
+    """The position in which this side began."""
     moves: tuple[int, ...] = ()
-    """What was played since, in turn by this side and the other."""
+    """The moves since, in turn of this side and the other."""
 
     @property
     def prompt(self) -> str:
-        """What this side was asked."""
+        """This side's prompt."""
         return prompt_of(self.start.board, self.start.opening)
 
     @property
     def question(self) -> str:
-        """What this side was asked, in the words of a chat."""
+        """This side's prompt in the words of a chat."""
         return question_of(self.start.board, self.start.opening)
 
     @property
@@ -57,7 +57,7 @@ class Seat:
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """What this side and the other said since, in turn."""
+        """The messages of this side and the other since, in turn."""
         return tuple(
             Message("assistant", str(move)) if at % 2 == 0 else Message("user", told(str(move)))
             for at, move in enumerate(self.moves)
@@ -65,7 +65,7 @@ class Seat:
 
     @property
     def chance(self) -> object:
-        """What the chance of a policy in this seat follows from."""
+        """The data that seeds the sampling of a policy in this seat."""
         return self.start.seed, self.played
 
 
@@ -73,13 +73,13 @@ class Opponent(Protocol):
     """Takes the other side of a game; a pure function, which may be called from several threads at once."""
 
     def __call__(self, seat: Seat) -> str:
-        """Say the next move, which is the last number in the text; anything but a legal move loses the game."""
+        """Return the next move, which is the last number in the text; anything but a legal move loses the game."""
         ...
 
 
 @dataclass(frozen=True)
 class ScriptedOpponent:
-    """Moves by a rule, with chance that follows from the problem's seed and the number of moves."""
+    """Moves by a rule, with random choices seeded by the problem's seed and the number of moves."""
 
     rule: Callable[[InARow, Sequence[int], np.random.Generator], int]
 
@@ -100,7 +100,7 @@ OPPONENTS: Mapping[str, ScriptedOpponent] = MappingProxyType(
 
 
 def prompt_of(board: InARow, opening: Sequence[int]) -> str:
-    """What a side is asked before its first move."""
+    """The prompt of a side before its first move."""
     return f"{board.name} 1-{board.moves}, played {' '.join(map(str, opening)) or 'none'}, you:"
 
 
@@ -129,14 +129,14 @@ class TwoSidedInteraction:
     """Answers each move of the policy with one of an opponent.
 
     Args:
-        opponent: Who takes the other side.
+        opponent: The player of the other side.
     """
 
     opponent: Opponent
 
     @property
     def fingerprint(self) -> str:
-        """Which opponent it is, the same in every process."""
+        """Identifies the opponent, the same in every process."""
         rule = getattr(self.opponent, "rule", self.opponent)
         named = rule if hasattr(rule, "__qualname__") else type(rule)
         return f"{named.__module__}:{named.__qualname__}"
@@ -182,10 +182,10 @@ class TwoSidedVerifier:
 
 @dataclass(frozen=True, slots=True)
 class _Followed(Move):
-    """What the last of some moves led to, of both sides."""
+    """The result of the last of both sides' moves."""
 
     moves: tuple[int, ...] = ()
-    """Those since the policy's first."""
+    """The moves since the policy's first."""
 
 
 def _start(problem: Problem) -> Start:
@@ -194,7 +194,7 @@ def _start(problem: Problem) -> Start:
 
 
 def _follow(start: Start, said: Sequence[Message]) -> _Followed:
-    """Play a game again from what both sides said in turn."""
+    """Play a game again from the turns of both sides."""
     moves: list[int] = []
     for message in said:
         own = message.role == "assistant"
@@ -214,7 +214,7 @@ _ENDINGS = {1.0: "won", 0.5: "draw", 0.0: "lost"}
 
 
 def _legal_move(board: InARow, played: Sequence[int], text: str) -> int | None:
-    """The move in a text, None if there is none that is legal."""
+    """The move in a text; None if it contains no legal move."""
     numbers = _NUMBER.findall(text)
     # More digits than any move has need not be read as a number.
     move = int(numbers[-1][:9]) if numbers else 0

@@ -66,7 +66,7 @@ WORDS = _by_length()
 
 
 class SecretWord(NamedTuple):
-    """A word to be found, and how often the player may try."""
+    """A word to be found, and the number of tries."""
 
     word: str
     tries: int

@@ -1,4 +1,4 @@
-"""What every family of generated problems shares: seeding, disjoint splits, ids and indexing."""
+"""Base of every family of generated problems: seeding, disjoint splits, ids and indexing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ DEFAULT_SIZES: Mapping[str, int] = {"train": 100_000, "test": 1_000}
 TEST_FRACTION = 10
 """One in this many contents belongs to the test split."""
 MOST_BY_DEFAULT = 10_000
-"""Default size where problems are gone through to find those that differ: 0.05 to 0.2 s on one core."""
+"""Default size if distinct problems are found by a scan: 0.05 to 0.2 s on one core."""
 _FOR_EACH = {"train": 4, "test": 40}
-"""Of so many questions, far more than one belongs to the split: nine in ten, and one in ten."""
+"""Number of questions for each problem, so that more than enough belong to the split: nine in ten, and one in ten."""
 _PLACES = {"train": 20, "test": 2_000}
 """Places of an index in a `DividedOrder`: that none belongs to the split has a probability of 1e-20 and 1e-91."""
 
@@ -37,13 +37,13 @@ class GeneratedProblem:
     prompt: str
     reference: object
     gold_completion: str | None
-    """None where no completion of one turn is right whatever the environment answers."""
+    """None if no completion of one turn is right whatever the environment answers."""
     metadata: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ProblemShape:
-    """How the problems of one difficulty look; the properties of `ProceduralDataset` say what each field means."""
+    """Description of the problems of one difficulty; the properties of `ProceduralDataset` explain each field."""
 
     difficulty: str
     max_prompt_bytes: int
@@ -79,7 +79,7 @@ class GeneratedDataset(abc.ABC):
         """Count the problems."""
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem as a chat is asked it: in words, with the rules of a game. By default the prompt itself.
+        """The question of a problem for a chat: in words, with the rules of a game. By default the prompt itself.
 
         It is longer than the prompt by the same number of bytes for every problem of the data set.
         """
@@ -87,7 +87,7 @@ class GeneratedDataset(abc.ABC):
 
     @property
     def distinct(self) -> int | None:
-        """Number of different problems: all of them; None where that is not known before they are made."""
+        """Number of different problems: all of them; None if that is not known before they are made."""
         return len(self)
 
     def __iter__(self) -> Iterator[Problem]:
@@ -110,14 +110,14 @@ class GeneratedDataset(abc.ABC):
 
 
 class SeededDataset(GeneratedDataset):
-    """As many generated problems as wanted, which follow from a seed. Subclasses make fields of both, in their own order."""
+    """Any number of generated problems, which follow from a seed. Subclasses make fields of both, in their own order."""
 
     sizes: ClassVar[Mapping[str, int]] = DEFAULT_SIZES
 
     seed: int
     """Seed of the whole data set, at least 0."""
     size: int | None
-    """Number of problems; None for that of the split in `sizes`."""
+    """Number of problems; None for the split's number in `sizes`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,18 +133,17 @@ class SeededDataset(GeneratedDataset):
 class ProceduralDataset(SeededDataset, Generic[ContentT]):
     """Generated problems, each a pure function of family, difficulty, split, seed and index.
 
-    The splits are disjoint by construction, whatever the seeds and difficulties: a stable hash of what a problem asks
-    decides its split (one content in ten belongs to `"test"`). A split holds each problem once: where there are fewer than
-    the default size, it has as many as there are.
+    The splits are disjoint by construction, whatever the seeds and difficulties: a stable hash of a problem's question decides
+    its split (one content in ten belongs to `"test"`). A split holds each problem once: if there are fewer than the default
+    size, it has all of them.
 
     A family defines its name and its verifier, and implements `_describe`, `_space`, `_at`, `_key` and `_task`.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test, or as many as there are. Where the codes
-            have to be gone through, since they are few or several ask the same (see `rlvr_envs.procedural.order`), it is
-            10 000 for train.
+        size: Number of problems; by default 100 000 for train and 1 000 for test, or as many as there are. If the codes have to
+            be scanned, since they are few or several ask the same (see `rlvr_envs.procedural.order`), it is 10 000 for train.
 
     Raises:
         UnknownNameError: If the split is unknown.
@@ -155,9 +154,10 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
     verifier: ClassVar[tuple[str, Mapping[str, object]]]
     """The verifier that judges the answers, as the name and the arguments that `verifiers.make` takes."""
     chat_verifier: ClassVar[tuple[str, Mapping[str, object]] | None] = None
-    """The verifier that judges the answers of a chat, where `verifier` takes nothing but the answer itself."""
+    """The verifier that judges the answers of a chat, if `verifier` takes nothing but the answer itself."""
     hidden: ClassVar[bool] = False
-    """Whether a prompt leaves out what decides its episodes, such as a secret, so that problems of equal prompts differ."""
+    """Whether a prompt does not show everything that decides its episodes, such as a secret, so that problems with equal
+    prompts differ."""
 
     seed: int = 0
     size: int | None = None
@@ -239,12 +239,12 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
         """Make the content of a code from 0 to `_space - 1`."""
 
     def _question(self, content: ContentT) -> Hashable | None:
-        """What is equal for contents that ask the same; None if no two codes do, as here."""
+        """A key that is equal for contents that ask the same; None if no two codes do, as here."""
         return None
 
     @property
     def _least_questions(self) -> int:
-        """Number of different questions of this difficulty, or a lower bound; with `_question`, a family says its own."""
+        """Number of different questions of this difficulty, or a lower bound; a family with `_question` defines its own."""
         return self._space
 
     @abc.abstractmethod
@@ -323,7 +323,7 @@ def characters(*texts: str) -> str:
 
 
 def in_base(code: int, base: int, count: int) -> tuple[int, list[int]]:
-    """Take the last `count` digits of a number in a base: what is left of it, and the digits, the last first."""
+    """Split off the last `count` digits of a number in a base; return the rest, and the digits, the last first."""
     digits = []
     for _ in range(count):
         code, digit = divmod(code, base)

@@ -1,10 +1,10 @@
-"""Which problem of a difficulty has which index: an order of the codes of its contents, in which each problem stands once.
+"""The index of each problem of a difficulty: an order of the codes of its contents, in which each problem occurs once.
 
-A family numbers its contents: a code is a whole number below `space`, and every content has as many codes as its chance to be
-drawn says. A seed puts the codes in an order, and those whose content belongs to the split have the indices 0, 1, ...
+A family numbers its contents: a code is a whole number below `space`, and every content has codes in proportion to its
+probability. A seed puts the codes in an order, and those whose content belongs to the split have the indices 0, 1, ...
 
-* `ScannedOrder` goes through the codes one by one, as far as anybody asks, and remembers which it took: for spaces of which
-  a large part may be wanted, and for families in which several codes ask the same.
+* `ScannedOrder` scans the codes one by one, as far as needed, and remembers the ones it took: for spaces of which a large part
+  may be wanted, and for families in which several codes ask the same.
 * `DividedOrder` gives each index codes of its own, so that any index is found at once: for large spaces in which no two codes
   ask the same.
 """
@@ -22,12 +22,12 @@ import numpy as np
 MOST_SCANNED = 2**21
 """Largest space that is put in order as a whole."""
 MOST_REPEATING = 2**17
-"""The same where several codes ask the same question; codes of a larger space are drawn at random."""
+"""The same if several codes ask the same question; codes of a larger space are drawn at random."""
 MAX_DRAWS = 20_000
-"""After this many codes none of which belongs to the split, none counts as belonging to it."""
+"""After this many codes without one in the split, the split counts as empty."""
 MOST_REPEATED = 100
-"""After this many codes that are drawn in a row and ask what was asked already, there counts as nothing new: what a twentieth
-or so of the draws would still find is left out, since finding it takes many times the draws of all the rest."""
+"""After this many draws in a row without a new question, the search ends: the questions that about one draw in twenty would
+still find are left out, since finding them takes many times the draws of all the rest."""
 _MOST_INDICES = 2**30
 _ROUNDS = 4
 _CHUNK = 4096
@@ -86,7 +86,7 @@ class ScannedOrder:
                 pass
 
     def _find(self) -> bool:
-        """Find one more code, and say whether there was one."""
+        """Find one more code, and return whether there was one."""
         repeated = 0
         for code in itertools.islice(self._candidates, self._patience):
             question = self._question(code)

@@ -1,4 +1,4 @@
-"""`PolynomialVerifier`: whether a polynomial is the right one, and in the form that is asked for.
+"""`PolynomialVerifier`: judges whether a polynomial is right, and in the required form.
 
 It is separate from the problems of `rlvr_envs.tasks.polynomial` because manifests of runs refer to it by this path.
 """

@@ -1,6 +1,6 @@
 """The named prompts, and `get_prompt`, which also takes templates and custom prompts.
 
-Those that suit many data sets are here, those of benchmarks in `rlvr_envs.prompts.benchmarks`.
+Prompts for many data sets are here, prompts of benchmarks in `rlvr_envs.prompts.benchmarks`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ CHAT_PROMPTS: Mapping[str, str] = MappingProxyType(
         "sql": "sql_chat",
     }
 )
-"""The prompt with which a chat is asked, by the verifier that reads its answer; for any other verifier it is `"chat"`."""
+"""The chat prompt for each verifier that reads the answer; for any other verifier it is `"chat"`."""
 PRESETS: Mapping[str, TextPrompt | ChatPrompt] = MappingProxyType(
     {prompt.name: prompt for prompt in (*_GENERAL, *benchmarks.PROMPTS)}
 )

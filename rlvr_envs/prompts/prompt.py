@@ -17,7 +17,7 @@ PLACEHOLDER = "{problem}"
 ANSWER = "{answer}"
 """The placeholder of the answer in `answer_format`. All other braces are literal."""
 _FORMATS = {r"\boxed": r"\boxed{{answer}}", "<answer>": "<answer>{answer}</answer>", "####": "#### {answer}"}
-"""The answer formats that a template names, by what it then holds."""
+"""The answer formats that a template names, by the text that it then contains."""
 
 ChatTemplate = Callable[[tuple[Message, ...]], str]
 """A tokenizer's chat template: turns messages into text that ends where the assistant's next message begins."""
@@ -46,7 +46,7 @@ class Prompt(Protocol):
         """The text that the policy continues.
 
         Args:
-            problem: What to render.
+            problem: The problem to render.
             chat_template: The tokenizer's chat template; None if it has none, for the plain form of `render_chat`.
         """
         ...
@@ -204,7 +204,7 @@ def _check_answer_format(answer_format: str | None) -> None:
 
 
 def written_answer(prompt: Prompt, answer: str) -> str:
-    """An answer in the form in which a prompt asks for it: that of `answer_format`, or the one that its template names."""
+    """An answer in the form that a prompt asks for, by `answer_format` or by its template."""
     if not isinstance(prompt, TextPrompt | ChatPrompt):
         return answer
     named = (form for sign, form in _FORMATS.items() if sign in prompt.template)
@@ -212,7 +212,7 @@ def written_answer(prompt: Prompt, answer: str) -> str:
 
 
 def asked_form(prompt: Prompt) -> Form | None:
-    """The form of the marks in which a prompt's `answer_format` asks for the answer; None where it asks for none."""
+    """The form of the marks that a prompt's `answer_format` asks for; None if it asks for none."""
     answer_format = getattr(prompt, "answer_format", None)
     return form_of(answer_format.replace(ANSWER, "0")) if answer_format else None
 
@@ -224,7 +224,7 @@ def _fingerprint(prompt: TextPrompt | ChatPrompt) -> str:
 
 
 def _fill(template: str, text: str) -> str:
-    # Not str.format: problems and templates are full of braces that mean themselves.
+    # Not str.format: problems and templates are full of literal braces.
     return template.replace(PLACEHOLDER, text)
 
 

@@ -1,11 +1,11 @@
 """The environments that have an id.
 
-Those of published problems are rows of the tables here, such as `mathematics.toml`, which `benchmarks` makes into classes. Any
-other has a file: its data set, the prompt that goes with it, and its class, in this order.
+Environments of published problems are rows of the tables here, such as `mathematics.toml`, which `benchmarks` makes into
+classes. Any other environment has a file: its data set, its prompt, and its class, in this order.
 
-What several of them share is below: `data` (published rows), `procedural` (generated problems), `worlds`, `prompts`, and
-`envs`, which makes an environment of a `TaskSpec`. Those import nothing from here, so that imports run one way; `registration`
-stands above and gives the classes their ids. A file loads when something in it is first used.
+Their shared code is in `data` (published rows), `procedural` (generated problems), `worlds`, `prompts`, and `envs`, which makes
+an environment of a `TaskSpec`. These import nothing from here, so that imports run one way; `registration` imports from here
+and gives the classes their ids. A file loads when something in it is first used.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ BENCHMARKS = {
 }
 """The table of each environment of published problems: `rlvr/GSM8K-v0` is the row `[GSM8K]` of `mathematics.toml`.
 
-Only the names of rows are read here, since everybody who imports `rlvr_envs` waits for it.
+Only the names of rows are read here, since every import of `rlvr_envs` waits for it.
 """
 MADE = {
     "Addition": "addition",
@@ -86,8 +86,9 @@ MADE = {
     "BlackjackHand": "blackjack_hand",
     "Text": "text",
 }
-"""The modules of those whose problems are made, or come from another library or from the user."""
+"""The modules of the environments whose problems are generated, or come from another library or from the user."""
 WITH_STATES = ("GridWorld", "Maze", "Bandit", "ContextualBandit", "CliffWalk", "FrozenLake", "BlackjackHand")
-"""Those with a plain environment of numbered states too: `rlvr/MazeState-v0` is the class `MazeStateEnv` of `maze`."""
+"""Environments that also have a plain version with numbered states: `rlvr/MazeState-v0` is the class `MazeStateEnv` of
+`maze`."""
 
 __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -24,7 +24,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
     """Evaluate an expression over `+`, `-`, `*` and parentheses; no more of these than the meaning needs.
 
     Expressions that differ by the order of terms and factors belong to the same split. The answer is the literal value,
-    with `-` in front where it is negative: an expression is never accepted.
+    with `-` in front if it is negative: an expression is never accepted.
 
     Args:
         split: `"train"` or `"test"`.
@@ -44,7 +44,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
     def _describe(self) -> ProblemShape:
         numbers = 2**self.depth
         parentheses = 2 * max(numbers - 2, 0)  # a pair for each of the numbers - 1 operations but the outermost
-        # The value is largest in size where every operation is a product.
+        # The value is largest in size if every operation is a product.
         largest = (10**self.digits - 1) ** numbers
         return ProblemShape(
             difficulty=f"depth-{self.depth}-{self.digits}-digit",
@@ -92,7 +92,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     @property
     def _least_questions(self) -> int:
-        """Those of full trees, whose texts differ by a number or by a sign."""
+        """Number of expressions that are full trees, whose texts differ by a number or by a sign."""
         numbers = 2**self.depth
         return int(len("+-*") ** (numbers - 1) * 10 ** (self.digits * numbers))
 
@@ -145,7 +145,7 @@ def _text(expression: ExpressionTree) -> str:
         return str(expression)
     sign, left, right = expression
     binding = _PRECEDENCE[sign]
-    # Of the three only `-` is not associative, so on the right it alone needs parentheses around its own precedence.
+    # Only `-` is not associative, so on its right side operands of its own precedence need parentheses.
     return _operand(left, binding) + sign + _operand(right, binding + (sign == "-"))
 
 

@@ -30,15 +30,15 @@ def bandit_process(
 ) -> Process:
     """The process of episodes of several pulls, all of one bandit.
 
-    The first states are the contexts, in which nothing was pulled yet. After pull t, the state says t and, where rewards are 0
-    and 1, what it earned: `"0110 2=1"`. The last two are those at which an episode is over: its last pull was of a best arm, or
-    of another.
+    The first states are the contexts, in which nothing was pulled yet. After pull t, the state shows t and, if rewards are 0
+    and 1, the pull's reward: `"0110 2=1"`. At the last two states an episode is over: its last pull was of a best arm, or of
+    another.
 
     Args:
-        contexts: How each context is written.
+        contexts: The text of each context.
         means: The mean of each arm in each context.
         rewards: Distribution of the rewards.
-        noise: Standard deviation of normal ones.
+        noise: Standard deviation of normal rewards.
         pulls: Number of pulls.
     """
     earned = ("",) if rewards == "normal" else ("=0", "=1")
@@ -90,7 +90,7 @@ PULLS_IN_WORDS = (
     "Each arm pays at random, and some pay more on average than others. Number of pulls: {}. Each of your turns is the letter "
     "of an arm, alone. Which arm do you pull?"
 )
-"""What a chat is told of a bandit, with the number of pulls to be filled in."""
+"""The description of a bandit for a chat, with the number of pulls to be filled in."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Bandit(ProcessDataset):
         seed: Seed of the luck.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         arms: Number of arms, 2 to 26.
-        instance: Which bandit: its means are drawn from this number.
-        means: The mean of each arm, instead.
+        instance: Number of the bandit, from which its means are drawn.
+        means: The mean of each arm, in place of `instance`.
         rewards: `"bernoulli"` for rewards 1 and 0, with means drawn uniformly from [0, 1], or `"normal"` for normally
             distributed rewards, with means drawn from N(0, 1) (the testbed of Sutton & Barto 2018, section 2.3).
         noise: Standard deviation of normal rewards.
@@ -121,7 +121,7 @@ class Bandit(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """A state before the first pull, those between two, and two at the end: see `bandit_process`."""
+        """A state before the first pull, states between two pulls, and two at the end: see `bandit_process`."""
         require_whole("pulls", self.pulls, 1, MOST_PULLS)
         return bandit_process([""], [self.arm_means], self.rewards, self.noise, self.pulls)
 
@@ -151,7 +151,7 @@ class Bandit(ProcessDataset):
         return tuple(map(float, self.means))
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and where it begins."""
+        """The rules, and the beginning of an episode."""
         return f"Pull one of the arms {', '.join(self.process.actions)}. {PULLS_IN_WORDS.format(self.pulls)}"
 
     @property
@@ -170,7 +170,7 @@ class Bandit(ProcessDataset):
         return self.pulls
 
     def gold(self, state: int) -> str:
-        """The best arm in every pull; of several the first."""
+        """The best arm in every pull, the first of several."""
         means = self.arm_means
         return self.process.actions[means.index(max(means))] * self.pulls
 
@@ -180,7 +180,7 @@ def _other_arms(means: Sequence[float], arms: object) -> InvalidArgumentError:
 
 
 def _check_arms(options: Mapping[str, Any]) -> None:
-    """Refuse a number of arms beside other means, also the default number, which the data set can't tell from none given."""
+    """Refuse a number of arms that contradicts the means, even the default, which looks omitted to the data set."""
     means = options.get("means")
     if isinstance(means, tuple) and options.get("arms", len(means)) != len(means):
         raise _other_arms(means, options["arms"])
@@ -202,24 +202,24 @@ class BanditEnv(TaskEnv):
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Choose an arm. A problem is one pull, or several with `pulls`; all problems are pulls of the same bandit, so that what is
-    learned from one helps with the next. `gymnasium.make("rlvr/Bandit-v0").unwrapped.streams.dataset.arm_means` are the arms'
-    means; the best expected return is the highest of them, times the number of pulls.
+    Choose an arm. A problem is one pull, or several with `pulls`; all problems are pulls of the same bandit, so that learning
+    from one helps with the next. `gymnasium.make("rlvr/Bandit-v0").unwrapped.streams.dataset.arm_means` are the arms' means;
+    the best expected return is the highest of them, times the number of pulls.
 
-    Each of several pulls is answered with its number and, where rewards are 0 and 1, what it earned, such as `2=1:`. Normal
-    rewards are paid but not shown.
+    Each of several pulls is answered with its number and, if rewards are 0 and 1, its reward, such as `2=1:`. Normal rewards
+    are paid but not shown.
 
     ## Action Space
     The tokens of the arms `a`, `b`, `c` and so on; no other is legal. With the default tokenizer `"char"` these are the tokens
     from 1 on.
 
     ## Starting State
-    `:`, always: the arms differ in nothing that could be seen.
+    `:`, always: the arms have no visible difference.
 
     ## Reward
-    That of the arm: 1 with the probability that is its mean, else 0; or normally distributed around its mean. It is drawn
+    The arm's reward: 1 with the probability that is its mean, else 0; or normally distributed around its mean. It is drawn
     from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` when the last arm pulled is one of
-    the best, whatever it earned.
+    the best, whatever its reward was.
 
     ## Episode End
     Termination: `pulls` arms were pulled.
@@ -247,8 +247,8 @@ class BanditStateEnv(StateEnv):
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The problems and rewards of `rlvr/Bandit-v0`. In state 0 nothing was pulled yet, and the last two say whether the last arm
-    was a best one; those between them, where an episode has several pulls, are written in `process.states`.
+    The problems and rewards of `rlvr/Bandit-v0`. In state 0 nothing was pulled yet, and the last two states show whether the
+    last arm was a best one; if an episode has several pulls, the states between them are described in `process.states`.
 
     ## Action Space
     0 to `arms` - 1.
@@ -257,7 +257,7 @@ class BanditStateEnv(StateEnv):
     `step` gives `regret`: the best arm's mean less that of the arm just pulled.
 
     ## Arguments
-    Those of the data set of `rlvr/Bandit-v0`, `split`, and `max_steps` (`pulls`, and it can't be less).
+    The arguments of the data set of `rlvr/Bandit-v0`, `split`, and `max_steps` (`pulls`, and it can't be less).
     """
 
     problems: ClassVar[type[Bandit]] = Bandit

@@ -1,8 +1,8 @@
 """The environments of published problems: each is a row of a table beside this file, one table for each kind.
 
-A row names the columns and sizes of the published rows, none of which are copied here, and says what the docstring of its class
-says. A name that is missing has the default of its table, which stands above the first row, or else that of `Benchmark`. What
-a row can't say is a function in the module of the same name as its table, such as `rlvr_envs.tasks.mathematics`.
+A row names the columns and sizes of the published rows, none of which are copied here, and contains the text of its class's
+docstring. A missing key has the default of its table, which is above the first row, or else that of `Benchmark`. Code that a
+row needs is a function in the module of the same name as its table, such as `rlvr_envs.tasks.mathematics`.
 
 The class `GSM8KEnv` of the row `[GSM8K]` is an attribute of this module, made at its first use.
 """
@@ -35,7 +35,7 @@ Spaces, episode end, information and version history are those of `rlvr_envs.Tas
 {row.reward}
 
 ## Arguments
-Those of `rlvr_envs.Settings`, and `data_dir`: a local folder of the data. Defaults: `split="{row.split}"`,
+Those of `rlvr_envs.Settings`, and {row.arguments}. Defaults: `split="{row.split}"`,
 `max_new_tokens={row.max_new_tokens}`, `verifier="{row.verifier}"`.
 """
 
@@ -49,7 +49,7 @@ class Benchmark:
     name: str = ""
     """Name of the data, of its folder and in the ids of problems; empty for the row's name in lower case."""
     hub_id: str
-    """As in `rlvr_envs.data.Source`, like every field of a name that it has too."""
+    """As in `rlvr_envs.data.Source`, like every other field that has the same name there."""
     hub_config: str | None = None
     sizes: Mapping[str, int]
     hub_splits: Mapping[str, str] = field(default_factory=dict)
@@ -57,21 +57,22 @@ class Benchmark:
     hub_files: Mapping[str, str] = field(default_factory=dict)
     combined_split: str | None = None
     reader: str
-    """What turns a row into a problem, as `module:attribute`: a `rlvr_envs.data.source.ToProblem`, or a class of them."""
+    """The conversion from a row to a problem, as `module:attribute`: a `rlvr_envs.data.source.ToProblem`, or a class of
+    them."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """The arguments of that class."""
     belongs: str | None = None
-    """The function that says whether a row is of a split, as `module:attribute`."""
+    """The function that decides whether a row belongs to a split, as `module:attribute`."""
     used: str = ""
     default_split: str | None = None
-    """The split by default; None for `train`, or where there is no such split for `test`."""
+    """The split by default; None for `train`, or for `test` if there is no such split."""
     prompt: str
     """Name of the default prompt."""
     verifier: str
     """Name of the default verifier."""
     max_new_tokens: int
     title: str
-    """The first line of the docstring; those below are its sections."""
+    """The first line of the docstring; the fields below are its sections."""
     description: str
     start: str
     reward: str
@@ -82,12 +83,21 @@ class Benchmark:
         return self.default_split or ("train" if "train" in self.sizes else "test")
 
     @property
+    def arguments(self) -> str:
+        """The arguments of its data set, in words."""
+        local = "`data_dir`: a local folder of the data"
+        contracts = (
+            "`contracts`: a file with the contract of each problem, as `rlvr check-dataset --contract auto` writes it"
+        )
+        return f"{local}; {contracts}" if self.verifier == "unit_tests" else local
+
+    @property
     def docstring(self) -> str:
         """The docstring of the environment's class."""
         return _DOCSTRING.format(row=self)
 
     def make_source(self) -> Source:
-        """Describe where the rows come from, and how one becomes a problem."""
+        """Describe the origin of the rows, and their conversion to problems."""
         reader: Any = pkgutil.resolve_name(self.reader)
         return Source(
             name=self.name or self.env.lower(),

@@ -14,26 +14,26 @@ from verifiers import Problem
 
 RANKS = "A23456789TJQK"
 _DRAWN = 40
-"""Cards of a problem: a player has at most 21 before the last, a dealer at most 17."""
+"""Number of cards of a problem: a player has at most 21 before the last, a dealer at most 17."""
 _MOVE = re.compile(r"hit|stand")
 _MOST_TURNS = 21
 
 
 class Deck(NamedTuple):
-    """The cards in the order in which they are dealt: two of the player, two of the dealer, then those that are drawn."""
+    """The cards in the order of dealing: two of the player, two of the dealer, then the drawn ones."""
 
     cards: str
 
 
 def total(cards: str) -> tuple[int, bool]:
-    """What cards count, and whether an ace of them counts 11."""
+    """The points of some cards, and whether an ace among them counts 11."""
     hard = sum(min(RANKS.index(card) + 1, 10) for card in cards)
     soft = "A" in cards and hard <= 11
     return hard + 10 * soft, soft
 
 
 def play(reference: Deck, moves: Sequence[str]) -> Move:
-    """Carry out the last move: the last `hit` or `stand` in the turn, `stand` where there is neither."""
+    """Carry out the last move: the last `hit` or `stand` in the turn, `stand` if there is neither."""
     cards = reference.cards
     hand, dealer, rest = cards[:2], cards[2:4], cards[4:]
     said = (_MOVE.findall(moves[-1].lower()) or ["stand"])[-1]
@@ -50,7 +50,7 @@ def play(reference: Deck, moves: Sequence[str]) -> Move:
 
 
 def _rank(hand: str) -> tuple[int, bool]:
-    """What a hand is compared by: its points, then whether it is 21 with two cards; 0 points where it is bust."""
+    """The key that hands are compared by: points, then whether it is 21 with two cards; 0 points for a bust hand."""
     points = total(hand)[0]
     return (0, False) if points > 21 else (points, points == 21 and len(hand) == 2)
 
@@ -95,7 +95,7 @@ class Blackjack(ProceduralDataset[str]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and where it begins."""
+        """The rules of the game, and its beginning."""
         yours, dealers = (
             str(problem.prompt).removeprefix("blackjack, you ").removesuffix(", hit or stand:").split(", dealer ")
         )
@@ -131,17 +131,17 @@ class BlackjackEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is `hit`, answered with its cards and the one that it draws, or `stand`, after which the dealer
+    Each turn of the policy is `hit`, answered with its cards and the drawn one, or `stand`, after which the dealer
     draws to 17 (a soft 17 stands); of several words the last counts, and a turn with neither stands. Cards are drawn with
     replacement, so that nothing but the cards on the table matters and the best play is known exactly: it scores 0.4766 on
-    average. An ace counts 11 where that is no bust, and 21 with two cards beats any other 21. There is no betting, doubling
+    average. An ace counts 11 if that is no bust, and 21 with two cards beats any other 21. There is no betting, doubling
     or splitting. Problems are generated: nothing is downloaded.
 
     ## Starting State
     The player's two cards, and one of the dealer's.
 
     ## Reward
-    1 for a hand that is won, 1/2 where both have the same, 0 for one that is lost.
+    1 for a hand that is won, 1/2 for equal hands, 0 for one that is lost.
 
     ## Episode End
     Terminates when the policy stands, or has more than 21; truncates when `max_new_tokens` are used up before.

@@ -14,16 +14,16 @@ from rlvr_envs.worlds.process_data import ProcessDataset
 from verifiers import Problem
 
 _CARDS = {card: (4 if card == 10 else 1) / 13 for card in range(1, 11)}
-"""The probability of each card, an ace being 1: from a deck without end."""
+"""The probability of each card, an ace being 1, from an infinite deck."""
 _STANDS = 17
 WIN, DRAW, LOSS = "win", "draw", "loss"
 
 
 class Hand(NamedTuple):
-    """What counts of some cards."""
+    """The value of some cards."""
 
     total: int
-    """Their sum, with an ace as 11 where that does not exceed 21."""
+    """Their sum, with an ace as 11 if that does not exceed 21."""
     soft: bool = False
     """Whether an ace counts as 11."""
     natural: bool = False
@@ -93,7 +93,7 @@ class BlackjackHand(ProcessDataset):
         return _process()
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and where it begins."""
+        """The rules, and the beginning of a hand."""
         yours, dealers = str(problem.prompt).removesuffix(":").split("/")
         return (
             f"Play a hand of blackjack. You have {yours}, where s stands for an ace that counts 11, and the dealer shows "
@@ -165,11 +165,11 @@ class BlackjackHandEnv(TaskEnv):
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Blackjack as in Sutton & Barto 2018, example 5.1: the cards come from a deck without end, the dealer shows one card and
-    hits below 17 and sticks on a soft 17, and an ace counts as 11 where that does not exceed 21. The player's 21 with the first
-    two cards, a natural, wins unless the dealer has one too; a dealer's natural only draws with a longer 21 of the player,
-    unlike in `rlvr/Blackjack-v0`. Each hit is answered with the hand it made. The values of the best policy, and
-    of any, are known: `rlvr_envs.exact`.
+    Blackjack as in Sutton & Barto 2018, example 5.1: the cards come from an infinite deck, the dealer shows one card, hits
+    below 17 and sticks on a soft 17, and an ace counts as 11 if that does not exceed 21. The player's 21 with the first two
+    cards, a natural, wins unless the dealer has one too; a dealer's natural only draws with a longer 21 of the player, unlike
+    in `rlvr/Blackjack-v0`. Each hit is answered with the hand it made. The values of the best policy, and of any, are known:
+    `rlvr_envs.exact`.
 
     ## Action Space
     The tokens of `H` (hit) and `S` (stick); no other is legal. With the default tokenizer `"char"` these are the tokens 1

@@ -1,4 +1,4 @@
-"""What rows of `choice.toml` can't say: where the right choice stands if the source keeps it apart from the others."""
+"""Code for rows of `choice.toml`: the position of the right choice if the source keeps it apart from the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def gpqa(row: Row, default_id: str) -> Problem:
     """Make a problem of a row of GPQA; see `ToProblem`."""
     record, question, right = row.text("Record ID"), row.text("Question").strip(), row.text("Correct Answer").strip()
     choices = [row.text(column).strip() for column in _WRONG]
-    # Drawn from the record's id, so that it is the same everywhere and learnt nowhere.
+    # Drawn from the record's id, so that it is the same everywhere and can't be learned.
     position = hashlib.sha256(record.encode()).digest()[0] % 4
     choices.insert(position, right)
     return choice_problem(own_id(default_id, record), question, choices, "ABCD"[position], {})

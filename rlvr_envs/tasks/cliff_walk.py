@@ -25,7 +25,7 @@ class CliffWalk(ProcessDataset):
 
     Args:
         split: `"train"` or `"test"`.
-        seed: Seed of the chance events, of which there are none.
+        seed: Without effect, since there are no chance events.
         size: Number of problems; by default 1.
         rows: Number of rows, 2 to 10.
         columns: Number of columns, 3 to 20.
@@ -39,14 +39,14 @@ class CliffWalk(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """Every cell, row by row; nothing leads to those of the cliff."""
+        """Every cell, row by row; no move leads to a cell of the cliff."""
         require_whole("rows", self.rows, 2, 10)
         require_whole("columns", self.columns, 3, 20)
         names = tuple(f"{row},{column}" for row in range(self.rows) for column in range(self.columns))
         return Process(names, MOVES, tuple(self._moves()), frozenset({self._goal}))
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and where it begins."""
+        """The rules, and the beginning of a walk."""
         return (
             f"Walk over a grid of {self.rows} rows and {self.columns} columns from the lower left cell to the lower right one. "
             "The other cells of the lowest row are a cliff: a move into it costs 100 and leads back to the start. Any other "
@@ -77,7 +77,7 @@ class CliffWalk(ProcessDataset):
 
     @property
     def max_new_tokens(self) -> int:
-        """The default budget: 100 moves, of which the shortest path takes 13 where there are 12 columns."""
+        """The default budget: 100 moves; the shortest path takes 13 if there are 12 columns."""
         return 100
 
     def gold(self, state: int) -> str:
@@ -92,7 +92,7 @@ class CliffWalkEnv(TaskEnv):
 
     ## Description
     The cliff walk of Sutton & Barto 2018, example 6.6: the start is in the lower left of a grid of 4 x 12 cells, the goal in
-    the lower right, and between them lies a cliff. Who steps into it is back at the start. Each move is answered with the cell
+    the lower right, and between them lies a cliff. A step into it leads back to the start. Each move is answered with the cell
     it led to. The optimal values, and those of any policy, are known: `rlvr_envs.exact`.
 
     ## Action Space
@@ -123,7 +123,7 @@ class CliffWalkStateEnv(StateEnv):
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The grid, rewards and ends of `rlvr/CliffWalk-v0`. The states are the cells, row by row; no walk is ever at those of the
+    The grid, rewards and ends of `rlvr/CliffWalk-v0`. The states are the cells, row by row; no walk is ever at a cell of the
     cliff.
 
     ## Action Space

@@ -19,10 +19,10 @@ class ConnectFour(InARowDataset):
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         opponent: `"random"`, `"greedy"`, or on small boards `"optimal"`.
-        opening: The most moves that are made, at random, before the policy's first.
+        opening: Maximum number of random moves before the policy's first.
         columns: Columns of the board, 3 to 9.
         rows: Rows of the board, 3 to 9.
-        connect: How many in a row win, 3 to 9.
+        connect: Number of marks in a row that win, 3 to 9.
     """
 
     name: ClassVar[str] = "connect_four"
@@ -50,9 +50,9 @@ class ConnectFourEnv(TaskEnv):
     ## Description
     Each turn of the policy is the number of a column that is not full, the last number in it; its mark drops to the lowest free
     cell. It is answered with the opponent's column. Anything but such a column loses the game. The opponent moves at random
-    (`"random"`), wins or keeps the policy from winning where it can at once and else moves at random (`"greedy"`), or on
-    boards of at most 16 cells plays as well as can be (`"optimal"`); its chance follows from the problem. Another policy or
-    a person can take the other side, with `interaction=`. Problems are generated: nothing is downloaded.
+    (`"random"`); wins or blocks the policy's win if it can do so at once, and else moves at random (`"greedy"`); or, on boards
+    of at most 16 cells, plays optimally (`"optimal"`). Its random choices follow from the problem. Another policy or a person
+    can take the other side, with `interaction=`. Problems are generated: nothing is downloaded.
 
     ## Starting State
     The moves so far: none, or the opponent's first one.

@@ -34,7 +34,7 @@ class ContextualBandit(ProcessDataset):
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         bits: Number of bits d of a context, 1 to 8.
         arms: Number of arms, 2 to 26.
-        instance: Which bandit: its weights are drawn from this number.
+        instance: Number of the bandit, from which its weights are drawn.
         rewards: `"bernoulli"` for rewards 1 and 0, or `"normal"` for normally distributed ones.
         noise: Standard deviation of normal rewards.
         pulls: Number of pulls in an episode, all in the same context, 1 to 100.
@@ -51,7 +51,7 @@ class ContextualBandit(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """A state for each context, those between two pulls, and two at the end: see `bandit_process`."""
+        """A state for each context, states between two pulls, and two at the end: see `bandit_process`."""
         check_types(self)
         check_rewards(self.rewards, self.noise)
         require_whole("bits", self.bits, 1, _MOST_BITS)
@@ -63,7 +63,7 @@ class ContextualBandit(ProcessDataset):
 
     @property
     def features(self) -> NDArray[np.float64]:
-        """X of each state, f64[s d + 1]; 0 for those at which an episode is over."""
+        """X of each state, f64[s d + 1]; 0 for states at which an episode is over."""
         contexts = self._context_features
         between = (len(self.process.states) - 2) // len(contexts) - 1
         again = contexts if self.rewards == "normal" else np.repeat(contexts, 2, axis=0)
@@ -88,7 +88,7 @@ class ContextualBandit(ProcessDataset):
         return means
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and where it begins."""
+        """The rules, and the beginning of an episode."""
         context = str(problem.prompt).removesuffix(":")
         return (
             f"The context is {context}. Pull one of the arms {', '.join(self.process.actions)}; how much an arm pays depends "
@@ -111,7 +111,7 @@ class ContextualBandit(ProcessDataset):
         return self.pulls
 
     def gold(self, state: int) -> str:
-        """The best arm of a context in every pull; of several the first."""
+        """The best arm of a context in every pull, the first of several."""
         return self.process.actions[int(self.arm_means[state].argmax())] * self.pulls
 
 
@@ -122,9 +122,9 @@ class ContextualBanditEnv(TaskEnv):
 
     ## Description
     The prompt is a context of some bits; choose an arm for it. Each arm's mean reward is a linear function of the bits, the
-    same in all problems. Each of several `pulls` is answered with the context, the pull's number and, where rewards are 0 and
-    1, what it earned, such as `0110 2=1:`. `gymnasium.make("rlvr/ContextualBandit-v0").unwrapped.streams.dataset.arm_means` has
-    the means; the best expected return is the mean over contexts of the highest, times the number of pulls.
+    same in all problems. Each of several `pulls` is answered with the context, the pull's number and, if rewards are 0 and 1,
+    its reward, such as `0110 2=1:`. `gymnasium.make("rlvr/ContextualBandit-v0").unwrapped.streams.dataset.arm_means` has the
+    means; the best expected return is the mean over contexts of the highest, times the number of pulls.
 
     ## Action Space
     The tokens of the arms `a`, `b`, `c` and so on; no other is legal. With the default tokenizer `"char"` these are the tokens
@@ -134,9 +134,9 @@ class ContextualBanditEnv(TaskEnv):
     `0110:`: the context, drawn uniformly.
 
     ## Reward
-    That of the arm: 1 with the probability that is its mean in the context, else 0; or normally distributed around it. It is
+    The arm's reward: 1 with the probability that is its mean in the context, else 0; or normally distributed around it. It is
     drawn from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` when the last arm pulled is one
-    of the best, whatever it earned.
+    of the best, whatever its reward was.
 
     ## Episode End
     Termination: `pulls` arms were pulled.
@@ -166,8 +166,8 @@ class ContextualBanditStateEnv(StateEnv):
 
     ## Description
     The problems and rewards of `rlvr/ContextualBandit-v0`. Before the first pull the state is the number that the bits of the
-    context write, and the last two say whether the last arm was a best one. `features`, f64[s d + 1], are the features in which
-    the means are linear: 1, and then 1 or -1 for each bit.
+    context write, and the last two states show whether the last arm was a best one. `features`, f64[s d + 1], are the features
+    in which the means are linear: 1, and then 1 or -1 for each bit.
 
     ## Action Space
     0 to `arms` - 1.
@@ -176,7 +176,7 @@ class ContextualBanditStateEnv(StateEnv):
     `step` gives `regret`: the mean of the context's best arm less that of the arm just pulled.
 
     ## Arguments
-    Those of the data set of `rlvr/ContextualBandit-v0`, `split`, and `max_steps` (`pulls`, and it can't be less).
+    The arguments of the data set of `rlvr/ContextualBandit-v0`, `split`, and `max_steps` (`pulls`, and it can't be less).
     """
 
     problems: ClassVar[type[ContextualBandit]] = ContextualBandit

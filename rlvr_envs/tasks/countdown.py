@@ -29,14 +29,14 @@ class Countdown(ProceduralDataset[SolvedGame]):
     """Write an expression with the given numbers, each exactly once, that has the target's value.
 
     Every game has a solution: it is made by joining the numbers, two by two, with random operations whose results are
-    whole, greater than 0 and at most `max_target`. Any other expression of the target's value is as good. Games of
+    whole, greater than 0 and at most `max_target`. Any other expression with the target's value counts as well. Games of
     equal numbers and target belong to the same split, whatever the numbers' order.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        count: How many numbers are given, 2 to 12.
+        count: Number of given numbers, 2 to 12.
         max_number: Numbers are drawn uniformly from 1 to this one, at most 10**6.
         max_target: The target is at most this number, which is at least `max_number`.
     """
@@ -102,7 +102,7 @@ class Countdown(ProceduralDataset[SolvedGame]):
     def _task(self, content: SolvedGame) -> GeneratedProblem:
         numbers = " ".join(map(str, content.numbers))
         reference = CountdownReference(content.numbers, content.target)
-        columns = {"nums": list(content.numbers)}  # public data sets and their reward functions call it so
+        columns = {"nums": list(content.numbers)}  # its name in public data sets and their reward functions
         return GeneratedProblem(f"make {content.target} from {numbers}:", reference, content.solution, columns)
 
 

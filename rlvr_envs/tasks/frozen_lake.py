@@ -59,11 +59,11 @@ class FrozenLake(ProcessDataset):
 
     @functools.cached_property
     def world(self) -> World:
-        """The lake where nobody slips."""
+        """The lake without slipping."""
         return read_drawing(self.layout)
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and where it begins."""
+        """The rules, and the beginning of a walk."""
         return (
             f"Walk over this frozen lake from S to G, and not into a hole, T:\n\n{draw(self.world)}\n\n{MOVES_IN_WORDS} The "
             f"ice is slippery: with probability {self.slip:.3g}, a move leads to one of its two sides instead. Each of your "
@@ -88,9 +88,9 @@ class FrozenLakeEnv(TaskEnv):
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Walk from the start to the goal over ice: with probability `slip` = 2/3 a move leads to one of its two sides instead of
-    where it was meant to. Each move is answered with the cell it led to. The table of transitions is that of Gymnasium's
-    `FrozenLake-v1` with 4 x 4 cells. The optimal values, and those of any policy, are known: `rlvr_envs.exact`.
+    Walk from the start to the goal over ice: with probability `slip` = 2/3 a move leads to one of its two sides instead of its
+    direction. Each move is answered with the cell it led to. The table of transitions is that of Gymnasium's `FrozenLake-v1`
+    with 4 x 4 cells. The optimal values, and those of any policy, are known: `rlvr_envs.exact`.
 
         +---+---+---+---+
         | S             |
@@ -102,17 +102,17 @@ class FrozenLakeEnv(TaskEnv):
         | T           G |
         +---+---+---+---+
 
-    `S` is the start, `G` the goal, and `T` a trap, here a hole in the ice; all other cells are ice. Gymnasium's map writes a
-    hole as `H` and ice as `F`. A `layout` is drawn with the letters above, and with `|` and `---` for walls between cells.
+    `S` is the start, `G` the goal, and `T` a trap, which is a hole in the ice; all other cells are ice. Gymnasium's map writes
+    a hole as `H` and ice as `F`. A `layout` is drawn with the letters above, and with `|` and `---` for walls between cells.
 
     ## Action Space
     The tokens of the four moves `L`, `D`, `R` and `U`; no other is legal. With the default tokenizer `"char"` these are
     the tokens 1 to 4. A move against the border leaves the walk where it is.
 
     ## Starting State
-    `00:`: row 0 from the top and column 0 from the left. After some moves it may read `00:R10:R11:`. Problems differ in
-    their luck alone, which is drawn from the problem's seed, independently for each step and move, and seen by nobody: whoever
-    plays a problem again with the same moves walks the same way.
+    `00:`: row 0 from the top and column 0 from the left. After some moves it may read `00:R10:R11:`. Problems differ only in
+    their luck, which is drawn from the problem's seed, independently for each step and move, and never shown: the same moves in
+    the same problem always lead along the same way.
 
     ## Reward
     1 for reaching the goal, 0 for anything else. The verdict is `CORRECT` when the goal is reached.

@@ -27,14 +27,14 @@ class Fragment:
 
     words: str
     code: str
-    apply: Callable[[Any], Any]  # of an int, a character or a list of them, as the table it stands in says
+    apply: Callable[[Any], Any]  # of an int, a character or a list of them, depending on its table
     edge: int = 0
     """The argument at which a condition changes its answer."""
 
 
 @dataclass(frozen=True)
 class FunctionProblem:
-    """A function to write: what the prompt says, a right body, the function itself, and what to call it with."""
+    """A function to write: the prompt's words, a right body, the function itself, and the arguments of its tests."""
 
     head: str
     words: str
@@ -42,7 +42,7 @@ class FunctionProblem:
     apply: Callable[[Any], Any]
     inputs: Callable[[np.random.Generator], tuple[object, ...]]
     key: object
-    """What the function does to elements, by trial, and to collections, in words."""
+    """The function's results on elements, by trial, and its effect on collections, in words."""
     seed: int = 0
     """Seed of the inputs that are drawn."""
 
@@ -88,7 +88,7 @@ def _repeated(times: int) -> Fragment:
     return Fragment(f"written {times} times", f"c * {times}", lambda c: c * times)
 
 
-# Every block there is: to draw is to choose an index, and the longest prompt follows from the longest words.
+# All blocks: a draw chooses an index, and the longest prompt follows from the longest words.
 _VALUES = (
     *(_affine(a, b) for a in range(2, 10) for b in (*range(-9, 0), *range(1, 10))),
     *map(_square, range(1, 10)),
@@ -130,10 +130,10 @@ _TABLES: Mapping[int, tuple[tuple[Fragment, ...], ...]] = {
     2: (_VALUES, _CONDITIONS, _SUMMARIES + _LISTINGS),
     3: (_VALUES, _VALUES, _CONDITIONS, _CONDITIONS, _SUMMARIES + _LISTINGS),
 }
-"""What the functions of a level consist of, those of a list for level 2."""
+"""The parts of the functions of a level, for level 2 those of functions of a list."""
 _STRING_TABLES = (_CHARACTER_VALUES, _CHARACTER_CONDITIONS, _JOININGS)
 _STRING_CODES = math.prod(map(len, _TABLES[2])) // 2
-"""Codes of level 2 for functions of a string, which are fewer: so many that one code in three is one."""
+"""Number of codes of level 2 for functions of a string, which are fewer: one code in three is one."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Function(ProceduralDataset[FunctionProblem]):
         return f"Complete this Python function:\n\n```python\n{problem.prompt}```"
 
     def _task(self, content: FunctionProblem) -> GeneratedProblem:
-        # Unit tests are the verifier of this family alone: the others do not wait for their import.
+        # Only this family is judged by unit tests: the others do not wait for their import.
         from verifiers.unit_tests import CallCase, CallTests
 
         prompt = _prompt(content)
@@ -225,7 +225,7 @@ def _prompt(program: FunctionProblem) -> str:
 
 
 def _chosen(code: int, tables: tuple[tuple[Fragment, ...], ...]) -> Iterator[Fragment]:
-    """The fragment of each table that a code stands for; a greater code than there are combinations begins anew."""
+    """The fragment of each table that a code selects; codes beyond the number of combinations begin anew."""
     for table in tables:
         code, index = divmod(code, len(table))
         yield table[index]
@@ -302,7 +302,7 @@ def _string_program(value: Fragment, condition: Fragment, collect: Fragment) -> 
 
 
 def _longest_programs(level: int) -> list[FunctionProblem]:
-    """Programs of the longest parts: no prompt is longer than the longest of theirs, and no body either."""
+    """Programs of the longest parts: no prompt or body is longer than the longest of theirs."""
     value, condition = _longest(_VALUES), _longest(_CONDITIONS)
     if level == 1:
         return [_number_program(value, value, condition)]

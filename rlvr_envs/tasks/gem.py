@@ -27,24 +27,24 @@ class GEMEnv(TaskEnv):
 
     ## Description
     Games in words, such as `game:Sudoku-v0-easy` and `game:Sokoban-v0-easy`, whose moves stand in `\boxed{}`. `game` names one
-    by its id in gem-llm 0.1.0, which `pip install 'rlvr-envs[gem]'` installs. Each turn of the policy is answered with
-    what the game says, wrong moves included. Nothing is downloaded; the games are played in the sandbox, where their
-    random numbers, what they print and what they break stay.
+    by its id in gem-llm 0.1.0, which `pip install 'rlvr-envs[gem]'` installs. Each turn of the policy, wrong moves included, is
+    answered with the game's reply. Nothing is downloaded; the games are played in the sandbox, which confines their random
+    numbers, output and failures.
 
     ## Starting State
-    The rules, and how things stand, as the game tells them. Default prompt `chat`: one user message.
+    The rules and the state of the game, in the game's words. Default prompt `chat`: one user message.
 
     ## Reward
-    What the game gives each turn: at the turn's last token, and as the verdict's score for the turn that ends the game. In
-    most games this comes to 1 where the game is won. A turn without a `\boxed{}` move ends the game, with -0.1.
+    The game's reward for each turn: at the turn's last token, and as the verdict's score for the turn that ends the game. In
+    most games the sum is 1 for a win. A turn without a `\boxed{}` move ends the game, with -0.1.
 
     ## Episode End
     Terminates when the game is over; truncates when `max_new_tokens` or `max_turns` are used up before.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and `game="game:GuessTheNumber-v0-easy"`, `arguments={}` (what the game is made with beside
-    its id), `seed=0`, `size`, `max_prompt_bytes=8192` (seeds that begin with more are passed over) and `isolation="auto"`
-    (of the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `max_inserted_tokens=8192`.
+    Those of `rlvr_envs.Settings`, and `game="game:GuessTheNumber-v0-easy"`, `arguments={}` (further arguments of the game
+    beside its id), `seed=0`, `size`, `max_prompt_bytes=8192` (seeds that begin with more are passed over) and
+    `isolation="auto"` (of the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `max_inserted_tokens=8192`.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(

@@ -24,13 +24,13 @@ TEST_SHARE = 5
 class GridWorld(GeneratedDataset):
     """Every pair of a start and another cell as the goal in an open grid of n x n cells, each once.
 
-    The pairs are put in an order that a stable hash decides; the first fifth is the test split and the rest the train
-    split, so that the splits are disjoint and the first problems of each are a fair sample.
+    A stable hash decides the order of the pairs; the first fifth is the test split and the rest the train split, so that the
+    splits are disjoint and the first problems of each are a fair sample.
 
     Args:
         split: `"train"` or `"test"`.
         n: Rows and columns, 2 to 10.
-        step_reward: What every move pays; reaching the goal pays 1 on top.
+        step_reward: Reward of every move; reaching the goal pays 1 on top.
 
     Raises:
         UnknownNameError: If the split is unknown.
@@ -56,7 +56,7 @@ class GridWorld(GeneratedDataset):
         return self._problems[index]
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and where it begins."""
+        """The rules, and the beginning of a walk."""
         start, goal = str(problem.prompt).removesuffix(":").split(">")
         return (
             f"Walk over a grid of {self.n} rows and {self.n} columns, numbered from 0 at the top left, from row {start[0]} and "
@@ -78,13 +78,13 @@ class GridWorld(GeneratedDataset):
     def process(self) -> Process:
         """The process of all problems: state `goal * n**2 + cell`, cells and goals numbered row by row."""
         cells = [(row, column) for row in range(self.n) for column in range(self.n)]
-        # Any other cell will do as the start: the states of a process are all cells.
+        # Any other cell can be the start: the states of a process are all cells.
         worlds = [self._world(cells[goal == cells[0]], goal) for goal in cells]
         return world_process(worlds, (_written(cell, goal) for goal in cells for cell in cells))
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The probability to start in each state: the same for each problem."""
+        """The probability of starting in each state: the same for each problem."""
         return {self.start(index): 1 / len(self) for index in range(len(self))}
 
     def start(self, index: int) -> int:
@@ -94,7 +94,7 @@ class GridWorld(GeneratedDataset):
         return aim * self.n**2 + cell
 
     def luck(self, index: int) -> int:
-        """Nothing is left to chance."""
+        """Always 0, since there are no chance events."""
         return 0
 
     @functools.cached_property
@@ -138,7 +138,7 @@ class GridWorldEnv(TaskEnv):
 
     ## Description
     Walk from a start to a goal in an open grid of n x n cells. The tokens are the four moves. Every pair of a start and
-    a goal is a problem; the splits are disjoint (192 pairs for training and 48 for testing where n is 4). The optimal
+    a goal is a problem; the splits are disjoint (192 pairs for training and 48 for testing if n is 4). The optimal
     values, and those of any policy, are known: `rlvr_envs.exact`.
 
     ## Action Space
@@ -146,14 +146,14 @@ class GridWorldEnv(TaskEnv):
     the tokens 1 to 4. A move against the border leaves the walk where it is.
 
     ## Starting State
-    `03>21:`: the start in row 0 (from the top) and column 3 (from the left), the goal in row 2 and column 1. Where the
-    walk is after some moves follows from the tokens: the environment is Markov.
+    `03>21:`: the start in row 0 (from the top) and column 3 (from the left), the goal in row 2 and column 1. The position of
+    the walk after some moves follows from the tokens: the environment is Markov.
 
     ## Reward
     -0.01 (`step_reward`) for every move, and 1 on top for the move that reaches the goal: reaching it in d moves returns
-    1 - 0.01 d, and its last move pays 1 + `step_reward` = 0.99. Where a textbook's grid world pays exactly 1 for the last
-    move, each walk that reaches the goal returns 0.01 more than here, and the best walks are the same. `step_reward=0`
-    pays 1 for reaching the goal and nothing else. The verdict is `CORRECT` when the goal is reached.
+    1 - 0.01 d, and its last move pays 1 + `step_reward` = 0.99. In a textbook's grid world that pays exactly 1 for the last
+    move, each walk that reaches the goal returns 0.01 more than here, and the best walks are the same. `step_reward=0` pays 1
+    for reaching the goal and nothing else. The verdict is `CORRECT` when the goal is reached.
 
     ## Episode End
     Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.
@@ -173,7 +173,7 @@ class GridWorldStateEnv(StateEnv):
 
     ## Description
     The problems, rewards and ends of `rlvr/GridWorld-v0`. State `goal * n**2 + cell`, with goals and cells numbered row by
-    row: 256 states where n is 4, of which 16 are goals reached.
+    row: 256 states if n is 4, 16 of which are reached goals.
 
     ## Action Space
     0 to 3: left, down, right and up.

@@ -18,7 +18,7 @@ _ANSWERS = ("higher", "lower", "no number")
 
 
 class SecretNumber(NamedTuple):
-    """What is to be guessed, and in how many turns."""
+    """The number to guess, and the number of turns."""
 
     number: int
     guesses: int
@@ -38,14 +38,14 @@ def play(reference: SecretNumber, moves: Sequence[str]) -> Move:
 
 @dataclass(frozen=True)
 class GuessNumber(ProceduralDataset[int]):
-    """Guess a number from 1 to `high` that is told higher or lower after each guess.
+    """Guess a number from 1 to `high`; each guess is answered with higher or lower.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         high: The greatest number, 8 to 10**9.
-        guesses: How many guesses there are; by default just enough for halving what is left.
+        guesses: Number of guesses; by default just enough for halving the remaining range.
     """
 
     name: ClassVar[str] = "guess_number"
@@ -58,11 +58,11 @@ class GuessNumber(ProceduralDataset[int]):
 
     @property
     def turns(self) -> int:
-        """How many guesses there are."""
+        """Number of guesses."""
         return math.ceil(math.log2(self.high + 1)) if self.guesses is None else self.guesses
 
     def gold_turns(self, problem: Problem) -> tuple[str, ...]:
-        """The guesses of a player who halves what is left."""
+        """The guesses of a player who halves the remaining range."""
         low, high, secret = 1, self.high, cast("SecretNumber", problem.reference).number
         turns: list[str] = []
         while len(turns) < self.turns:
@@ -98,7 +98,7 @@ class GuessNumber(ProceduralDataset[int]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and where it begins."""
+        """The rules of the game, and its beginning."""
         return (
             f"I think of a whole number from 1 to {self.high}. Guess it in at most {self.turns} turns. Each of your turns is "
             "one "
@@ -111,7 +111,7 @@ class GuessNumber(ProceduralDataset[int]):
 
 
 class GuessNumberVerifier(GameVerifier):
-    """Correct where the number was guessed in time."""
+    """Correct if the number was guessed in time."""
 
     def __init__(self) -> None:
         super().__init__(play)
@@ -123,15 +123,14 @@ def _room(dataset: GuessNumber) -> tuple[int, int]:
 
 
 class GuessNumberEnv(TaskEnv):
-    """Guess a number, told higher or lower after each guess.
+    """Guess a number; each guess is answered with higher or lower.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Each turn of the policy is a guess, the last number in it. It is answered with `higher`, `lower` or `no number` until the
-    number is guessed or there are no guesses left. Halving what is left always wins, and a later turn needs
-    the answers to earlier ones. Problems are generated: nothing is downloaded, and the secrets of the train
-    and test splits are disjoint.
+    number is guessed or there are no guesses left. Halving the remaining range always wins, and a later turn needs the answers
+    to earlier ones. Problems are generated: nothing is downloaded, and the secrets of the train and test splits are disjoint.
 
     ## Starting State
     The range.

@@ -1,4 +1,4 @@
-"""Hangman: `----- 8 misses:`, answered with where the letters are and how many misses are left."""
+"""Hangman: `----- 8 misses:`, answered with the positions of the letters and the number of misses left."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Hangman(WordDataset):
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Letters of the word, 4 to 7.
-        misses: How many guesses that reveal nothing lose the game.
+        misses: Number of guesses without a new letter that lose the game.
     """
 
     name: ClassVar[str] = "hangman"
@@ -73,7 +73,7 @@ class Hangman(WordDataset):
         require_whole("misses", self.misses, 1, 1_000)
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and where it begins."""
+        """The rules of the game, and its beginning."""
         return (
             f"Find my secret English word of {self.length} letters. Each of your turns is one guess: write a letter, or the "
             "whole word, alone. I answer with the word, in which a - stands for each letter that is not yet found, and the "
@@ -86,7 +86,7 @@ class Hangman(WordDataset):
 
 
 class HangmanVerifier(GameVerifier):
-    """Correct where the word was found in time."""
+    """Correct if the word was found in time."""
 
     def __init__(self) -> None:
         super().__init__(play)
@@ -105,14 +105,14 @@ class HangmanEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is a guess, the last word in it: a letter, or the whole word. It is answered with the word in which
-    letters that were not guessed are `-`, and how many misses are left. A guess that reveals nothing is a miss, also a
-    letter that was guessed before. The secrets are common English words from a list of the environment's own
-    (`rlvr_envs.games.WORDS`); those of the train and test splits are disjoint. Whoever knows the list finds every word with
-    the default number of misses.
+    Each turn of the policy is a guess, the last word in it: a letter, or the whole word. It is answered with the word, in which
+    letters not yet guessed are `-`, and the number of misses left. A guess that reveals nothing is a miss, even a letter that
+    was guessed before. The secrets are common English words from a list of the environment's own (`rlvr_envs.games.WORDS`);
+    those of the train and test splits are disjoint. A player who knows the list can find every word with the default number of
+    misses.
 
     ## Starting State
-    How many letters the word has, and how many misses there are.
+    The number of letters of the word, and the number of misses.
 
     ## Reward
     1 when the word is found in time, else 0.

@@ -37,10 +37,10 @@ _LAYOUTS = (
     ("{request}\n\nKeep to this:\n- {instructions}", "\n- "),
     ("{request}\n\n{instructions}", "\n"),
 )
-"""How a prompt is put together, and what separates its instructions."""
+"""The layouts of a prompt, and the separators of its instructions."""
 _CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
 _CODES = 2**128
-"""Many more than there are prompts, so that each choice is all but uniform."""
+"""Many more than the number of prompts, so that each choice is nearly uniform."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class InstructionPrompt:
 
 @dataclass(frozen=True)
 class Instructions(ProceduralDataset[InstructionPrompt]):
-    """Requests, such as for a postcard or a product description, with instructions for what is written.
+    """Requests, such as for a postcard or a product description, with instructions for the text.
 
     The instructions of a prompt can be followed together, by a short response. A request, whatever its tone and its
     instructions, belongs to one split.
@@ -65,13 +65,13 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        instructions: The most instructions of a prompt, 1 to 3. Some kinds leave little room for another.
+        instructions: Maximum number of instructions of a prompt, 1 to 3. Some kinds leave little room for another.
         kinds: Kinds of instructions, as ids of IFEval such as `"punctuation:no_comma"`, as the part before the colon, such as
             `"keywords"`, or as a preset; one text, or several in a sequence. `"basic"` are the 22 that are judged without
-            another package, `"all"` the 25, of which the language of a response and English in capitals or small letters need
+            another package, `"all"` are the 25; the language of a response, and English in capitals or small letters, need
             `langdetect`.
-        max_words: The most words that an instruction asks for or allows, 40 to 1000. A word may take several tokens, in
-            capitals and in languages other than English above all.
+        max_words: Largest number of words that an instruction asks for or allows, 40 to 1000. A word may take several tokens,
+            in capitals and in languages other than English above all.
 
     Raises:
         UnknownNameError: If there is no such kind.
@@ -160,7 +160,7 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
 
     @property
     def _least_questions(self) -> int:
-        """Every request in each layout, of which the last is that of the second for one instruction."""
+        """Every request in each layout; the last layout is the second one's for one instruction."""
         asked = [topic.questions if self._chosen == (_QUESTION,) else topic.forms for topic in TOPICS]
         tones = 1 if self._chosen == (_QUESTION,) else len(TONES)
         return sum(map(len, asked)) * tones * (len(_LAYOUTS) - 1)
@@ -198,14 +198,14 @@ class InstructionsEnv(TaskEnv):
     The request and its instructions. Default prompt `chat`: one user message with these alone.
 
     ## Reward
-    1 when the response follows all instructions, strictly, else 0. Whether it does what the request says is not judged.
+    1 when the response follows all instructions, strictly, else 0. Whether it fulfils the request is not judged.
     `verifier=("ifeval", {"partial_credit": True})` pays the share of instructions that are followed.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and `instructions=3` (the most of a prompt),
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and `instructions=3` (the maximum of a prompt),
     `kinds="basic"` (`"all"` adds the three that need `pip install 'rlvr-envs[ifeval]'`; ids such as
-    `("punctuation:no_comma", "keywords")` restrict them) and `max_words=100` (the most words that an instruction asks for or
-    allows; more of them need a greater `max_new_tokens`). Defaults: `split="train"`, `max_new_tokens=256`,
+    `("punctuation:no_comma", "keywords")` restrict them) and `max_words=100` (the largest number of words that an instruction
+    asks for or allows; a larger one needs a greater `max_new_tokens`). Defaults: `split="train"`, `max_new_tokens=256`,
     `verifier="ifeval"`.
     """
 

@@ -23,7 +23,7 @@ class Coefficients(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearEquation(ProceduralDataset[Coefficients]):
-    """Solve `a x + b = c`, where `a` and `b` are not 0.
+    """Solve `a x + b = c`, with `a` and `b` not 0.
 
     Multiples of one equation belong to the same split. The answer is a literal, `-7` or `3/2`; an equal fraction or
     decimal is right as well, an expression such as `(20-5)/3` is not.
@@ -32,8 +32,7 @@ class LinearEquation(ProceduralDataset[Coefficients]):
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        max_coefficient: Largest size of `a` and `b`, at most 10**6; of the solution, where it is an integer, and
-            otherwise of `c`.
+        max_coefficient: Largest size of `a` and `b`, at most 10**6; and of the solution if it is an integer, otherwise of `c`.
         solution: `"integer"`: the solution is a whole number; `"rational"`: it may be a fraction.
     """
 

@@ -1,4 +1,4 @@
-"""Mastermind: `break 4 of 1-6:`, answered with how many digits are right and how many are misplaced."""
+"""Mastermind: `break 4 of 1-6:`, answered with the numbers of right and of misplaced digits."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers import InvalidArgumentError, Problem
 
 MOST_CODES = 50_000
-"""The most codes among which `Mastermind.gold_turns` looks for those that agree with all answers."""
+"""Maximum number of codes among which `Mastermind.gold_turns` looks for those that agree with all answers."""
 _DIGITS = re.compile(r"\d+")
 
 
 class Code(NamedTuple):
-    """The code to break, and in how many turns."""
+    """The code to break, and the number of turns."""
 
     digits: str
     guesses: int
@@ -45,7 +45,7 @@ def play(reference: Code, moves: Sequence[str]) -> Move:
 
 
 def _first_code(start: str, length: int, colours: int, answers: Mapping[str, tuple[int, int]]) -> str:
-    """The first code with this start that agrees with the answers to some guesses; empty if there is none."""
+    """The first code with this start that agrees with the answers to some guesses; empty if no code agrees."""
     missing = length - len(start)
     for guess, (right, near) in answers.items():
         here, elsewhere = feedback(start, guess)
@@ -67,7 +67,7 @@ class Mastermind(ProceduralDataset[str]):
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Digits of the code, 1 to 9.
         colours: Digits are drawn uniformly from 1 to this one, 2 to 9.
-        guesses: How many guesses there are.
+        guesses: Number of guesses.
     """
 
     name: ClassVar[str] = "mastermind"
@@ -83,7 +83,7 @@ class Mastermind(ProceduralDataset[str]):
         """The guesses of a player who takes the first code, in order of digits, that agrees with all answers so far.
 
         Raises:
-            InvalidArgumentError: If there are more than `MOST_CODES` codes, among which the player would look for too long.
+            InvalidArgumentError: If there are more than `MOST_CODES` codes, for which the search would take too long.
         """
         if (codes := self.colours**self.length) > MOST_CODES:
             raise InvalidArgumentError(
@@ -122,7 +122,7 @@ class Mastermind(ProceduralDataset[str]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and where it begins."""
+        """The rules of the game, and its beginning."""
         return (
             f"Find my secret code of {self.length} digits, each from 1 to {self.colours}; digits may repeat. You have "
             f"{self.guesses} turns. Each of your turns is one guess: write its {self.length} digits alone, without spaces. I "
@@ -135,7 +135,7 @@ class Mastermind(ProceduralDataset[str]):
 
 
 class MastermindVerifier(GameVerifier):
-    """Correct where the code was broken in time."""
+    """Correct if the code was broken in time."""
 
     def __init__(self) -> None:
         super().__init__(play)
@@ -146,17 +146,17 @@ def _room(dataset: Mastermind) -> tuple[int, int]:
 
 
 class MastermindEnv(TaskEnv):
-    """Break a code of digits, told after each guess how many are right.
+    """Break a code of digits; each guess is answered with the number of right ones.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is a guess, the last number in it. It is answered with how many of its digits are right, and how
-    many are in the code at another place (`1 right 2 near`), until the code is broken or there are no guesses left. Problems
-    are generated: nothing is downloaded, and the codes of the train and test splits are disjoint.
+    Each turn of the policy is a guess, the last number in it. It is answered with the number of its digits that are right, and
+    of those that are in the code at another place (`1 right 2 near`), until the code is broken or there are no guesses left.
+    Problems are generated: nothing is downloaded, and the codes of the train and test splits are disjoint.
 
     ## Starting State
-    How many digits the code has, and which digits there are.
+    The number of digits of the code, and the possible digits.
 
     ## Reward
     1 when the code is broken in time, else 0.

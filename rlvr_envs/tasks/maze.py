@@ -30,12 +30,12 @@ TRAP_REWARD = -10.0
 
 @dataclass(frozen=True)
 class Maze(GeneratedDataset):
-    """One problem, the same in both splits: a maze is learned, there is nothing to generalise to.
+    """One problem, the same in both splits: a maze is learned, without anything to generalise to.
 
     Args:
         split: `"train"` or `"test"`.
         layout: The maze as a drawing, see `rlvr_envs.worlds.drawing`; at most 10 x 10 cells.
-        step_reward: What every move pays; entering a goal pays 10 on top and a trap -10.
+        step_reward: Reward of every move; entering a goal pays 10 on top and a trap -10.
 
     Raises:
         UnknownNameError: If the split is unknown.
@@ -65,7 +65,7 @@ class Maze(GeneratedDataset):
         return read_drawing(self.layout, goal_reward=GOAL_REWARD, trap_reward=TRAP_REWARD, step_reward=self.step_reward)
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and where it begins."""
+        """The rules, and the beginning of a walk."""
         return (
             f"Walk through this maze from S to G, and not over T, in as few moves as you can:\n\n{draw(self.world)}\n\n"
             f"{MOVES_IN_WORDS} Write the letters of the moves alone, without spaces."
@@ -98,7 +98,7 @@ class Maze(GeneratedDataset):
         return self.world.cells.index(self.world.start)
 
     def luck(self, index: int) -> int:
-        """Nothing is left to chance."""
+        """Always 0, since there are no chance events."""
         return 0
 
     @functools.cached_property
@@ -132,8 +132,8 @@ class MazeEnv(TaskEnv):
     the tokens 1 to 4. A move against a wall or the border leaves the walk where it is.
 
     ## Starting State
-    `10:`: the start in row 1 (from the top) and column 0 (from the left). Where the walk is after some moves follows from
-    the tokens: the environment is Markov.
+    `10:`: the start in row 1 (from the top) and column 0 (from the left). The position of the walk after some moves follows
+    from the tokens: the environment is Markov.
 
     ## Reward
     10 for the move that reaches the goal, -10 for the one that enters the trap, 0 (`step_reward`) for every other; a

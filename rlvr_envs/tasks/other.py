@@ -1,4 +1,4 @@
-"""What rows of `other.toml` can't say: instructions, schemas, and questions about tables."""
+"""Code for rows of `other.toml`: instructions, schemas, and questions about tables."""
 
 from __future__ import annotations
 

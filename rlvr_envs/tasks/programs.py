@@ -1,4 +1,4 @@
-"""What rows of `programs.toml` can't say: tests of other forms, and which rows have any."""
+"""Code for rows of `programs.toml`: tests of other forms, and which rows have any."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class CodeContests:
 
 
 def _first_solution(row: Row, wanted: int) -> str | None:
-    """The first solution in a language; None if there is none."""
+    """The first solution in a language; None without one."""
     if row.values.get("solutions") is None:
         return None
     languages, programs = row.value("solutions.language"), row.texts("solutions.solution")
@@ -175,7 +175,7 @@ def bigcodebench(row: Row, default_id: str) -> Problem:
 
 
 def _beside(test: str, entry_point: str = "") -> FunctionTests:
-    """Tests that use what the program defines by its bare names, as where both are one file."""
+    """Tests that use the program's definitions by their bare names, as if both were one file."""
     from verifiers.unit_tests import FunctionTests
 
     return FunctionTests(f"from solution import *\n{test}", entry_point=entry_point, together=True)

@@ -30,8 +30,8 @@ class ReasoningGym(SeededDataset):
 
     Each problem comes from a data set of reasoning-gym with a seed of its own, made in the sandbox, since some run programs.
     The splits are disjoint by construction: a stable hash of the question decides, and one question in four belongs to
-    `"test"`. Passed over are questions that are too long, and problems whose answers can't be judged: whose own right answer
-    does not have the full score, or a meaningless one has.
+    `"test"`. Questions that are too long are skipped, and so are problems whose answers can't be judged: their own right answer
+    does not get the full score, or a meaningless one does.
 
     Args:
         split: `"train"` or `"test"`.
@@ -41,7 +41,7 @@ class ReasoningGym(SeededDataset):
         level: Level of the task's curriculum, from 0; None for the defaults of its config.
         config: Fields of the task's config, such as `{"min_terms": 3}`, beside or instead of a level.
         max_prompt_bytes: Longest question, in UTF-8 bytes.
-        isolation: How much isolation the sandbox has to have, as for the verifier `unit_tests`.
+        isolation: Isolation that the sandbox must have, as for the verifier `unit_tests`.
 
     Raises:
         MissingDependencyError: If reasoning-gym is not installed.
@@ -69,7 +69,7 @@ class ReasoningGym(SeededDataset):
 
     @property
     def distinct(self) -> int | None:
-        """Not known: seeds may give the same question."""
+        """Unknown: seeds may give the same question."""
         return None
 
     def _problem_at(self, index: int) -> Problem:
@@ -101,7 +101,7 @@ class ReasoningGymEnv(TaskEnv):
     ## Description
     About a hundred families of generated problems: algebra, arithmetic, algorithms, puzzles, games, graphs, logic, code and
     induction. `task` names one, as in reasoning-gym 0.1.25, which `pip install 'rlvr-envs[reasoning-gym]'` installs; `level`
-    and `config` set how hard it is. Nothing is downloaded, and the train and test splits are disjoint.
+    and `config` set its difficulty. Nothing is downloaded, and the train and test splits are disjoint.
 
     ## Starting State
     The question. Default prompt `tagged_chat`: one user message that asks for the answer between `<answer>` and `</answer>`.

@@ -21,7 +21,7 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        length: How many numbers, 2 to 1000.
+        length: Number of numbers, 2 to 1000.
         max_number: Numbers are drawn uniformly from 0 to this one, at most 10**9.
     """
 

@@ -21,19 +21,19 @@ class TextEnv(TaskEnv):
     A problem's prompt; default prompt `plain`, the text alone.
 
     ## Reward
-    The verifier's score; default verifier `math`: 1 when the final answer equals the reference, else 0. Choices, and what
-    `convert` makes tests or instructions of, are judged by `choice`, `unit_tests` and `ifeval`.
+    The verifier's score; default verifier `math`: 1 when the final answer equals the reference, else 0. Choices, and the tests
+    and instructions that `convert` makes, are judged by `choice`, `unit_tests` and `ifeval`.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and those of `rlvr_envs.data.text.load`: `dataset`, `columns` (which column holds the
-    `prompt` and the `reference`), `convert` (what makes the reference of its column), `layout` and `verifiers` (verl's rows,
-    each judged by its `data_source`), `config` and `data_dir`. Defaults: `split="train"`, `max_new_tokens=256`.
+    Those of `rlvr_envs.Settings`, and those of `rlvr_envs.data.text.load`: `dataset`, `columns` (the columns of the `prompt`
+    and the `reference`), `convert` (the converter from a column to the reference), `layout` and `verifiers` (verl's rows, each
+    judged by its `data_source`), `config`, `data_dir` and `contracts`. Defaults: `split="train"`, `max_new_tokens=256`.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(
         load=text.load,
         sizes=text.SIZES,
         source="built in, or any data set",
-        data_options=("dataset", "columns", "convert", "layout", "verifiers", "config", "data_dir"),
+        data_options=("dataset", "columns", "convert", "layout", "verifiers", "config", "data_dir", "contracts"),
         max_new_tokens=256,
     )

@@ -27,28 +27,28 @@ class TextArenaEnv(TaskEnv):
 
     ## Description
     Games in words, such as `Mastermind-v0`, `TowerOfHanoi-v0`, `ConnectFour-v0` and `KuhnPoker-v0`. `game` names one by its id
-    in TextArena 0.7.4, which `pip install 'rlvr-envs[textarena]'` installs. Each turn of the policy is answered with what the
-    game says, wrong moves included. In a game for two players the policy is one of them, and an opponent takes the turns of
-    the other: at random (`"random"`), or with `interaction=` another policy, a person or any function. The policy reads what
-    the game tells its player. Nothing is downloaded; the games are played in the sandbox, where their random numbers, what
-    they print and what they break stay.
+    in TextArena 0.7.4, which `pip install 'rlvr-envs[textarena]'` installs. Each turn of the policy, wrong moves included, is
+    answered with the game's reply. In a game for two players the policy is one of them, and an opponent takes the turns of the
+    other: at random (`"random"`), or with `interaction=` another policy, a person or any function. The policy reads the game's
+    messages to its player. Nothing is downloaded; the games are played in the sandbox, which confines their random numbers,
+    output and failures.
 
     ## Starting State
-    The rules, and how things stand, as the game tells them, after the opponent's first turns where it begins. Default prompt
+    The rules and the state of the game, in the game's words, after the opponent's first turns if it begins. Default prompt
     `chat`: one user message.
 
     ## Reward
-    What the game gives the policy's player at its end: 1 where it is won, in many games a share for what was reached, in some
-    less than 0 for a wrong move that ends it; for two players mostly 1, 0 and -1. 0 where it never ends.
+    The game's reward for the policy's player at its end: 1 for a win, in many games a share for partial success, in some less
+    than 0 for a wrong move that ends the game; for two players mostly 1, 0 and -1. A game that never ends gives 0.
 
     ## Episode End
     Terminates when the game is over; truncates when `max_new_tokens` or `max_turns` are used up before. A game that the
     opponent loses by a wrong move is an error of the episode, which is no evidence about the policy.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and `game="GuessTheNumber-v0"`, `arguments={}` (what the game is made with beside its id),
+    Those of `rlvr_envs.Settings`, and `game="GuessTheNumber-v0"`, `arguments={}` (further arguments of the game beside its id),
     `seed=0`, `size`, `max_prompt_bytes=8192` (seeds that begin with more are passed over), `isolation="auto"` (of the
-    sandbox), and for two players `seat=None` (which one the policy is, 0 or 1; None draws it for each problem) and
+    sandbox), and for two players `seat=None` (the policy's player, 0 or 1; None draws it for each problem) and
     `opponent="random"`. Defaults: `split="train"`, `max_new_tokens=1024`, `max_inserted_tokens=8192`.
     """
 

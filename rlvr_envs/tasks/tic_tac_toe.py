@@ -18,7 +18,7 @@ class TicTacToe(InARowDataset):
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         opponent: `"random"`, `"greedy"` or `"optimal"`.
-        opening: The most moves that are made, at random, before the policy's first, up to 4.
+        opening: Maximum number of random moves before the policy's first, up to 4.
     """
 
     name: ClassVar[str] = "tic_tac_toe"
@@ -37,9 +37,9 @@ class TicTacToeEnv(TaskEnv):
     ## Description
     Each turn of the policy is the number of a free cell, the last number in it; cells are numbered from 1 to 9, row by row. It
     is answered with the cell that the opponent takes. Anything but a free cell loses the game. The opponent moves at random
-    (`"random"`), wins or keeps the policy from winning where it can at once and else moves at random (`"greedy"`), or can't
-    be beaten (`"optimal"`, against which a draw is the best there is); its chance follows from the problem. Another policy
-    or a person can take the other side, with `interaction=`. Problems are generated: nothing is downloaded.
+    (`"random"`); wins or blocks the policy's win if it can do so at once, and else moves at random (`"greedy"`); or can't be
+    beaten (`"optimal"`, against which a draw is the best result). Its random choices follow from the problem. Another policy or
+    a person can take the other side, with `interaction=`. Problems are generated: nothing is downloaded.
 
     ## Starting State
     The moves so far: none, or the opponent's first one.

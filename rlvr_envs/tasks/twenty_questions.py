@@ -72,14 +72,14 @@ book:
 THINGS: Mapping[str, frozenset[str]] = MappingProxyType(
     {thing: frozenset(rest.split()) for thing, _, rest in (line.partition(":") for line in _TABLE.split("\n") if line)}
 )
-"""What may be asked for, and the properties of each."""
+"""The things to guess, and the properties of each."""
 PROPERTIES = tuple(sorted(set().union(*THINGS.values())))
 _WORD = re.compile(r"[a-z]+")
 _UNCLEAR = "ask one thing"
 
 
 class SecretThing(NamedTuple):
-    """What is to be guessed, and in how many questions."""
+    """The thing to guess, and the number of questions."""
 
     thing: str
     questions: int
@@ -100,13 +100,13 @@ def play(reference: SecretThing, moves: Sequence[str]) -> Move:
 
 @dataclass(frozen=True)
 class TwentyQuestions(ProceduralDataset[str]):
-    """Find out what somebody thinks of.
+    """Find the thing that somebody thinks of.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        questions: How many questions there are, with the guesses.
+        questions: Number of questions, including guesses.
     """
 
     name: ClassVar[str] = "twenty_questions"
@@ -146,7 +146,7 @@ class TwentyQuestions(ProceduralDataset[str]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and where it begins."""
+        """The rules of the game, and its beginning."""
         return (
             f"I think of a thing. Find out which in at most {self.questions} turns. Each of your turns asks whether the thing "
             "has "
@@ -162,7 +162,7 @@ _LONGEST = max(map(len, (*THINGS, *PROPERTIES)))
 
 
 class TwentyQuestionsVerifier(GameVerifier):
-    """Correct where the thing was named in time."""
+    """Correct if the thing was named in time."""
 
     def __init__(self) -> None:
         super().__init__(play)
@@ -174,18 +174,18 @@ def _room(dataset: TwentyQuestions) -> tuple[int, int]:
 
 
 class TwentyQuestionsEnv(TaskEnv):
-    """Find out what somebody thinks of, by questions that are answered with yes and no.
+    """Find the thing that somebody thinks of, by questions that are answered with yes and no.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Each turn of the policy is a question that names one property of those in the prompt (`animal`, `is it big?`), answered with
-    the property and `yes` or `no`, or a guess that names a thing. Naming several, or none, is answered with `ask one
-    thing`, and is a question, too. The answers come from a table of the environment's own
-    (`rlvr_envs.tasks.twenty_questions.THINGS`), in which no two things have the same properties; the things of the train
-    and test splits are disjoint. A player who knows the table and halves what is left needs at most 14 questions.
+    the property and `yes` or `no`, or a guess that names a thing. A turn that names several, or none, is answered with `ask one
+    thing`, and counts as a question, too. The answers come from a table of the environment's own
+    (`rlvr_envs.tasks.twenty_questions.THINGS`), in which no two things have the same properties; the things of the train and
+    test splits are disjoint. A player who knows the table and halves the remaining things needs at most 14 questions.
 
-    | property | yes where it |
+    | property | yes if it |
     |---|---|
     | `animal`, `plant`, `machine` | is one, or a part of one |
     | `big`, `small` | is bigger than a person, or fits in a hand |
@@ -200,7 +200,7 @@ class TwentyQuestionsEnv(TaskEnv):
     | `worn` | is worn |
 
     ## Starting State
-    How many questions there are, and the properties.
+    The number of questions, and the properties.
 
     ## Reward
     1 when the thing is named in time, else 0.

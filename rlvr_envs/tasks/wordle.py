@@ -1,4 +1,4 @@
-"""Wordle: `find a word of 5 letters:`, answered with which letters are right and which are misplaced."""
+"""Wordle: `find a word of 5 letters:`, answered with a mark for each letter, right or misplaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_WORD = "no word of {} letters"
 
 
 def marks(secret: str, guess: str) -> str:
-    """Mark each letter of a guess: `g` (green) where it is right, `y` (yellow) where it is elsewhere in the secret, else `-`.
+    """Mark each letter of a guess: `g` (green) if it is right, `y` (yellow) if it is elsewhere in the secret, else `-`.
 
     A letter is marked no more often than the secret has it: first where it is right, then from left to right.
     """
@@ -52,7 +52,7 @@ class Wordle(WordDataset):
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         length: Letters of the word, 4 to 7.
-        guesses: How many guesses there are.
+        guesses: Number of guesses.
     """
 
     name: ClassVar[str] = "wordle"
@@ -75,7 +75,7 @@ class Wordle(WordDataset):
         require_whole("guesses", self.guesses, 1, 1_000)
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and where it begins."""
+        """The rules of the game, and its beginning."""
         return (
             f"Find my secret English word of {self.length} letters in at most {self.guesses} turns. Each of your turns is one "
             f"guess: write a word of {self.length} letters alone. I answer with one sign for each letter: g if the letter is "
@@ -91,7 +91,7 @@ def _prompt(length: int) -> str:
 
 
 class WordleVerifier(GameVerifier):
-    """Correct where the word was found in time."""
+    """Correct if the word was found in time."""
 
     def __init__(self) -> None:
         super().__init__(play)
@@ -103,7 +103,7 @@ def _room(dataset: Wordle) -> tuple[int, int]:
 
 
 class WordleEnv(TaskEnv):
-    """Find a secret word from which letters of each guess are right.
+    """Find a secret word by the marks of each guess's letters.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 

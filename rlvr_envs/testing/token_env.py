@@ -21,7 +21,7 @@ _FORM = "Dict(tokens=Box((l,), int32), length=Box((1,), int32))"
 def check_token_env(
     make: str | Callable[..., gymnasium.Env[Any, Any]], *, episodes: int = 3, seed: int = 0, **arguments: Any
 ) -> None:
-    """Play random episodes in an environment, and check what agents and rollouts rely on.
+    """Play random episodes in an environment, and check the properties that agents and rollouts rely on.
 
     Gymnasium's own `check_env` checks other things, and takes random actions, which are not legal everywhere.
 

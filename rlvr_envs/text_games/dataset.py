@@ -32,11 +32,11 @@ class TextGameDataset(SeededDataset):
         game: Id of the game in its library.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
-        arguments: What the game is made with beside its id, such as `{"max_turns": 5}`.
+        arguments: Further arguments of the game beside its id, such as `{"max_turns": 5}`.
         max_prompt_bytes: Longest beginning, in UTF-8 bytes; seeds with longer ones are passed over.
-        isolation: How much isolation the sandbox has to have, as for the verifier `unit_tests`.
-        seat: Which player of two the policy is, 0 or 1; None draws it for each problem.
-        opponent: Who answers for the other of two players: `"random"`.
+        isolation: Isolation that the sandbox must have, as for the verifier `unit_tests`.
+        seat: The policy's player of two, 0 or 1; None draws it for each problem.
+        opponent: The player of the other side in a game of two: `"random"`.
 
     Raises:
         MissingDependencyError: If the library is not installed.
@@ -71,7 +71,7 @@ class TextGameDataset(SeededDataset):
                 raise InvalidArgumentError(
                     f"{self.library.name}'s game {self.game!r} is for one player: leave seat out, got {self.seat}"
                 )
-        elif self.players == 2:  # where no opponent can begin, this should be said before the first such problem
+        elif self.players == 2:  # if no opponent can begin, that should be reported before the first such problem
             self._begun(self._game(0, 0)[0], 1)
         self._made(0)
 
@@ -82,7 +82,7 @@ class TextGameDataset(SeededDataset):
 
     @property
     def distinct(self) -> int | None:
-        """Not known: seeds may begin the same game."""
+        """Unknown: seeds may begin the same game."""
         return None
 
     def _problem_at(self, index: int) -> Problem:
@@ -96,7 +96,7 @@ class TextGameDataset(SeededDataset):
         return TextGame(self.library.module, self.game, drawn % _SEEDS, arguments, self.isolation), drawn // _SEEDS % 2
 
     def _begun(self, game: TextGame, seat: int) -> TextGame:
-        """A game in which the opponent has taken its first turns, where it begins."""
+        """A game after the opponent's first turns, if it begins."""
         game = game._replace(seat=seat)
         return game._replace(opening=let_play(game, (), OPPONENTS[self.opponent])[1])
 
@@ -126,5 +126,6 @@ class TextGameDataset(SeededDataset):
 
 def text_game_rules(dataset: TextGameDataset, tokenizer: object) -> Mapping[str, Any]:
     """The rules of such an environment: the game's answers, and room for them."""
-    interaction = GameInteraction(play) if dataset.players == 1 else TextGameInteraction(OPPONENTS[dataset.opponent])
+    alone = dataset.players == 1
+    interaction = GameInteraction(play, whole=True) if alone else TextGameInteraction(OPPONENTS[dataset.opponent])
     return {"interaction": interaction, "max_inserted_tokens": _INSERTED_TOKENS}

@@ -1,12 +1,12 @@
-"""The program that runs in the sandbox: it plays a game of TextArena or GEM again, from its seed and all that was said.
+"""The program that runs in the sandbox: it plays a game of TextArena or GEM again, from its seed and all turns.
 
-It reads one request as JSON from its standard input, and answers with one line of JSON: what the player is told after the last
-turn, or before the first, or what the other player has been told where that one is to move. It is sent as text, and imports
-nothing of this distribution.
+It reads requests as lines of JSON from its standard input, and answers each with one: the game's messages to the player after
+the last turn, or before the first, or those to the other player if that one is to move. It is sent as text, and imports nothing
+of this distribution. To play a game again it gets one request; a game that goes on gets further turns.
 
-These games draw from `random` and `numpy.random` themselves, print, and ask for files and servers. In a process of their
-own, which is seeded before the game is made and has no network, all of that stays there, and what follows from a dialogue is
-always the same.
+These games draw from `random` and `numpy.random` themselves, print, and ask for files and servers. They run in a process of
+their own, which is seeded before the game is made and has no network. So all of that stays there, and a dialogue always has the
+same result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TextArenaGame:
         from textarena.envs.registration import ENV_REGISTRY
 
         if name not in ENV_REGISTRY:
-            # The other names end a game's own, and stand for the wrappers around it.
+            # Names with these endings are the same games with other wrappers.
             raise RefusedError("game", name, [game for game in ENV_REGISTRY if not game.endswith(("-raw", "-train"))])
         self._library = textarena
         self._name = name
@@ -44,7 +44,7 @@ class TextArenaGame:
         self._over = False
 
     def begin(self, seed: int) -> None:
-        """Start with as few players as the game takes; who is to move is told the rules, and how things stand."""
+        """Start with as few players as the game takes; the player to move gets the rules and the state of the game."""
         refusals = []
         for players in (1, 2):
             seed_everything(seed)
@@ -61,14 +61,14 @@ class TextArenaGame:
                 if error.args[0] != "start":
                     raise
                 refusals.append(error)
-        # What is wrong with any number of players is the reason, and else what is wrong with two.
+        # A fault that is not about the number of players is the reason, and else the one with two players.
         raise next((error for error in refusals if "player" not in error.args[1].lower()), refusals[-1])
 
     def _make(self) -> None:
         self._env = self._library.make(self._name, **self._arguments)
         *wrappers, self._core = self._layers(self._env)
         names = {type(wrapper).__name__ for wrapper in wrappers}
-        # The others show what the game says, and nothing of what the other player does.
+        # The others show the game's messages, and nothing of the other player's turns.
         self._shows_turns = all(name in _SHOW_TURNS for name in names if "Observation" in name)
 
     def _layers(self, env: Any) -> list[Any]:
@@ -91,11 +91,11 @@ class TextArenaGame:
 
     @property
     def player(self) -> int:
-        """Who is to move."""
+        """The player to move."""
         return int(self._core.state.current_player_id)
 
     def take(self, text: str) -> None:
-        """Take a turn of who is to move."""
+        """Take a turn of the player to move."""
         self._views[self.player] += [text, ""]
         self._over, _ = self._env.step(action=text)
         if not self._over:
@@ -105,7 +105,7 @@ class TextArenaGame:
             self._tell(player, self._core.state.observations[player])
 
     def state(self, seat: int) -> dict[str, Any]:
-        """How things stand for a player, or for the other one where that is to move."""
+        """The state of the game for a player, or for the other one if that one is to move."""
         told = self._views[seat][-1]
         forfeits = [player for player, info in self._core.state.game_info.items() if info.get("invalid_move")]
         forfeit = any(player != seat for player in forfeits)
@@ -138,14 +138,14 @@ class TextArenaGame:
         return not getattr(state, _WRONG)
 
     def _listen(self) -> None:
-        """Tell who is to move what the game has said since.
+        """Pass the game's messages since the last turn to the player to move.
 
         The wrappers of a game repeat the whole dialogue instead, so the game itself is asked.
         """
         self._tell(*self._core.get_observation())
 
     def _tell(self, player: int, observed: Iterable[tuple[int, str, Any]]) -> None:
-        """Add to what a player has been told; its own turns, which the game repeats, are in the dialogue already."""
+        """Add to a player's messages; its own turns, which the game repeats, are in the dialogue already."""
         kinds = self._library.ObservationType
         said = []
         for speaker, message, kind in observed:
@@ -200,7 +200,7 @@ class GEMGame:
         self._earned = 0.0
 
     def begin(self, seed: int) -> None:
-        """Start; the player is told the rules, and how things stand."""
+        """Start; the player gets the rules and the state of the game."""
         with refused("start"):
             self._set(self._joined(*self._env.reset(seed=seed)))
 
@@ -213,7 +213,7 @@ class GEMGame:
         self._set(told if over else self._joined(told, info), float(reward), over=over, won=won)
 
     def state(self, seat: int) -> dict[str, Any]:
-        """How things stand."""
+        """The state of the game."""
         return self._state
 
     def first_legal(self, moves: Sequence[str]) -> None:
@@ -242,7 +242,7 @@ def refused(doing: str) -> Iterator[None]:
 
 
 def find_corpora(names: str | Sequence[str], *_: Any, **__: Any) -> bool:
-    """What stands in for `nltk.download`: are the corpora there?
+    """Replacement for `nltk.download`, which checks that the corpora are there.
 
     Raises:
         RefusedError: If one is not.
@@ -280,59 +280,66 @@ def seed_everything(seed: int) -> None:
     numpy_random().seed(seed)
 
 
-def play(
-    library: str,
-    name: str,
-    arguments: str,
-    seed: int,
-    seat: int,
-    turns: Sequence[tuple[bool, str]],
-    moves: Sequence[str],
-) -> dict[str, Any]:
-    """Play a game again; give what the last turn led to.
+class Table:
+    """A game that is played on, for one of its players.
 
     Args:
-        library: Where the game is from.
+        library: The game's library.
         name: Its id there.
-        arguments: What it is made with beside the id.
+        arguments: Further arguments of the game beside its id.
         seed: Seed of its random numbers.
-        seat: Which player is asked for, where there are two.
-        turns: All turns, each with whether it is that player's.
-        moves: Moves of who is to move, of which the first that is legal is given.
+        seat: The player that is asked for, if there are two.
 
     Raises:
         RefusedError: If it can't be played here.
-        Exception: Whatever the game raises at a turn.
     """
-    import nltk
 
-    nltk.download = find_corpora
-    if "nltk_data" in sys.modules:  # a folder beside the packages, which the sandbox can read as it does these
-        nltk.data.path[:] = list(sys.modules["nltk_data"].__path__)
-    seed_everything(seed)
-    game = LIBRARIES[library](name, ast.literal_eval(arguments))
-    game.begin(seed)
-    seat = seat if game.players > 1 else 0
-    state = game.state(seat)
-    for own, text in turns:
-        if state["over"]:
-            raise RuntimeError("the game was over before the last turn")
-        if own != (game.player == seat):
-            raise RuntimeError("a turn was that of the other player")
-        game.take(text)
-        state = game.state(seat)
-    return {**state, "players": game.players, "legal": game.first_legal(moves) if moves else None}
+    def __init__(self, library: str, name: str, arguments: str, seed: int, seat: int) -> None:
+        import nltk
+
+        nltk.download = find_corpora
+        if "nltk_data" in sys.modules:  # a folder beside the packages, which the sandbox can read as it does these
+            nltk.data.path[:] = list(sys.modules["nltk_data"].__path__)
+        seed_everything(seed)
+        self._game = LIBRARIES[library](name, ast.literal_eval(arguments))
+        self._game.begin(seed)
+        self._seat = seat if self._game.players > 1 else 0
+        self._state = self._game.state(self._seat)
+
+    def play(self, turns: Sequence[tuple[bool, str]], moves: Sequence[str]) -> dict[str, Any]:
+        """Play on; return the result of the last turn.
+
+        Args:
+            turns: Further turns, each with whether it is that player's.
+            moves: Moves of the player to move; the first legal one is returned.
+
+        Raises:
+            Exception: Whatever the game raises at a turn.
+        """
+        for own, text in turns:
+            if self._state["over"]:
+                raise RuntimeError("the game was over before the last turn")
+            if own != (self._game.player == self._seat):
+                raise RuntimeError("a turn was that of the other player")
+            self._game.take(text)
+            self._state = self._game.state(self._seat)
+        legal = self._game.first_legal(moves) if moves else None
+        return {**self._state, "players": self._game.players, "legal": legal}
 
 
 def main() -> None:
-    """Answer one request."""
-    request = json.loads(sys.stdin.read())
-    replies, sys.stdout = sys.stdout, io.StringIO()  # what games print is lost
-    try:
-        reply = play(**request)
-    except RefusedError as error:
-        reply = {"refused": list(error.args)}
-    replies.write(json.dumps(reply) + "\n")
+    """Answer requests until there are no more: the first begins a game, and any other plays on."""
+    replies, table = sys.stdout, None
+    for line in sys.stdin:
+        request = json.loads(line)
+        sys.stdout = io.StringIO()  # what games print is lost
+        try:
+            table = table or Table(**request["game"])
+            reply = table.play(request["turns"], request["moves"])
+        except RefusedError as error:
+            reply = {"refused": list(error.args)}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
 
 
 if __name__ == "__main__":

@@ -7,18 +7,26 @@ import functools
 import importlib.metadata
 import importlib.util
 import json
+import os
 import sysconfig
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rlvr_envs.text_games.live import LiveGames
 from verifiers import InvalidArgumentError, VerifierFailureError, missing_dependency, unknown_name
 from verifiers.sandbox import ProgramRunner
 
 _TURN_S = 30.0
-"""Processor time, in seconds, that playing a game up to its last turn may take."""
+"""Limit on the processor time, in seconds, of a game up to its last turn; for a game that goes on, over all turns."""
+_LIVE = 64
+"""Number of games that go on at the same time, each in a process of its own with some 6 MiB of memory."""
+_CHECKED = 256
+"""One in so many turns of a game that goes on is compared with the game played again."""
+_SHOWN = 600
 _MEMORY_MIB = 2048
 _CORPORA = "nltk_data"
 _KEPT = 1024
@@ -30,11 +38,11 @@ class Library:
     """A library of games."""
 
     name: str
-    """As users write it."""
+    """The name as users write it."""
     module: str
     distribution: str
     version: str
-    """The release that is supported: another plays and pays otherwise."""
+    """The supported release: others play and pay differently."""
     extra: str
 
     def require(self, purpose: str) -> None:
@@ -42,7 +50,7 @@ class Library:
 
         Raises:
             MissingDependencyError: If the library is not installed.
-            InvalidArgumentError: If another release is.
+            InvalidArgumentError: If another release is installed.
         """
         if importlib.util.find_spec(self.module) is None:
             raise missing_dependency(self.distribution, self.extra, purpose)
@@ -60,7 +68,7 @@ LIBRARIES: Mapping[str, Library] = {library.module: library for library in (TEXT
 
 
 class TextGame(NamedTuple):
-    """One game: all that is needed to play it again."""
+    """One game, with everything needed to play it again."""
 
     library: str
     """`"textarena"` or `"gem"`."""
@@ -68,13 +76,13 @@ class TextGame(NamedTuple):
     """Its id there."""
     seed: int
     arguments: str
-    """What its environment is made with beside the id, as the text of a dictionary."""
+    """Further arguments of its environment beside the id, as the text of a dictionary."""
     isolation: str
-    """How much isolation the sandbox has to have."""
+    """Isolation that the sandbox must have."""
     seat: int = 0
-    """Which player the policy is, where there are two."""
+    """The policy's player, if there are two."""
     opening: tuple[str, ...] = ()
-    """What the other player said before the policy's first turn."""
+    """The other player's turns before the policy's first."""
 
 
 class Said(NamedTuple):
@@ -87,33 +95,40 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What the last of some turns led to."""
+    """The result of the last of some turns."""
 
     text: str
-    """What the policy is told; nothing where the other player is to move."""
+    """The game's message to the policy; empty if the other player is to move."""
     reward: float
-    """What the turn earned."""
+    """The reward of the turn."""
     over: bool
     won: bool
     players: int
     view: tuple[str, ...] | None
-    """What the other player has been told and has said in turn, where it is to move."""
+    """The game's messages to the other player and that player's turns, alternating, if it is to move."""
     forfeit: bool
-    """Whether the other player lost by a wrong move, with which it had been warned before."""
+    """Whether the other player lost by a wrong move, after a warning."""
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def replay(game: TextGame, turns: tuple[Said, ...]) -> Played:
-    """Play a game again; without turns, say how it begins after the other player's opening.
+    """Play a game again; without turns, return its beginning after the other player's opening.
 
     Raises:
         UnknownNameError: If the library has no such game.
-        InvalidArgumentError: If the game can't be played here: it takes more players, other arguments, or what can't be had.
+        InvalidArgumentError: If the game can't be played here: it takes more players, other arguments, or resources that are
+            not available.
         SandboxUnavailableError: If the system provides less isolation than requested.
         VerifierFailureError: If the game raises at a turn, a turn is that of the wrong player, or a limit of time and memory is
             passed.
     """
-    reply = _ask(game, turns, ())
+    reply = _play_on(game, turns, ()) if turns else None
+    if reply is not None and _is_checked(game, turns) and reply != (again := _ask(game, turns, ())):
+        raise VerifierFailureError(
+            f"{LIBRARIES[game.library].name}'s game {game.game!r} leads to something else when it is played again: {reply} and "
+            f"{again}"[:_SHOWN]
+        )
+    reply = reply or _ask(game, turns, ())
     view = None if reply["view"] is None else tuple(reply["view"])
     return Played(
         reply["text"] if view is None else "",
@@ -130,25 +145,62 @@ def first_legal(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -
     """The first of some moves that a game takes after some turns; None if it takes none of them.
 
     Raises:
-        As `replay` does.
+        RLVRError: As for `replay`.
     """
-    legal: str | None = _ask(game, turns, moves)["legal"]
+    reply = _play_on(game, turns, moves) or _ask(game, turns, moves)
+    legal: str | None = reply["legal"]
     return legal
 
 
-def _ask(game: TextGame, turns: Sequence[Said], moves: Sequence[str]) -> dict[str, Any]:
-    """Ask the program in the sandbox."""
+def _is_checked(game: TextGame, turns: Sequence[Said]) -> bool:
+    """Whether a turn is among those after which a game that goes on is played again and compared."""
+    return zlib.crc32(repr((game, turns)).encode("utf-8", "surrogatepass")) % _CHECKED == 0
+
+
+def _request(game: TextGame, turns: Sequence[Said], moves: Sequence[str], *, known: int = -1) -> str:
+    """The request to the program in the sandbox, which knows `known` turns already; -1 if it knows nothing."""
     said = (*(Said(text, own=False) for text in game.opening), *turns)
-    request = {
+    new = said if known < 0 else turns[known:]
+    begun = {
         "library": game.library,
         "name": game.game,
         "arguments": game.arguments,
         "seed": game.seed,
         "seat": game.seat,
-        "turns": [(turn.own, turn.text) for turn in said],
-        "moves": moves,
     }
-    output = _runner(game.library, game.isolation)(_program(), json.dumps(request), timeout_s=_TURN_S)
+    return json.dumps({"game": begun, "turns": [(turn.own, turn.text) for turn in new], "moves": list(moves)})
+
+
+def _play_on(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> dict[str, Any] | None:
+    """Ask the process in which the game goes on; None if no process answers."""
+    runner = _runner(game.library, game.isolation)
+    asked = _live_games(os.getpid()).ask(
+        game,
+        turns,
+        lambda: runner.keep(_program(), timeout_s=_TURN_S),
+        lambda known: _request(game, turns, moves, known=known),
+    )
+    if asked is None or not asked[0].endswith("}\n"):
+        return None
+    answer, keep = asked
+    reply: dict[str, Any] = json.loads(answer)
+    if "refused" in reply:
+        return None
+    if not reply["over"]:
+        keep()
+    return reply
+
+
+@functools.lru_cache(maxsize=1)
+def _live_games(process: int) -> LiveGames:
+    """The games that go on, separate for each process."""
+    return LiveGames(_LIVE)
+
+
+def _ask(game: TextGame, turns: Sequence[Said], moves: Sequence[str]) -> dict[str, Any]:
+    """Play a game again in the sandbox."""
+    request = _request(game, turns, moves)
+    output = _runner(game.library, game.isolation)(_program(), request + "\n", timeout_s=_TURN_S)
     if not output.stdout.endswith("}\n"):
         last = (output.stderr.strip().splitlines() or [""])[-1]
         name = LIBRARIES[game.library].name
@@ -162,7 +214,7 @@ def _ask(game: TextGame, turns: Sequence[Said], moves: Sequence[str]) -> dict[st
 
 @functools.lru_cache(maxsize=4)
 def _runner(library: str, isolation: str) -> ProgramRunner:
-    """The sandbox with the library loaded, and NLTK's corpora at hand where they are beside the packages."""
+    """The sandbox with the library loaded, and with NLTK's corpora if they are beside the packages."""
     corpora = [_CORPORA] if importlib.util.find_spec(_CORPORA) else []
     packages = (library, "numpy", "nltk", *corpora)
     return ProgramRunner(packages=packages, isolation=isolation, memory_mib=_MEMORY_MIB)
@@ -196,7 +248,7 @@ def as_text(arguments: object) -> str:
     """The arguments of a game as the text of a dictionary, the same for equal ones.
 
     Raises:
-        InvalidArgumentError: If they are no plain data by name.
+        InvalidArgumentError: If they are not plain data by name.
     """
     if isinstance(arguments, Mapping) and all(isinstance(name, str) for name in arguments):
         text = repr({name: arguments[name] for name in sorted(arguments)})

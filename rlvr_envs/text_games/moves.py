@@ -1,8 +1,8 @@
-"""Moves that may be legal in a game that says in words what a move looks like, drawn at random.
+"""Random moves that may be legal in a game that describes its moves in words.
 
-TextArena's games have no list of what is legal. Nearly all of them want a move in brackets, and show in brackets all moves
-that are legal (`[0], [4], [7]`), examples (`[play 3]`) or a pattern (`[row col]`). So moves are drawn from what stands in
-brackets, as it is and with other numbers and squares in the places of those. Which of them is legal, the game says.
+TextArena's games have no list of what is legal. Nearly all of them expect a move in brackets, and show in brackets all legal
+moves (`[0], [4], [7]`), examples (`[play 3]`) or a pattern (`[row col]`). So moves are drawn from the texts in brackets, as
+they are and with other numbers and squares in their places. The game decides which of them are legal.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _SQUARE = re.compile(r"(?<![A-Za-z])([A-Za-z])(\d)(?!\d)")
 _NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"<[^<>]*>|[A-Za-z_]+")
 _KEEP = 0.2
-"""How likely a square stays."""
+"""Probability that a square stays."""
 _LARGEST = 12
-"""Numbers are drawn up to here, or up to twice the one in whose place they stand."""
+"""Numbers are drawn up to here, or up to twice the number that they replace."""
 _DRAWS = 4
 """Draws made for each move that is wanted, since some are drawn twice."""
 
@@ -30,9 +30,9 @@ def draw_moves(view: Sequence[str], rng: random.Random, count: int) -> list[str]
     """Draw up to so many different moves, in the order in which they should be tried.
 
     Args:
-        view: What a player has been told and has said in turn, the first and the last of which it was told.
+        view: The game's messages to a player and the player's turns, alternating; the first and the last are messages.
         rng: Random numbers.
-        count: The most moves.
+        count: Maximum number of moves.
     """
     latest = _patterns(view[-1:])
     patterns = list(dict.fromkeys((*_patterns(view[::2]), *_ANY)))
@@ -50,13 +50,13 @@ def draw_moves(view: Sequence[str], rng: random.Random, count: int) -> list[str]
 
 
 def _patterns(texts: Sequence[str]) -> list[str]:
-    """What stands in brackets, once each, and the same with what follows it, such as `[Propose] $1.50`."""
+    """Each text in brackets once, alone and with the text after it, such as `[Propose] $1.50`."""
     found = [match for text in texts for match in _BRACKETED.finditer(text) if not _TAG.match(match[0])]
     return list(dict.fromkeys(part for match in found for part in (match[1], match[0])))
 
 
 def _changed(pattern: str, rng: random.Random) -> str:
-    """A pattern with other numbers or squares, or where it has none, with numbers in the places of words."""
+    """A pattern with other numbers or squares, or if it has none, with numbers in the places of words."""
     if _SQUARE.search(pattern) and rng.random() < 0.8:
         return _other_squares(pattern, rng)
     if _NUMBER.search(pattern):
@@ -88,6 +88,6 @@ def _other_squares(pattern: str, rng: random.Random) -> str:
 
 
 def _number(word: str, rng: random.Random, *, single: bool) -> str:
-    """A number for what stands for one, such as `X`, `<number>` or `row`; perhaps the word itself."""
+    """A number in place of a placeholder such as `X`, `<number>` or `row`; perhaps the word itself."""
     likely = single or len(word) == 1 or word.startswith("<")
     return str(rng.randint(0, _LARGEST)) if rng.random() < (0.9 if likely else 0.5) else word

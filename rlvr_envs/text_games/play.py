@@ -1,4 +1,4 @@
-"""A game of another library by the rules of `rlvr_envs.games`: a function of what was said."""
+"""A game of another library by the rules of `rlvr_envs.games`: a function of the dialogue."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
 
 @dataclass(frozen=True, slots=True)
 class GameMessage(Message):
-    """What a game of two players tells the policy after its turn."""
+    """The message of a game of two players to the policy after its turn."""
 
     turns: tuple[str, ...] = ()
-    """What the opponent said in between, whether or not the game told the policy of it."""
+    """The opponent's turns in between, whether or not the game showed them to the policy."""
 
 
 def turns_of(dialogue: Sequence[Message]) -> tuple[Said, ...]:
-    """Give the turns of all players in a dialogue.
+    """Return the turns of all players in a dialogue.
 
-    What the policy writes when it is asked for a summary, with which a new context begins, is no turn of the game.
+    A summary of the policy, with which a new context begins, is no turn of the game.
     """
     turns: list[Said] = []
     for message in without_summaries(dialogue):
@@ -36,7 +36,7 @@ def turns_of(dialogue: Sequence[Message]) -> tuple[Said, ...]:
 
 
 def play(reference: TextGame, moves: Sequence[str]) -> Move:
-    """Say what the last of the turns of a game's only player leads to.
+    """Return the result of the last turn of a game's only player.
 
     Raises:
         VerifierFailureError: If the game raises, or goes past a limit of time and memory.
@@ -45,10 +45,10 @@ def play(reference: TextGame, moves: Sequence[str]) -> Move:
 
 
 class TextGameVerifier:
-    """Pays what the game gives the policy at its end.
+    """Pays the game's reward for the policy at its end.
 
-    `CORRECT` is a game that is won. Any other is `SCORED`, or `INCORRECT` where it earns nothing; of two players, where it is
-    lost with less than nothing or never ends.
+    `CORRECT` is a game that is won. Any other is `SCORED`, or `INCORRECT` if it earns nothing; for two players, if it earns
+    less than nothing or never ends.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:

@@ -1,7 +1,7 @@
 """Games of TextArena for two players: the policy is one, and an opponent answers for the other.
 
-What the opponent said is part of the replies, as `GameMessage.turns`, which the policy does not see: a game tells it what it
-may know of the other player's turns, such as a card that was played, and not one that was chosen in secret. So the game is
+The opponent's turns are part of the replies, as `GameMessage.turns`, which the policy does not see: a game shows it only the
+public part of the other player's turns, such as a card that was played, and not one that was chosen in secret. So the game is
 played again from the dialogue alone, and no opponent is asked twice.
 """
 
@@ -21,34 +21,34 @@ from rlvr_envs.types import Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, VerifierFailureError, unknown_name
 
 _MOVES = (300, 6000)
-"""Number of moves that are tried for one that is legal, and where none of them is."""
+"""Number of moves that are tried to find a legal one, first and if none of them is."""
 _IN_A_ROW = 100
-"""The most turns of an opponent between two of the policy."""
+"""Maximum number of an opponent's turns between two of the policy."""
 
 
 @dataclass(frozen=True)
 class TextSeat:
-    """A game as the player sees it that is to move, the same way as a policy sees its episode."""
+    """A game as seen by the player to move, in the way in which a policy sees its episode."""
 
     game: TextGame
     turns: tuple[Said, ...]
     """The turns of both players, after the opening."""
     view: tuple[str, ...]
-    """What this player has been told and has said in turn, the first and the last of which it was told."""
+    """The game's messages to this player and the player's turns, alternating; the first and the last are messages."""
 
     @property
     def prompt(self) -> str:
-        """What this player was told first."""
+        """The game's first message to this player."""
         return self.view[0]
 
     @property
     def question(self) -> str:
-        """The same, which is in words."""
+        """The prompt, which is in words already."""
         return self.prompt
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """What it said since, and what it was told then, in turn."""
+        """The player's turns since and the game's messages after them, alternating."""
         return tuple(
             Message("assistant", text) if at % 2 == 0 else Message("user", told(text))
             for at, text in enumerate(self.view[1:])
@@ -56,7 +56,7 @@ class TextSeat:
 
     @property
     def chance(self) -> object:
-        """What an opponent's chance follows from."""
+        """The data that seeds an opponent's random choices."""
         return self.game.seed, self.game.opening, self.turns
 
 
@@ -64,22 +64,22 @@ class TextOpponent(Protocol):
     """Takes the other side of a game in words; a pure function, which may be called from several threads at once."""
 
     def __call__(self, seat: TextSeat) -> str:
-        """Say what the other player says next."""
+        """Return the other player's next turn."""
         ...
 
 
 @dataclass(frozen=True)
 class RandomMoves:
-    """Says the first move that is legal of many that are drawn at random, from what the game shows of moves.
+    """Makes the first legal one of many moves that are drawn at random from the moves that the game shows.
 
-    Which are legal, the game says: they are tried on copies of it. All chance follows from the problem's seed and the turns.
+    The game decides which are legal: they are tried on copies of it. All draws follow from the problem's seed and the turns.
     """
 
     def __call__(self, seat: TextSeat) -> str:
         """Choose a move.
 
         Raises:
-            InvalidArgumentError: If none is legal of those that are tried.
+            InvalidArgumentError: If none of the tried moves is legal.
         """
         for count in _MOVES:
             drawn = draw_moves(seat.view, random.Random(repr((seat.chance, count))), count)
@@ -99,13 +99,13 @@ Forfeits = Literal["excluded", "scored"]
 
 @dataclass(frozen=True)
 class TextGameInteraction:
-    """Answers each turn of the policy with what the game tells it after the opponent's turns.
+    """Answers each turn of the policy with the game's messages to it after the opponent's turns.
 
     Args:
-        opponent: Who takes the other side.
-        forfeits: What becomes of a game that the opponent loses by a wrong move, after the game has warned it of one:
-            `"excluded"` ends the episode like one whose verifier broke, so that it is no merit of the policy's, and
-            `"scored"` gives the policy what the game does, mostly 1.
+        opponent: The player of the other side.
+        forfeits: Result of a game that the opponent loses by a wrong move after a warning: `"excluded"` ends the episode like
+            one whose verifier broke, so that the policy gets no credit, and `"scored"` gives the policy the game's reward,
+            mostly 1.
 
     Raises:
         UnknownNameError: If `forfeits` is neither.
@@ -120,7 +120,7 @@ class TextGameInteraction:
 
     @property
     def fingerprint(self) -> str:
-        """Which opponent it is, the same in every process."""
+        """Identifies the opponent, the same in every process."""
         named = self.opponent if hasattr(self.opponent, "__qualname__") else type(self.opponent)
         scored = "" if self.forfeits == "excluded" else ":forfeits scored"
         return f"{named.__module__}:{named.__qualname__}{scored}"
@@ -152,7 +152,7 @@ def let_play(
     """Let an opponent take its turns until the policy is to move, or the game is over.
 
     Returns:
-        What that led to, and the opponent's turns.
+        The result, and the opponent's turns.
 
     Raises:
         VerifierFailureError: If the opponent loses by a wrong move, which is excluded, or takes turns without end.

@@ -1,4 +1,4 @@
-"""What a policy may call between its turns, and the interaction that carries the calls out.
+"""Tools that a policy may call between its turns, and the interaction that carries the calls out.
 
 `tools=` of every environment takes them: a name of `TOOLS`, a `Tool`, or a plain function with type hints.
 """

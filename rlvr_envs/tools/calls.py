@@ -13,21 +13,21 @@ from verifiers import InvalidArgumentError, Message, Problem, ToolMessage, missi
 
 
 class ToolTimeoutError(TimeoutError):
-    """A tool took longer than it may."""
+    """A tool exceeded its time limit."""
 
 
 class ToolInteraction:
     """Carries out tool calls.
 
-    A call that the policy got wrong (an unknown tool, arguments that are no JSON or do not fit) is answered with what is wrong,
-    and the episode goes on. A tool that breaks or hangs ends it, excluded from learning.
+    An invalid call of the policy (an unknown tool, arguments that are no JSON or do not fit) is answered with the error, and
+    the episode goes on. A tool that breaks or hangs ends it, excluded from learning.
 
     Args:
         tools: The tools.
         otherwise: Answers turns without calls; by default they end the episode.
 
     Raises:
-        InvalidArgumentError: If two tools have one name, or there is none, or a tool's schema is not valid.
+        InvalidArgumentError: If there is no tool, two tools have one name, or a tool's schema is not valid.
         MissingDependencyError: If jsonschema is not installed.
     """
 
@@ -58,14 +58,14 @@ class ToolInteraction:
         return Reply((*messages, *wrong))
 
     def check_problem(self, problem: Problem) -> None:
-        """Ask what answers turns without calls."""
+        """Ask the interaction for turns without calls."""
         check_interaction(self._otherwise, problem)
 
     def _objection(self, call: ToolCall) -> str | None:
-        """What is wrong with a call, None if nothing is."""
+        """The error of a call; None if it is valid."""
         if call.name not in self._tools:
             return f"Error: there is no tool {call.name!r}; there are {', '.join(map(repr, self._tools))}"
-        try:  # Python reads more as JSON than JSON is, which tools and their servers may not
+        try:  # Python accepts more than JSON allows, which tools and their servers may not
             json.dumps(dict(call.arguments), ensure_ascii=False, allow_nan=False).encode()
         except ValueError:
             return f"Error: the arguments of {call.name} hold a number that is not finite, or half of a surrogate pair"

@@ -31,12 +31,12 @@ def mcp_tools(
 ) -> list[MCPTool]:
     """List the tools of an MCP server.
 
-    All episodes share one session, which is opened again where it broke: the server must keep nothing between calls.
+    All episodes share one session, which is opened again if it broke: the server must keep nothing between calls.
 
     Args:
         server: The URL of a server (streamable HTTP), or the command that starts one (stdio), as text or as its parts.
         only: Names of the tools to use; by default all.
-        timeout_s: The longest that a call may take, and that the server may take to start.
+        timeout_s: Time limit in seconds of a call, and of the server's start.
         max_characters: The longest answer; a longer one is cut, with a mark.
         env: Environment variables of a server that is started, beside a few harmless ones.
 
@@ -77,7 +77,7 @@ class MCPTool:
         """Call the tool.
 
         Raises:
-            ToolUseError: If the tool says that the call failed.
+            ToolUseError: If the tool reports that the call failed.
             ToolServerError: If the server does not answer.
         """
         result = self.connection.call(self.name, dict(arguments))
@@ -98,7 +98,7 @@ def _text(block: Any) -> str:
 class _Connection:
     """One session with a server, in a thread with an event loop of its own.
 
-    It is opened by the first call, again where it broke, and in another process; it closes with the process.
+    It is opened by the first call, again if it broke, and in another process; it closes with the process.
     """
 
     def __init__(self, server: str | Sequence[str], timeout_s: float, env: dict[str, str]) -> None:
@@ -185,7 +185,7 @@ class _Connection:
 
 
 def _is_answer(error: Exception) -> bool:
-    """Whether it is the server that says what is wrong, so that the session goes on."""
+    """Whether the server itself reports the error, so that the session goes on."""
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED
 
@@ -193,7 +193,7 @@ def _is_answer(error: Exception) -> bool:
 
 
 def _said(error: BaseException) -> str:
-    """What is wrong, of the first error where there are several at once."""
+    """The message of an error, or of the first one of several."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -16,11 +16,11 @@ class Session:
     """A client of an MCP server, and the thread that serves it.
 
     Args:
-        server: What `mcp.Client` takes.
-        timeout_s: How long the server may take to start.
+        server: The server, as `mcp.Client` takes it.
+        timeout_s: Time limit in seconds of the server's start.
 
     Raises:
-        Exception: Whatever the client raises where the server can't be reached.
+        Exception: Any error of the client if the server can't be reached.
     """
 
     def __init__(self, server: Any, timeout_s: float) -> None:

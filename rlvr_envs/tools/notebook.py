@@ -1,4 +1,4 @@
-"""What runs the cells of `PythonTool` inside the sandbox; only the text of the function goes there."""
+"""The function that runs the cells of `PythonTool` inside the sandbox; only its text goes there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ def notebook(cells: list[str], seconds: float) -> None:
     """Run cells one after the other in one namespace, and print what the last one prints, its value, or its error.
 
     Args:
-        cells: Their texts.
-        seconds: The CPU time that each may take.
+        cells: The texts of the cells.
+        seconds: Limit on the CPU time of each cell.
     """
     import ast
     import contextlib
@@ -20,7 +20,7 @@ def notebook(cells: list[str], seconds: float) -> None:
     class CellTimeout(BaseException):
         """Ends a cell, whatever exceptions it catches."""
 
-    CellTimeout.__module__, CellTimeout.__qualname__ = "builtins", "TimeoutError"  # what the message calls it
+    CellTimeout.__module__, CellTimeout.__qualname__ = "builtins", "TimeoutError"  # its name in the message
 
     def stop(number: int, frame: object) -> None:
         raise CellTimeout(f"the cell took more than {seconds:g} s of CPU time")

@@ -17,9 +17,9 @@ _NOTEBOOK = inspect.getsource(notebook)
 class PythonTool:
     """Runs Python in the sandbox: no files, no network, no processes, limits on time and memory.
 
-    What a cell prints is the answer, and the value of its last line. State is nothing but the earlier cells, which are run
-    again with each call: so an episode can be forked and resumed, no two share anything, and a call costs what all cells
-    until then cost. `random` is seeded; code that reads the clock sees other values when it is run again.
+    The answer is a cell's output and the value of its last line. The state consists of the earlier cells, which are run again
+    with each call: so an episode can be forked and resumed, no two episodes share anything, and a call costs as much as all
+    cells up to it. `random` is seeded; code that reads the clock sees other values when it is run again.
 
     Args:
         timeout_s: CPU seconds of a cell; it may wait for as long again.
@@ -59,7 +59,7 @@ class PythonTool:
         self._runner = ProgramRunner(memory_mib=memory_mib, packages=packages, isolation=isolation)
 
     def __call__(self, arguments: Arguments, earlier: Sequence[Arguments]) -> str:
-        """Run the cells so far, and answer with what the last one wrote.
+        """Run the cells so far, and answer with the last one's output.
 
         Raises:
             ToolUseError: If the code was ended by a limit, or ended the interpreter.

@@ -23,14 +23,14 @@ _TEXTS = (".txt", ".md")
 class Search:
     """Finds the documents of a local corpus that fit a query best, by BM25 (Robertson and Zaragoza 2009).
 
-    The corpus is read once, so that a file that changes later changes nothing; `fingerprint` says what was read, and goes into
-    the environment's manifest. Words are compared in lower case; among documents of equal score the earlier comes first.
+    The corpus is read once, so later changes of a file have no effect; `fingerprint` identifies its content, and goes into the
+    environment's manifest. Words are compared in lower case; among documents of equal score the earlier comes first.
 
     Args:
         corpus: A folder of .txt and .md files, a .jsonl or .parquet file with the columns `text` and, if there is one, `title`,
             or the texts themselves.
-        results: How many documents an answer holds.
-        max_characters: The longest answer, of which each document gets an equal share.
+        results: Number of documents in an answer.
+        max_characters: Length of the longest answer, shared equally among the documents.
         name: The tool's name.
 
     Raises:
@@ -112,7 +112,7 @@ def _shown(number: int, title: str | None, text: str, room: int) -> str:
 
 
 def _read(path: Path) -> Iterable[tuple[str | None, str]]:
-    """The titles and texts of a corpus, in an order that depends on nothing but its names or rows."""
+    """The titles and texts of a corpus, in an order that depends only on its names or rows."""
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix in _TEXTS)
         return [(str(file.relative_to(path)), _text_of(file)) for file in files]

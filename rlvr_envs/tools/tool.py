@@ -1,4 +1,4 @@
-"""`Tool`: what the policy may call, and `from_function`, which makes one of a plain function."""
+"""`Tool`: a tool that the policy may call, and `from_function`, which makes one of a plain function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Arguments = Mapping[str, object]
 
 
 class ToolUseError(RLVRError):
-    """A call that the tool can't carry out, in words for the policy, which are what the tool answers.
+    """A call that the tool can't carry out; its message is the tool's answer to the policy.
 
     Any other exception of a tool means that the tool is broken: its episode is excluded from learning.
     """
@@ -22,15 +22,15 @@ class ToolUseError(RLVRError):
 
 @runtime_checkable
 class Tool(Protocol):
-    """Something that the policy may call."""
+    """A tool that the policy may call."""
 
     name: str
     description: str
-    """What it does, for the policy."""
+    """Its purpose, in words for the policy."""
     parameters: Mapping[str, Any]
     """The JSON schema of its arguments: an object."""
     timeout_s: float
-    """The longest that a call may take; one that takes longer means that the tool is broken."""
+    """Time limit of a call in seconds; a call that takes longer means that the tool is broken."""
     max_characters: int
     """The longest answer; a longer one is cut, with a mark."""
 
@@ -38,7 +38,7 @@ class Tool(Protocol):
         """Carry out a call; a pure function.
 
         Args:
-            arguments: They fit `parameters`.
+            arguments: The arguments, which fit `parameters`.
             earlier: The arguments of the calls of this tool before it in the same episode, in order, so that a tool that
                 remembers, such as an interpreter, needs no state of its own.
 
@@ -77,9 +77,9 @@ def from_function(
     timeout_s: float = 10.0,
     max_characters: int = 4000,
 ) -> FunctionTool:
-    """Make a tool of a function, whose type hints say what its arguments are and whose docstring what it does.
+    """Make a tool of a function; its type hints define the arguments, and its docstring describes the purpose.
 
-    The function must be pure, as tools are. It raises `ToolUseError` to tell the policy what is wrong with a call.
+    The function must be pure, as tools are. It raises `ToolUseError` to report a wrong call to the policy.
 
     Raises:
         InvalidArgumentError: If a parameter has no type hint, or one without a JSON schema, or is positional only.
@@ -118,7 +118,7 @@ def from_function(
 
 
 def tool_schema(tool: Tool) -> dict[str, Any]:
-    """Describe a tool as chat templates and servers want it."""
+    """Describe a tool in the form that chat templates and servers expect."""
     return {
         "type": "function",
         "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},

@@ -1,7 +1,7 @@
 """Worlds as drawings.
 
-Each cell is three characters wide and shows `S` (the start), `G` (a goal), `T` (a trap) or nothing; between cells there
-is `|` or `---` where a wall stands, and spaces where the way is free:
+Each cell is three characters wide and shows `S` (the start), `G` (a goal), `T` (a trap) or nothing; between cells there is `|`
+or `---` for a wall, and spaces for a free way:
 
     +---+---+---+
     |   |     G |
@@ -34,7 +34,7 @@ def read_drawing(
         step_reward: As for `World`.
 
     Raises:
-        InvalidArgumentError: If the drawing is not of that form, naming the line; or if it is not a valid `World`.
+        InvalidArgumentError: If the drawing is not of that form (the message names the line), or is not a valid `World`.
     """
     lines = _lines(drawing)
     rows, columns = len(lines) // 2, len(lines[0]) // 4

@@ -19,7 +19,7 @@ from rlvr_envs.worlds.world import MOVES, Cell, World
 from verifiers import InvalidArgumentError
 
 PrefixPolicy = Callable[[NDArray[np.int32]], ArrayLike]
-"""Gives, for m prefixes i32[m l] of equal length (prompt and moves), the probabilities f64[m v] of the next token."""
+"""Returns, for m prefixes i32[m l] of equal length (prompt and moves), the probabilities f64[m v] of the next token."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def every_episode(
     that are not moves are illegal: the probabilities of the moves are normalised, as when sampling under the action mask.
 
     Args:
-        streams: Those of an environment of worlds: `env.streams`.
+        streams: The streams of an environment of worlds: `env.streams`.
         problem: The problem's index.
         policy: Returns the next token's probabilities for many prefixes at once.
         max_prefixes: Largest number of prefixes of one length.
@@ -89,8 +89,8 @@ def every_episode(
 def prefix_values(episodes: Iterable[WorldEpisode], *, gamma: float = 1.0) -> dict[str, float]:
     """The value of every sequence of moves that the policy can make: E[G_t | the first t moves].
 
-    That of `""` is the policy's expected return, that of a whole episode is 0, and the action value of a move after `w` is
-    its reward plus the discounted value of `w + move`.
+    The value of `""` is the policy's expected return, the value of a whole episode is 0, and the action value of a move after
+    `w` is its reward plus the discounted value of `w + move`.
     """
     probability: defaultdict[str, float] = defaultdict(float)
     total: defaultdict[str, float] = defaultdict(float)

@@ -20,35 +20,35 @@ _NORMAL = statistics.NormalDist()
 
 
 class Branch(NamedTuple):
-    """One way in which an action can turn out."""
+    """One possible outcome of an action."""
 
     probability: float
     state: int
     """The next state."""
     reward: float = 0.0
-    """The reward; with noise its mean."""
+    """The reward, or its mean if there is noise."""
     noise: float = 0.0
     """Standard deviation of normally distributed noise on the reward."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """States and actions by number, with their names, and how each action can turn out.
+    """States and actions by number, with their names, and the possible outcomes of each action.
 
     Raises:
         InvalidArgumentError: If the table does not fit, or the probabilities of an action's branches do not sum to 1.
     """
 
     states: tuple[str, ...]
-    """How each state is written."""
+    """The text of each state."""
     actions: str
     """The character of each action."""
     branches: tuple[tuple[tuple[Branch, ...], ...], ...]
-    """For each state and action its branches; nothing for a state at which an episode is over."""
+    """For each state and action its branches; empty for a state at which an episode is over."""
     goals: frozenset[int] = frozenset()
-    """Those of the states at which an episode is over that one would want to reach."""
+    """The desirable states among those at which an episode is over."""
     bandit: bool = False
-    """Whether no action changes what later ones earn, so that each has a regret of its own."""
+    """Whether no action changes the rewards of later ones, so that each has a regret of its own."""
 
     def __post_init__(self) -> None:
         if len(self.branches) != len(self.states):
@@ -73,12 +73,12 @@ class Process:
 
     @functools.cached_property
     def index(self) -> dict[str, int]:
-        """The number of each state, by how it is written."""
+        """The number of each state, by its text."""
         return {name: state for state, name in enumerate(self.states)}
 
     @functools.cached_property
     def shown(self) -> tuple[str, ...]:
-        """How the states are written at which an episode goes on."""
+        """The texts of the states at which an episode goes on."""
         return tuple(name for state, name in enumerate(self.states) if not self.ends_at(state))
 
     @functools.cached_property
@@ -92,7 +92,7 @@ class Process:
         return sum(branch.probability * branch.reward for branch in self.branches[state][action])
 
     def regret(self, state: int, action: int) -> float:
-        """How much more the action with the highest expected reward earns at once."""
+        """The difference in immediate reward to the action with the highest expected reward."""
         return max(self.mean(state, other) for other in range(len(self.actions))) - self.mean(state, action)
 
     def draw(self, state: int, action: int, luck: int, step: int) -> tuple[int, float]:
@@ -132,7 +132,7 @@ def world_process(worlds: Sequence[World], names: Iterable[str], *, slip: float 
 
     Args:
         worlds: The worlds; their starts do not matter.
-        names: How the cells of all of them are written, in the order of the states.
+        names: The texts of all their cells, in the order of the states.
         slip: Probability that a move leads to one of its two sides instead, half of it to each.
     """
     table: list[tuple[tuple[Branch, ...], ...]] = []

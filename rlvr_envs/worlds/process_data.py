@@ -18,7 +18,7 @@ _BEFORE = -1
 
 @dataclass(frozen=True)
 class ProcessStart:
-    """The reference of a problem: where its episode starts, and the seed of what is left to chance.
+    """The reference of a problem: the start of its episode, and the seed of its chance events.
 
     It names its data set rather than the process, whose table would be written into every record of the problem.
     """
@@ -37,7 +37,7 @@ def start_of(problem: Problem) -> ProcessStart:
     """The start of a problem, which is its reference.
 
     Raises:
-        InvalidArgumentError: If it is none.
+        InvalidArgumentError: If the reference is anything else.
     """
     if not isinstance(problem.reference, ProcessStart):
         raise InvalidArgumentError(
@@ -51,8 +51,8 @@ def check_budget(dataset: object, name: str, budget: object) -> None:
     """Check that episodes can end within a budget of actions.
 
     Args:
-        dataset: The data set; only one of a process is checked.
-        name: What the budget is called.
+        dataset: The data set; it is checked only if its problems are episodes of a process.
+        name: Name of the budget.
         budget: The budget.
 
     Raises:
@@ -69,15 +69,15 @@ def check_budget(dataset: object, name: str, budget: object) -> None:
 class ProcessDataset(SeededDataset):
     """Episodes of one process: a problem is a start and a seed of chance events, which no observation shows.
 
-    Whoever plays a problem again meets the same chance events, as long as the actions are the same: two hands with the same
-    cards, as in duplicate bridge. Over all problems chance events have the probabilities of the process.
+    Playing a problem again meets the same chance events, as long as the actions are the same, as two hands with the same cards
+    in duplicate bridge. Over all problems chance events have the probabilities of the process.
 
     A family defines its name, `process`, `starts` and `max_new_tokens`.
 
     Args:
         split: `"train"` or `"test"`, which differ in the chance events only.
         seed: Seed of the chance events of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test, or 1 where nothing is left to chance.
+        size: Number of problems; by default 100 000 for train and 1 000 for test, or 1 without chance events.
 
     Raises:
         UnknownNameError: If the split is unknown.
@@ -99,7 +99,7 @@ class ProcessDataset(SeededDataset):
     @property
     @abc.abstractmethod
     def starts(self) -> Mapping[int, float]:
-        """The probability to start in each state."""
+        """The probability of starting in each state."""
 
     @property
     @abc.abstractmethod
@@ -108,11 +108,11 @@ class ProcessDataset(SeededDataset):
 
     @property
     def needed_actions(self) -> int:
-        """The least number of actions after which an episode can end."""
+        """The smallest number of actions after which an episode can end."""
         return 1
 
     def gold(self, state: int) -> str | None:
-        """The actions of a right answer from a state, where it does not depend on chance."""
+        """The actions of a right answer from a state, if it does not depend on chance."""
         return None
 
     def _problem_at(self, index: int) -> Problem:

@@ -31,17 +31,17 @@ def answer_action(turns: Sequence[Turn], problem: Problem) -> Reply | None:
 
 
 def is_over(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-    """An `EndCondition` where every action ends its episode."""
+    """An `EndCondition` for processes in which every action ends its episode."""
     return len(tokens) > prompt_length
 
 
 class ProcessVerifier:
     """Judges a completion by how its episode ends.
 
-    The score is the reward of the action that ended the episode, and 0 where it did not end. `CORRECT` where it ended as one
-    would want, `INCORRECT` otherwise, and `NO_ANSWER` without an action. The answer is the actions, up to the end;
-    `detail["state"]` is the state they led to, and for bandits `detail["regret"]` how much more the best actions would have
-    earned in expectation: the sum over all actions.
+    The score is the reward of the action that ended the episode, and 0 if it did not end. `CORRECT` if it ended at a desirable
+    state, `INCORRECT` otherwise, and `NO_ANSWER` without an action. The answer is the actions, up to the end; `detail["state"]`
+    is the state they led to, and for bandits `detail["regret"]` is the expected reward lost against the best actions, summed
+    over all actions.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -78,6 +78,6 @@ def process_rules(dataset: ProcessDataset, tokenizer: Tokenizer) -> Mapping[str,
 
 
 def _room(dataset: ProcessDataset, tokenizer: Tokenizer) -> Callable[[int], int]:
-    """The tokens of the answers to so many actions; also the last is answered, though its answer is not appended."""
+    """The tokens of the answers to so many actions; the last one is answered too, though its answer is not appended."""
     longest = max(len(tokenizer.encode(f"{state}:")) for state in dataset.process.shown)
     return lambda actions: actions * longest

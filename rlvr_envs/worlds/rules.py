@@ -1,4 +1,4 @@
-"""A world as a token environment: which tokens are moves, their rewards, and the end of the walk.
+"""A world as a token environment: the tokens that are moves, their rewards, and the end of the walk.
 
 The return of an episode is exactly that of the world, and each part of it is paid in one place: `step_reward` pays for
 every token, and the verdict pays for the goal or the trap at the end.
@@ -38,7 +38,7 @@ class Walk:
     """An `EndCondition`: the episode is over when the walk that the policy's tokens spell has reached a goal or a trap.
 
     Args:
-        tokenizer: The tokenizer: each token stands for the moves among its characters, in any tokenizer.
+        tokenizer: The tokenizer: the moves of a token are those among its characters, in any tokenizer.
     """
 
     tokenizer: Tokenizer
@@ -50,7 +50,7 @@ class Walk:
         object.__setattr__(self, "_moves", tuple(tuple(moves_of(piece.decode("latin-1"))) for piece in pieces))
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-        """Whether tokens i32[l], of which the first `prompt_length` are the prompt, have reached the walk's end."""
+        """Whether tokens i32[l], which begin with the prompt of `prompt_length` tokens, have reached the walk's end."""
         return world_of(problem).ends_at(self.cell(tokens, prompt_length, problem))
 
     def cell(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> Cell:
@@ -128,9 +128,9 @@ def alphabet(side: int) -> str:
 MOVES_IN_WORDS = (
     "L moves one cell to the left, D down, R right and U up. A move against a wall or the border changes nothing."
 )
-"""The moves of a walk, as a chat is told them."""
+"""The moves of a walk, in the words of a chat."""
 
 
 def coordinates(cell: Cell) -> str:
-    """How a prompt writes a cell: the digit of its row, then that of its column."""
+    """The text of a cell in a prompt: the digit of its row, then that of its column."""
     return f"{cell[0]}{cell[1]}"

@@ -16,7 +16,7 @@ Cell = tuple[int, int]
 MOVES = "LDRU"
 """Left, down, right, up: the characters of the four moves, in the order of Gymnasium's FrozenLake."""
 OFFSETS = ((0, -1), (1, 0), (0, 1), (-1, 0))
-"""What each move adds to row and column."""
+"""The change of row and column by each move."""
 
 MAX_SIDE = 10
 """Maximum number of rows and columns, so that a coordinate is one digit."""
@@ -26,13 +26,13 @@ MAX_SIDE = 10
 class World:
     """A deterministic grid world.
 
-    A move leads to the neighbouring cell, or nowhere where the border or a wall is in the way. A walk ends at the first
+    A move leads to the neighbouring cell, or nowhere if the border or a wall is in the way. A walk ends at the first
     goal or trap that it enters. Every move pays `step_reward`, and the one that ends the walk pays `goal_reward` or
     `trap_reward` on top.
 
     Raises:
         InvalidArgumentError: If the sides are not 1 to 10, a cell lies outside, the start is a goal or a trap, there is no
-            goal, a cell is both, a wall does not stand between neighbours, or a reward is not finite.
+            goal, a cell is both, a wall is not between neighbours, or a reward is not finite.
     """
 
     rows: int
@@ -105,7 +105,7 @@ class World:
         return cell if targets is None else targets[move]
 
     def end_reward(self, cell: Cell) -> float:
-        """The reward for entering a cell besides that of the step: 0 where the walk continues."""
+        """The reward for entering a cell besides that of the step: 0 if the walk continues."""
         if cell in self.goals:
             return self.goal_reward
         return self.trap_reward if cell in self.traps else 0.0
@@ -121,7 +121,7 @@ class World:
         return cells
 
     def shortest_path(self) -> str:
-        """A shortest walk from the start to a goal, as characters of `MOVES`; of several the first in their order.
+        """A shortest walk from the start to a goal, as characters of `MOVES`; the first of several in their order.
 
         Raises:
             InvalidArgumentError: If no walk reaches a goal.

@@ -150,6 +150,9 @@ REFUSALS = (
     Refusal("eval --env Sort --model /no/such/model --device cpu", "there is no such folder here"),
     Refusal("train grpo --env Sort --model unpaired", "has no tokenizer of its own"),
     Refusal("train grpo --env Sort --model model --env-args max_new_tokens=60", "the model's context holds 64"),
+    Refusal(
+        "train grpo --env Sort,Addition --model model --env-args Sort.max_new_tokens=60", "the model's context holds 64"
+    ),
     Refusal("eval --env Sort --model model --env-args max_new_tokens=60", "the model's context holds 64"),
     Refusal("eval --env Sort --model learned --env-args max_new_tokens=600", "the model's context holds 512"),
     # Folders.

@@ -84,6 +84,20 @@ def test_the_tiny_suite_makes_a_leaderboard_that_is_resumed_where_it_was(run: Ru
     assert (tmp_path / "out" / "leaderboard.md").read_text() == text
     code, _, error = run(*arguments)
     assert (code, "is not empty: choose another folder" in error) == (2, True)
+    code, _, error = run(*arguments[:-1], "--resume")
+    assert code == 2
+    assert "out also holds evaluations of adder-2: name the models of the bench again, all of them" in error
+    assert (tmp_path / "out" / "leaderboard.md").read_text() == text
+
+
+def test_every_environment_is_checked_before_the_first_is_evaluated(run: Run, tmp_path: Path) -> None:
+    tables = "".join(f'[[environments]]\nname = "Addition"\nlabel = "{name}"\nproblems = 1\n' for name in "ab")
+    (tmp_path / "mine.toml").write_text(f'title = "T"\n{tables}max_new_tokens = 5000\n')
+    code, _, error = run(
+        "bench", "--suite", tmp_path / "mine.toml", "--out", tmp_path / "out", "--model", model(tmp_path / "m", 0)
+    )
+    assert (code, "the model's context holds 512: lower max_new_tokens" in error) == (2, True), error
+    assert not (tmp_path / "out").exists()
 
 
 SUITE = """

@@ -66,7 +66,7 @@ def test_a_problem_that_is_asked_seven_times_counts_once() -> None:
     assert often.interval == pytest.approx(once.interval, rel=1e-9)
     assert (often.problems, often.distinct, often.approximate) == (63, 9, once.approximate)
     assert often.summary()["distinct"] == 9
-    assert str(often).endswith("(63 problems x 1, 9 distinct)")
+    assert str(often).endswith("(63 problems x 1, 9 clusters)")
     assert str(once).endswith("(9 problems x 1)")
     assert once.interval == pytest.approx((share_interval(scores).low, share_interval(scores).high), abs=0)
 
@@ -142,7 +142,7 @@ def test_comparisons_count_a_problem_once(tmp_path: Path, capsys: pytest.Capture
     with pytest.raises(SystemExit) as ended:
         main(["compare", str(tmp_path / "often" / "a"), str(tmp_path / "often" / "b")])
     assert ended.value.code == 0
-    assert "means over 48 problems, 6 distinct, 95 % intervals over problems, approximate" in capsys.readouterr().out
+    assert "means over 48 problems, 6 clusters, 95 % intervals over problems, approximate" in capsys.readouterr().out
 
 
 def test_one_problem_that_is_asked_often_shows_no_difference(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ def test_the_leaderboard_counts_a_problem_once(tmp_path: Path) -> None:
     once, often = (LeaderboardCell("m", "e", (two_runs(tmp_path / str(n), n)[0],)) for n in (1, 8))
     assert (often.interval.low, often.interval.high) == pytest.approx((once.interval.low, once.interval.high))
     assert (often.summary()["problems"], often.summary()["distinct"]) == (48, 6)
-    assert str(often).endswith("], 48 problems, 6 distinct")
-    assert "distinct" not in str(once)
+    assert str(often).endswith("], 48 problems, 6 clusters")
+    assert "clusters" not in str(once)
 
 
 def test_the_check_of_a_data_set_says_how_many_of_its_problems_differ(
@@ -173,7 +173,7 @@ def test_the_check_of_a_data_set_says_how_many_of_its_problems_differ(
     columns = {"prompt": "prompt", "reference": "answer"}
     with pytest.raises(SystemExit):
         main(["check-dataset", "Text", "--split", "test", "--args", f"dataset={file}", f"columns={columns}"])
-    assert "test: 3 problems, 2 distinct: those with equal prompts are one cluster" in capsys.readouterr().out
+    assert "test: 3 problems, 2 clusters: those with equal prompts are one cluster" in capsys.readouterr().out
 
 
 def test_data_sets_know_how_many_of_their_problems_differ() -> None:

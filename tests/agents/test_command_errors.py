@@ -72,6 +72,7 @@ LINES: dict[str, dict[str, tuple[str, ...]]] = {
     "data": {"name": ("Sort",), "limit": ("1",)},
     "verify": {"completion": ("1",), "reference": ("1",)},
     "serve-verifier": {"port": ("0",)},
+    "serve-env": {"env": ("Sort",), "port": ("0",)},
     "audit-verifier": {"name": ("exact",), "dataset": ("Sort",), "limit": ("1",)},
     "train": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "run_folder": ("NEW",), "num_envs": ("2",)},
     "sft": {"env": ("Sort",), "env_args": SMALL, "steps": ("1",), "out": ("NEW",)},
@@ -562,6 +563,18 @@ def test_what_is_not_there_is_named_with_exit_code_2(
         ("verify 1 2 3 4", "unexpected: 3, 4; see rlvr verify --help"),
         ("sft --env Sort --out o --schedule x", "--schedule: expected one of 'constant', 'linear', 'cosine', got 'x'"),
         ("plot", "a plot needs at least one run, got none"),
+        ("eval --env Sort --model m --price 1", "--price: expected FLOAT FLOAT, got '1'; see rlvr eval --help"),
+        ("compare graded graded-2 --power 5%", "--power: expected numbers, such as 0.05, got '5%'; see rlvr compare"),
+        (
+            "train grpo --env Addition --adaptive digits=1,2 --env-args digits=3",
+            "--adaptive digits=1,2 chooses the values of 'digits', and --env-args sets it, too: leave one of both out",
+        ),
+        ("train grpo --env Sort --mix-by tokens", "--mix-by tokens has no effect, since there is one environment"),
+        (
+            "train grpo --env Addition,Sort --env-args digits=1 --run-folder new",
+            "Sort: the environment got an unexpected",
+        ),
+        ("plot trained ./trained", "a run is named twice: name different runs, and"),
     ],
 )
 def test_a_mistyped_command_line_is_answered_in_one_sentence(

@@ -300,6 +300,8 @@ FAULTS: dict[str, tuple[Callable[[Record], Any], bool, str]] = {
     "order": (beside_the_next, False, "depends on the order of the episodes in a group"),
     "k1 in the loss": (with_kl(lambda d: d), True, "The coefficient of the KL term is not used"),
     "whitened": (whitened, False, "Biased in direction"),
+    "slightly": (lambda record: rloo(record) * (1 + 1e-3 * record.scores), False, "across the gradient is up to 0.0"),
+    "nothing": (lambda record: 0 * record.scores, False, "There is no gradient: it is 0 in groups of every size"),
     "kink": (sharp, True, "not differentiable where the policy equals"),
     "NaN": (
         lambda record: record.scores - record.scores.mean(),
@@ -428,6 +430,8 @@ def test_the_command_tries_a_function_and_its_code_runs(
         "    scores = record.numpy().scores\n"
         "    return scores - scores[record.valid.numpy()].mean()\n"
         "number = 3\n"
+        "def none(record):\n"
+        "    record.scores - record.scores.mean()\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
@@ -446,8 +450,25 @@ def test_the_command_tries_a_function_and_its_code_runs(
     assert "one length, groups of 2: factor 0.5" in capsys.readouterr().out
     for arguments, message in {
         ("--estimator", "own_estimator:number"): "is no estimator: expected an agents.experiments.court.Estimator",
+        (
+            "--estimator",
+            "own_estimator:none",
+        ): "none must return a loss, a tensor of one number, or advantages, a tensor or",
         ("--court",): "the court tries one estimator: name it with --estimator",
     }.items():
         code, _, error = run(*arguments)
         assert code == 2
         assert message in " ".join(error.split())
+
+
+def test_what_errors_of_a_verifier_leave_of_the_gradient() -> None:
+    noise = runpy.run_path(str(COURT / "noise.py"))
+    names = {estimator.name: estimator for estimator in noise["ESTIMATORS"]}
+    for name in ("`rloo`", "`grpo`, scale=none"):  # linear in the rewards: the factor is 1 - rho0 - rho1
+        cells = noise["line"](names[name], "easier")[1:-1]
+        assert cells == [f"{1 - rho0 - rho1:.3f}" for rho0, rho1 in noise["RATES"]]
+    _, without, corrected, change = noise["corrected_line"](names["`rloo`"], "easier", (0.1, 0.2))
+    assert (without, corrected) == ("0.700", "1.000")
+    _, without, corrected, change = noise["corrected_line"](names["`grpo`"], "easier", (0.1, 0.2))
+    assert without == corrected != "0.700"  # a z-score is what it is under any affine change of the rewards
+    assert float(change) < 1e-6

@@ -468,7 +468,7 @@ def test_backends_of_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 WITH_DEVICE = {
     *("train", "sft", "train-rm", "rlhf", "eval", "play", "bench", "demo"),
-    *("verify", "grade", "rescore", "serve-verifier", "audit-verifier"),
+    *("verify", "grade", "rescore", "serve-verifier", "serve-env", "audit-verifier"),
 }
 """The commands that load models, those of verifiers included."""
 

@@ -250,7 +250,7 @@ def test_pairs_need_an_environment_that_renders_prompts(tmp_path: Path) -> None:
         ({"preference_loss": "sigmiod"}, "Did you mean 'sigmoid'"),
         ({"kl_coefficient": 0.1}, "kl_coefficient=0.1 would have no effect here"),
         ({"aggregation": "token-mean"}, "would have no effect here"),
-        ({"pairs": "x.jsonl", "lag": 1}, "nothing is sampled where pairs are given"),
+        ({"pairs": "x.jsonl", "lag": 1}, "nothing is sampled if pairs are given"),
     ],
     ids=str,
 )

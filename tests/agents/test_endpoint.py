@@ -313,6 +313,18 @@ def test_the_command_asks_a_server_and_keeps_its_key(
     assert "endpoint.route='chat' and can't be continued with 'completions'" in error
 
 
+def test_tokens_that_a_server_does_not_count_have_no_cost(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The usual answers have no number of tokens of the prompt."""
+    code, output, _ = run(capsys, server, tmp_path / "a", "--price", "1", "2")
+    assert code == 0
+    assert "tokens and cost unknown: the server's answers don't count them (usage.prompt_tokens)" in output
+    recorded = RecordedRun.read(tmp_path / "a")
+    assert not {"cost", "prompt_tokens", "tokens"} & recorded.manifest["summary"].keys()
+    assert all(row["cost"] is row["prompt_tokens"] is None for row in recorded.rows)
+
+
 def test_torch_is_not_needed() -> None:
     code = "import sys; sys.modules['torch'] = None; import agents.commands.evaluate; from agents import Endpoint, evaluate"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -325,6 +337,11 @@ def test_what_the_command_refuses(server: Server, tmp_path: Path, capsys: pytest
         (["model=x"], 2, "'model' has an option of its own"),
         (["--engine", "torch"], 2, "--base-url and --engine openai come together"),
         (["--env", "Countdown", "--maj-at", "2"], 2, "maj@k needs a verifier that compares answers"),
+        (
+            ["--env", "GridWorld", "--maj-at"],
+            2,
+            "but this environment has legal_actions: sample with the engine 'torch'",
+        ),
         (["--maj-at", "4"], 2, "maj@4 is not possible: k must be from 1 to 3"),
     ):
         result, _, error = run(capsys, server, folder, *more)

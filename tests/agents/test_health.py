@@ -47,6 +47,17 @@ def test_a_gold_score_that_falls_while_the_reward_does_not_is_hacking() -> None:
     assert not warnings_of([{"reward": 0.1 * step, "gold_reward": 0.5} for step in range(40)])
 
 
+def test_a_reward_that_rises_only_where_verdicts_can_be_forged_is_a_sign() -> None:
+    together, separate = "contracts/together/reward", "contracts/separate/reward"
+    rising = [row["reward"] for row in sampled_rewards([0.2] * 12 + [0.8] * 20, seed=0)]
+    flat = [row["reward"] for row in sampled_rewards([0.2] * 32, seed=1)]
+    (warning,) = warnings_of([{together: one, separate: other} for one, other in zip(rising, flat, strict=True)])
+    assert (warning.kind, "forge" in warning.text) == ("together", True)
+    for one, other in ((rising, rising), (flat, flat), (flat, rising)):
+        assert not warnings_of([{together: a, separate: b} for a, b in zip(one, other, strict=True)])
+    assert not warnings_of([{together: one} for one in rising])
+
+
 def test_noise_alone_is_no_sign() -> None:
     """Runs of 200 steps at one level: the bound of six standard errors of so few steps is passed once in some thousand runs."""
     alarms = [bool(warnings_of(sampled_rewards([0.3] * 200, seed))) for seed in range(60)]

@@ -261,13 +261,27 @@ def test_few_problems_are_halved_and_none_are_left_of_one() -> None:
 def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from agents.commands.main import main
 
-    options = ["train", "grpo", "--env", "Sort", "--env-args", "max_new_tokens=20", "--problems-per-step", "2"]
-    options += ["--group-size", "2", "--steps", "4", "--loggers", "--run-folder", str(tmp_path / "run")]
+    options = ["train", "grpo", "--env", "Sort", "--env-args", "max_new_tokens=20", "size=4"]
+    options += [
+        "--problems-per-step",
+        "2",
+        "--group-size",
+        "2",
+        "--steps",
+        "4",
+        "--loggers",
+        "--run-folder",
+        str(tmp_path / "run"),
+    ]
     options += ["--eval-every", "2", "--eval-env", "Sort,Addition", "--eval-problems", "3", "--stop-when", "stale=1"]
     with pytest.raises(SystemExit) as ended:
         main(options)
     assert not ended.value.code
     said = capsys.readouterr().out
+    assert (
+        "evaluations of Sort have 2 problems, not 3 (--eval-problems): of 4 in the split, the others are kept" in said
+    )
+    assert "evaluations of Addition have" not in said
     assert "training ended early: the held-out score has not exceeded" in said
     assert "on problems that did not choose it: Sort" in said
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from agents import GRPO, PPOConfig, TokenOutputs, make_batch
 from agents.learn.metrics import advantage_metrics, merge, pass_metrics, pass_sums, sampling_metrics, summarize
 from agents.losses import clipped_tokens
+from agents.types import Trajectory
 from tests.agents.agent_cases import make_agent, scored_verdict, some_batch
 from tests.agents.rounding import FLOAT64
 from tests.agents.trajectories import scored, tiny_policy, trajectory
@@ -92,6 +94,20 @@ def test_parts_of_a_score_are_reported_each() -> None:
     assert results["rewards/one/mean"] == 0.5
     assert results["rewards/two/mean"] == 0.5  # 0 and 1, of weight 0.5
     assert results["rewards/one/std"] == pytest.approx(np.std([1, 0], ddof=1))
+
+
+def test_the_pass_rate_where_verdicts_can_be_forged_stands_apart() -> None:
+    def episode(score: float, detail: Mapping[str, object]) -> Trajectory:
+        outcome = Outcome.CORRECT if score else Outcome.INCORRECT
+        return trajectory([0, 1], rewards=[0, score], verdict=Verdict.of(outcome, detail=detail))
+
+    together = {"tests": "together"}
+    composed = {"parts": {"tests": {"outcome": "correct", "detail": together}, "form": {"detail": None}}}
+    episodes = [episode(1, together), episode(1, composed), episode(0, together), episode(0, {}), episode(1, {})]
+    means = {"contracts/together/reward": 2 / 3, "contracts/separate/reward": 0.5}
+    assert {key: summarize(episodes)[key] for key in means} == pytest.approx(means)
+    assert "contracts/separate/reward" not in summarize(episodes[:3])
+    assert not any(key.startswith("contracts/") for key in summarize(episodes[3:]))
 
 
 def test_parts_that_are_plain_numbers_are_no_weighted_sum() -> None:

@@ -125,6 +125,12 @@ def plain_lines(path: Path) -> Path:
     return written(path, [{"problem": index, "completion": list(texts)} for index, texts in enumerate(TEXTS)])
 
 
+def plain_array(path: Path) -> Path:
+    rows = [json.loads(line) for line in plain_lines(path).read_text().splitlines()]
+    (array := path.with_suffix(".json")).write_text(json.dumps(rows))
+    return array
+
+
 def lm_eval_lines(path: Path) -> Path:
     return written(
         path,
@@ -188,7 +194,8 @@ def inspect_archive(path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "write", [plain_lines, lm_eval_lines, lm_eval_lines_of_two_filters, batch_lines, inspect_json, inspect_archive]
+    "write",
+    [plain_lines, plain_array, lm_eval_lines, lm_eval_lines_of_two_filters, batch_lines, inspect_json, inspect_archive],
 )
 def test_every_format_gives_each_problem_its_completions_in_order(
     tmp_path: Path, write: Callable[[Path], Path]
@@ -211,14 +218,18 @@ def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"text": "x"}, r"line 1 has the columns \['text'\]: expected one of 'completion', 'resps', 'custom_id'"),
+        (
+            {"text": "x"},
+            r"\['text'\]: expected one of 'completion', 'resps', 'custom_id', 'output', or .* --columns comp",
+        ),
+        ({"output": {"choices": []}}, "line 1 has no 'id' and 'output', as the samples of an Inspect log"),
         ({"completion": 3}, "line 1: a completion must be text, got 3"),
         ({"completion": []}, "line 1 holds no completion"),
         ({"completion": "x", "id": 1.5}, "named by its id or index, got 1.5"),
         ({"resps": [["x"]]}, "has 'resps' and no 'doc_id'"),
         ({"custom_id": "1", "response": None, "error": {"code": "expired"}}, "is a failed request .*expired"),
         ({"custom_id": "1", "response": {"status_code": 429, "body": {}}}, "is a failed request .*429"),
-        (["x"], "line 1 is damaged .*it is list, not an object"),
+        (["x"], "line 1: expected one JSON object on each line, got a list"),
     ],
 )
 def test_a_line_that_holds_no_completion_is_an_error_that_says_where(tmp_path: Path, line: Any, message: str) -> None:
@@ -231,7 +242,7 @@ def test_a_last_line_without_a_line_break_is_a_completion(tmp_path: Path) -> Non
     path.write_text('{"completion": "a"}\n{"completion": "b"}')
     assert [completion.text for completion in read_completions(path)] == ["a", "b"]
     path.write_text('{"completion": "a"}\n{"completion": "b')
-    with pytest.raises(DataError, match=r"file.jsonl, line 2 is damaged .*: correct or remove that line"):
+    with pytest.raises(DataError, match=r"file.jsonl, line 2: not valid JSON"):
         read_completions(path)
 
 
@@ -252,8 +263,11 @@ def test_a_folder_with_an_evaluation_is_named_with_what_grading_can_do(
 
 
 def test_a_file_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no completions"):
+    with pytest.raises(DataError, match="the file holds no rows"):
         read_completions(written(tmp_path / "file.jsonl", []))
+    (tmp_path / "log.json").write_text('{"samples": []}')
+    with pytest.raises(DataError, match="holds no completions"):
+        read_completions(tmp_path / "log.json")
     (tmp_path / "log.json").write_text('{"status": "started"}')
     with pytest.raises(DataError, match="has no list of 'samples'"):
         read_completions(tmp_path / "log.json")
@@ -289,7 +303,7 @@ def test_graded_completions_are_a_record_like_any_other(
             main([*command, *columns])
         codes.append(ended.value.code)
     assert codes == [2, 1, 0]
-    assert "line 1 has no column 'said'; it has ['response', 'uid']" in " ".join(capsys.readouterr().err.split())
+    assert "line 1: no column 'said'; it has ['response', 'uid']" in " ".join(capsys.readouterr().err.split())
     assert RecordedRun.read("other").rows == run.rows
 
 
@@ -356,13 +370,33 @@ def test_judging_anew_succeeds_only_where_every_completion_is_judged(
     assert "graded holds no completion, only failed requests: there is nothing to judge" in capsys.readouterr().err
 
 
-def test_a_parquet_file_is_named_as_one(tmp_path: Path) -> None:
-    pyarrow.parquet.write_table(pyarrow.table({"completion": ["1"]}), tmp_path / "samples.parquet")
-    content = (tmp_path / "samples.parquet").read_bytes()
-    for name, part in {"whole.parquet": content, "half.parquet": content[: len(content) // 2]}.items():
-        (tmp_path / name).write_bytes(part)
-        with pytest.raises(DataError, match=rf"{name} is a Parquet file: expected lines of JSON or an Inspect log"):
-            read_completions(tmp_path / name)
+def test_questions_beside_completions_in_another_order_are_refused_and_can_name_the_problems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Parquet: every completion is right, and nothing but the question says of which problem."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"asked": str(one.prompt), "note": "x", "completion": str(one.reference)} for one in list(PROBLEMS)[:4]]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), "ordered.parquet")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows[::-1]), "reversed.parquet")
+    options = ["--env", "Sort", "--env-args", "size=40"]
+
+    def graded(*arguments: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["grade", *arguments, *options])
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), " ".join((said.out + said.err).split())
+
+    code, said = graded("ordered.parquet")
+    assert (code, "score 1.000" in said) == (0, True)
+    assert "row n answers problem n; not read: asked, note" in said
+    code, said = graded("reversed.parquet")
+    assert code == 1
+    assert (
+        "row 1: no column names the problem, and by its position it would be 0, while 'asked' has the question of 3"
+        in said
+    )
+    code, said = graded("reversed.parquet", "--columns", "problem_id=asked")
+    assert (code, "score 1.000" in said, "row n" in said) == (0, True, False)
 
 
 # Comparisons
@@ -554,7 +588,7 @@ def test_votes_need_a_verifier_that_the_record_names(tmp_path: Path, capsys: pyt
     with pytest.raises(SystemExit) as ended:
         main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--maj-at", "1"])
     assert ended.value.code == 1
-    assert "no verifier that can be built again by its name, but 'my.module.Verifier'" in capsys.readouterr().err
+    assert "no verifier that can be built again, but 'my.module.Verifier'" in capsys.readouterr().err
 
 
 # Overlap of data sets

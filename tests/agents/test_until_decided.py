@@ -225,7 +225,7 @@ def test_the_clusters_of_a_column_and_the_power_of_a_comparison(
     data = ["--env-args", "digits=1", "--clusters", "difficulty"]
     code, output, _ = rlvr(capsys, "compare", "a", "b", *data)
     assert code == 0
-    assert f"means over {len(problems)} problems, 1 distinct" in output
+    assert f"means over {len(problems)} problems, 1 cluster" in output
     code, output, _ = rlvr(capsys, "compare", "a", "b", "--power", "0.05", "0.2")
     assert code == 0
     assert "a difference of 0.05 between b and a needs about " in output

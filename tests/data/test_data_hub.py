@@ -138,7 +138,9 @@ def test_a_name_that_is_nowhere(fake_hub: Hub) -> None:
         "someone/sums, split 'test', could not be downloaded from the hub: FileNotFoundError: no such data set"
         in str(caught.value)
     )
-    assert "Locally, give a .jsonl or .parquet file, or a folder with <split>.jsonl in it" in str(caught.value)
+    assert "Locally, give a .jsonl, .parquet, .json or .csv file, or a folder with <split>.jsonl in it" in str(
+        caught.value
+    )
 
 
 @pytest.fixture

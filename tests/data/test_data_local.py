@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import csv
+import gzip
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,8 +83,49 @@ def test_a_file_without_rows(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_suffix_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"expected a file that ends in \.jsonl or \.parquet, got .*x\.csv"):
-        read_rows(tmp_path / "x.csv")
+    for name in ("x.txt", "x.parquet.gz", "x.gz", "x"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"ends in \.jsonl, \.parquet, \.json or \.csv, or such an end and"
+        ):
+            read_rows(tmp_path / name)
+
+
+def test_csv_arrays_and_compressed_files_hold_the_rows_of_json_lines(tmp_path: Path, write_rows: WriteRows) -> None:
+    """Also where a value has line breaks, quotes and commas, and more than the csv module's 128 KiB."""
+    rows = [*ROWS, {"question": 'She said "a,\nb".\r\n', "answer": "x" * 200_000}]
+    lines = write_rows("x.jsonl", *rows)
+    with (tmp_path / "x.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    (tmp_path / "array.json").write_text(json.dumps(rows, indent=2))
+    (tmp_path / "lines.json").write_bytes(lines.read_bytes())
+    for name in ("x.jsonl", "x.csv", "array.json", "lines.json"):
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress((tmp_path / name).read_bytes()))
+        for path in (tmp_path / name, tmp_path / f"{name}.gz"):
+            assert [dict(row.values) for row in read_rows(path)] == rows, path
+    third = read_rows(tmp_path / "x.jsonl.gz")[2]
+    assert third.stored is not None
+    assert third.stored.read(["question"]) == {"question": rows[2]["question"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("x.json", b'[{"a": 1}, 2]', ", item 2: expected an object, got a int"),
+        ("x.json", b'[{"a": 1}', ": not valid JSON: .*; expected an array of objects"),
+        ("x.csv", b"a,b\n1,2\n3\n", r", line 3: expected as many values as the first line has names: \['a', 'b'\]"),
+        ("x.csv", b"a,b\n1,2,3\n", ", line 2: expected as many values as the first line has names"),
+        ("x.csv", b"a\n\xff\n", ": not UTF-8 text"),
+        ("x.csv", b"a\n", ": the file holds no rows"),
+        ("x.jsonl.gz", b'{"a": 1}\n', ": not a readable gzip file: Not a gzipped file"),
+        ("x.jsonl.gz", gzip.compress(b'{"a": 1}\n', mtime=0)[:-9], ": not a readable gzip file: "),
+    ],
+)
+def test_what_is_damaged_is_named(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=f"^{re.escape(str(tmp_path / name))}{complaint}"):
+        read_rows(tmp_path / name)
 
 
 def test_parquet_gives_the_same_problems_as_json_lines(tmp_path: Path, write_rows: WriteRows) -> None:

@@ -198,7 +198,9 @@ def test_a_folder_without_data(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match=r"there is no file .*sums\.jsonl; give a \.jsonl or \.parquet file"):
+    with pytest.raises(
+        MissingDataError, match=r"there is no file .*sums\.jsonl; give a \.jsonl, \.parquet, \.json or "
+    ):
         load(str(tmp_path / "sums.jsonl"))
 
 
@@ -213,9 +215,11 @@ def test_a_name_that_is_not_in_the_named_data_folder(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
-    (tmp_path / "sums.csv").write_text("question,answer\n")
-    with pytest.raises(InvalidArgumentError, match=r"expected a file that ends in \.jsonl or \.parquet, got "):
-        load(tmp_path / "sums.csv")
+    (tmp_path / "sums.txt").write_text("question,answer\n1+1,2\n")
+    with pytest.raises(InvalidArgumentError, match=r"expected a file that ends in \.jsonl, "):
+        load(tmp_path / "sums.txt")
+    (problem,) = load((tmp_path / "sums.txt").rename(tmp_path / "sums.csv"))
+    assert (problem.prompt, problem.reference) == ("1+1", "2")
 
 
 def test_an_unknown_built_in_split() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from agents.loopback import listen
 from agents.serving.app import create_app
@@ -61,9 +62,8 @@ class Recording:
 
 
 @contextlib.contextmanager
-def serving(verifier: Callable[..., object] = exactly, **settings: Any) -> Iterator[Client]:
-    made = verifier if isinstance(verifier, Recording) else from_function(verifier)
-    app = create_app(made, "ours", **settings)
+def running(app: FastAPI) -> Iterator[Client]:
+    """Serve an application on a free port."""
     with listen("127.0.0.1", 0) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -73,3 +73,10 @@ def serving(verifier: Callable[..., object] = exactly, **settings: Any) -> Itera
         finally:
             server.should_exit = True
             thread.join()
+
+
+@contextlib.contextmanager
+def serving(verifier: Callable[..., object] = exactly, **settings: Any) -> Iterator[Client]:
+    made = verifier if isinstance(verifier, Recording) else from_function(verifier)
+    with running(create_app(made, "ours", **settings)) as client:
+        yield client

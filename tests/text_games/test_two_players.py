@@ -59,7 +59,7 @@ def test_the_policy_that_goes_second_reads_the_first_move_and_wins_as_that_playe
     (first,) = problem.reference.opening
     assert f"[Player 0] {first}\n" in problem.prompt
     assert "You are Player 1" in problem.prompt
-    assert problem.metadata == {"game": "TicTacToe-v0", "seat": 1}
+    assert problem.metadata == {"game": "TicTacToe-v0", "hidden": True, "seat": 1}
     free = [cell for cell in range(9) if f"[{cell}]" != first]
     lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
     mine, others = next(

@@ -207,6 +207,21 @@ def test_majority_votes_equal_the_mean_over_all_draws(votes: list[str | None], d
     assert majority_at_k(votes, "a", k) == pytest.approx(total / len(draws), abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("right", "rivals", "silent", "k"),
+    [(520, 500, 4, 512), (300, 310, 414, 511), (100, 60, 40, 2), (512, 512, 0, 1024)],
+)
+def test_majority_votes_of_many_samples_by_integers(right: int, rivals: int, silent: int, k: int) -> None:
+    ways = sum(
+        (1 if drawn == rival else 2) * math.comb(right, drawn) * math.comb(rivals, rival) * math.comb(silent, rest)
+        for drawn in range(1, min(right, k) + 1)
+        for rival in range(min(rivals, drawn, k - drawn) + 1)
+        if (rest := k - drawn - rival) <= silent
+    )
+    votes = ["a"] * right + ["b"] * rivals + [None] * silent
+    assert majority_at_k(votes, "a", k) == pytest.approx(ways / (2 * math.comb(len(votes), k)), rel=1e-12)
+
+
 @given(st.lists(st.booleans(), min_size=1, max_size=9), st.data())
 def test_pass_at_k_equals_the_mean_over_all_draws(right: list[bool], data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(right)))

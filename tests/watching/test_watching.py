@@ -140,6 +140,18 @@ def test_an_evaluation_is_shown_by_problem_and_a_later_line_counts(tmp_path: Pat
         ]
 
 
+def test_an_evaluation_warns_of_samples_without_a_score(tmp_path: Path) -> None:
+    """Of failed requests and broken verifiers that no later line replaces."""
+    failed = {"score": None, "outcome": None, "error": "429"}
+    rows = [row(0, **failed), row(1, **failed), row(2, score=1.0), row(0, score=1.0)]
+    run_of(tmp_path / "eval", rows)
+    with served(tmp_path / "eval") as server:
+        (state,) = data(server, "state")
+    assert state["errored"] == 1
+    (warning,) = state["warnings"]
+    assert warning.startswith("1 of 3 samples (33.3%) have no score, since")
+
+
 def test_filters_find_what_they_name(folder: Path) -> None:
     recorded = {
         (1, 0): [0.0, 0.0],  # its problem is solved later
@@ -218,6 +230,7 @@ def test_curves_are_those_of_rlvr_plot_and_runs_keep_their_colors(tmp_path: Path
         ([], "at least one run"),
         (["nowhere"], "nowhere does not exist: expected a folder that rlvr train"),
         (["."], "holds no run"),
+        (["x", "./x"], "a run is named twice: name different runs, and"),
         ([".", "--port", "70000"], "from 0 to 65535"),
     ],
 )

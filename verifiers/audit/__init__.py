@@ -8,6 +8,7 @@ from verifiers.audit.audit import ATTACKS, audit_verifier
 from verifiers.audit.card import check_card, write_card
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.checks import Check, Finding
+from verifiers.audit.drawing import draw_cases
 from verifiers.audit.golds import Gold, Kind
 from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS, Transformation
@@ -28,6 +29,7 @@ __all__ = [
     "Transformation",
     "audit_verifier",
     "check_card",
+    "draw_cases",
     "recognise",
     "write_card",
 ]

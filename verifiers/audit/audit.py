@@ -22,15 +22,16 @@ from verifiers.audit.checks import (
     check_unusable_golds,
     finding_of,
 )
+from verifiers.audit.drawing import draw_cases
 from verifiers.audit.examples import example_problems
-from verifiers.audit.questions import CaseMaker, choose, gold_text
+from verifiers.audit.questions import BOXED, CaseMaker, choose, gold_text
 from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS
 from verifiers.audit.report import AuditReport, OptionRow, ReportRow
 from verifiers.audit.runner import Answer, Runner
 from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_name
 from verifiers.files import verifier_record
-from verifiers.functions import ANSWER_FORMATS, Problems, gold_completion
+from verifiers.functions import ANSWER, ANSWER_FORMATS, Problems, gold_completion
 from verifiers.registry import VerifierSpec
 from verifiers.types import Problem
 
@@ -60,6 +61,7 @@ def audit_verifier(
     *,
     verifier_args: Mapping[str, object] | None = None,
     limit: int | None = None,
+    drawn: int | None = None,
     seed: int = 0,
     answer_format: str | None = None,
     skip: Collection[str] = (),
@@ -77,7 +79,8 @@ def audit_verifier(
             verifier accepts their golds.
         verifier_args: Arguments of the verifier.
         limit: Number of golds to sample; by default all are used.
-        seed: Determines the sample and the orders of questions.
+        drawn: Number of cases of mathematics to draw, with `draw_cases`, in place of the rewritings of the golds.
+        seed: Determines the sample, the drawn cases and the orders of questions.
         answer_format: How completions present an answer, with `ANSWER` in its place, such as `"#### ANSWER"`; by default
             as in the gold completions, and for a function in the format in which it accepts most golds.
         skip: Transformations and attacks to leave out, because the verifier has another policy.
@@ -104,13 +107,19 @@ def audit_verifier(
     ):
         convention = runner.convention()
         if answer_format is None and (convention is not None or problems is None):
-            answer_format, accepted = _accepted_format(runner, convention or repr(verifier), chosen, deadline_s)
+            formats = [None, *ANSWER_FORMATS] if drawn is None else [form for form in ANSWER_FORMATS if form != ANSWER]
+            answer_format, accepted = _accepted_format(
+                runner, convention or repr(verifier), chosen, formats, deadline_s
+            )
             convention = runner.convention()  # now it is known whether it takes texts or messages
             if problems is None:
                 left_out = tuple(str(problem.reference) for problem in chosen if problem not in accepted)
                 chosen = accepted
         maker = CaseMaker(answer_format=answer_format, skip=frozenset(skip), folder=Path(folder))
-        cases = maker.make(chosen)
+        ordinary = maker.rewritten(chosen) if drawn is None else draw_cases(drawn, seed, answer_format or BOXED)
+        cases = [*ordinary, *maker.hostile(chosen)]
+        if drawn is not None:
+            chosen = [case.problem for case in ordinary if case.family == _ITSELF]
         answers = ask_all(runner, cases, deadline_s, progress or _no_progress)
         _check_all(tally, runner, cases, answers, deadline_s, seed)
     name = verifier if isinstance(verifier, str) else repr(verifier)
@@ -123,7 +132,7 @@ def audit_verifier(
 
 
 def _accepted_format(
-    runner: Runner, verifier: str, problems: Sequence[Problem], deadline_s: float
+    runner: Runner, verifier: str, problems: Sequence[Problem], formats: Sequence[str | None], deadline_s: float
 ) -> tuple[str | None, list[Problem]]:
     """The answer format in which a verifier accepts most golds, and the problems of these; None for gold completions.
 
@@ -132,7 +141,7 @@ def _accepted_format(
     """
     best: tuple[str | None, list[Problem]] = None, []
     reason = "no gold is text or a number"
-    for answer_format in (None, *ANSWER_FORMATS):
+    for answer_format in formats:
         golds = [
             (text, problem) for problem in problems if (text := gold_completion(problem, answer_format)) is not None
         ]
@@ -202,7 +211,7 @@ def _report(
         golds=len(problems),
         kinds=dict(Counter(str(recognise(gold_text(problem)).kind) for problem in problems).most_common()),
         rows=_rows(answered, lambda case: case.family),
-        kind_rows=_rows(answered, lambda case: str(recognise(case.gold).kind)),
+        kind_rows=_rows(answered, lambda case: case.kind or str(recognise(case.gold).kind)),
         unusable=sum(case.family == _ITSELF and not answer.accepted for case, answer in answered),
         options=_option_rows(answered),
         checks={str(check): tally.looked_at[check] for check in Check},

@@ -34,6 +34,8 @@ class Case:
     """A path that exists only if the completion was executed."""
     mirror: int | None = None
     """The index of the case with gold and answer exchanged, if the two must agree."""
+    kind: str = ""
+    """What a drawn problem is about; empty for golds of data sets, whose kind is recognised."""
 
     @property
     def gold(self) -> str:

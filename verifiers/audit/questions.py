@@ -72,19 +72,23 @@ class CaseMaker:
         self._skip = skip
         self._folder = folder
 
-    def make(self, problems: Sequence[Problem]) -> list[Case]:
-        """Every case: those of each gold, then the hostile ones, against a few golds of different kinds."""
-        golds = [recognise(gold_text(problem)) for problem in problems]
+    def rewritten(self, problems: Sequence[Problem]) -> list[Case]:
+        """The cases of each gold: its rewritings, and attacks that a policy might try."""
         cases: list[Case] = []
-        for problem, gold in zip(problems, golds, strict=True):
+        for problem in problems:
+            gold = recognise(gold_text(problem))
             for transformation in TRANSFORMATIONS.values():
                 if transformation.name not in self._skip:
                     self._add_rewrites(cases, transformation, problem, gold)
             cases += self._attacks(attacks_on(gold, prompt_of(problem)), problem, gold)
             cases += self._presented_attacks(problem, gold)
-        for problem, gold in _one_for_each_kind(problems, golds):
-            cases += self._attacks(iter(hostile_attacks(gold)), problem, gold)
         return cases
+
+    def hostile(self, problems: Sequence[Problem]) -> list[Case]:
+        """The cases that are meant to break a verifier, against a few golds of different kinds."""
+        golds = [recognise(gold_text(problem)) for problem in problems]
+        few = _one_for_each_kind(problems, golds)
+        return [case for problem, gold in few for case in self._attacks(iter(hostile_attacks(gold)), problem, gold)]
 
     def _add_rewrites(self, cases: list[Case], transformation: Transformation, problem: Problem, gold: Gold) -> None:
         prompt = prompt_of(problem)

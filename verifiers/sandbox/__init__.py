@@ -16,10 +16,12 @@ from verifiers.sandbox.command import (
 )
 from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEnd, Role
 from verifiers.sandbox.limits import ISOLATIONS, Limits
+from verifiers.sandbox.live import LiveProgram, ProgramEndedError
 from verifiers.sandbox.memory_files import memory_files
 from verifiers.sandbox.packages import Packages, find_packages
 from verifiers.sandbox.pool import Pool, available_cpus
 from verifiers.sandbox.programs.script import MEMORY
+from verifiers.sandbox.programs.source_files import module_name
 from verifiers.sandbox.python import (
     ProgramOutput,
     ProgramRunner,
@@ -43,11 +45,13 @@ __all__ = [
     "JobEnd",
     "LaunchError",
     "Limits",
+    "LiveProgram",
     "NotExecutableError",
     "Packages",
     "Plan",
     "Pool",
     "ProcessEnd",
+    "ProgramEndedError",
     "ProgramOutput",
     "ProgramRunner",
     "Role",
@@ -62,6 +66,7 @@ __all__ = [
     "find_packages",
     "folder_on_disk",
     "memory_files",
+    "module_name",
     "read_answer",
     "run_script",
 ]

@@ -83,13 +83,16 @@ class Plan:
 
 
 @functools.lru_cache(32)
-def encoded_request(plan: Plan, limits: Limits) -> bytes:
-    """What a fork server is sent: each descriptor as an index in the files, the ends of all pipes, and the null device."""
+def encoded_request(plan: Plan, limits: Limits, *, kept: bool = False) -> bytes:
+    """What a fork server is sent: each descriptor as an index in the files, the ends of all pipes, and the null device.
+
+    A process that is kept goes on after the job, until it ends or its first file, a pipe, is closed at the other end.
+    """
     ends = [name for _, names in plan.roles for name in names if name[0] in "<>"]
     pipes = list(dict.fromkeys(name[1:] for name in ends))
     known = [*plan.files, *(end + name for name in pipes for end in "<>"), "null"]
     roles = [[role, [known.index(name) for name in names]] for role, names in plan.roles]
-    return json.dumps({"roles": roles, "pipes": len(pipes), "limits": asdict(limits)}).encode()
+    return json.dumps({"roles": roles, "pipes": len(pipes), "limits": asdict(limits), "kept": kept}).encode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 from verifiers.errors import VerifierFailureError
 from verifiers.sandbox.contract import SCRIPT, JobEnd, Plan
 from verifiers.sandbox.limits import Limits
+from verifiers.sandbox.live import LiveProgram, ProgramEndedError
 from verifiers.sandbox.memory_files import memory_files, read_all
 from verifiers.sandbox.pool import Pool
 from verifiers.sandbox.programs.script import FAILURES
@@ -167,6 +168,25 @@ class ProgramRunner:
             return self._sandbox.pool.attempt(lambda pool: run_script(pool, limits, encoded, stdin))
         except WorkerDiedError as error:
             raise VerifierFailureError(str(error)) from error
+
+    def keep(self, program: str, *, seed: str = "", timeout_s: float | None = None) -> LiveProgram:
+        """Start a program that goes on between questions.
+
+        Args:
+            program: Its text.
+            seed: Seeds the program's `random`.
+            timeout_s: CPU seconds over all its answers, in place of the runner's own.
+
+        Raises:
+            SandboxUnavailableError: If the system provides less isolation than requested.
+            ProgramEndedError: If the system can't keep it apart from others, or a fork server ends.
+        """
+        limits = self._sandbox.limits_within(timeout_s)
+        encoded = encode_program({"solution.py": program}, "solution.py", seed)
+        try:
+            return self._sandbox.pool.attempt(lambda pool: LiveProgram(pool, limits, encoded))
+        except WorkerDiedError as error:
+            raise ProgramEndedError(str(error)) from error
 
     def close(self) -> None:
         """End the fork servers. A runner that is used again starts new ones."""

@@ -74,15 +74,28 @@ class Worker:
 
     def run(self, plan: Plan, files: Sequence[int], limits: Limits) -> JobEnd:
         """Run a job; WorkerDiedError if there is no answer well after its wall limit."""
-        self.in_step = False
-        try:
-            socket.send_fds(self._control, [encoded_request(plan, limits)], list(files))
-        except OSError as error:
-            raise WorkerDiedError(self._last_words(str(error))) from error
-        answer = self._receive(limits.wall_s + _GRACE_S)
-        self.in_step = True
+        answer = self._ask(encoded_request(plan, limits), files, limits.wall_s + _GRACE_S)
         ends = {role: ProcessEnd(*end) for role, end in answer["processes"].items()}
         return JobEnd(answer["stopped"], answer["seconds"], ends)
+
+    def keep(self, plan: Plan, files: Sequence[int], limits: Limits) -> bool:
+        """Start a process that goes on after this call, until it ends or its first file, a pipe, is closed at the other end.
+
+        Of the limits on time only that on processor time binds it. Where processes can leave others behind, none is kept, which
+        is False. WorkerDiedError if there is no answer.
+        """
+        answer = self._ask(encoded_request(plan, limits, kept=True), files, _GRACE_S)
+        return bool(answer["processes"])
+
+    def _ask(self, request: bytes, files: Sequence[int], timeout_s: float) -> dict[str, Any]:
+        self.in_step = False
+        try:
+            socket.send_fds(self._control, [request], list(files))
+        except OSError as error:
+            raise WorkerDiedError(self._last_words(str(error))) from error
+        answer = self._receive(timeout_s)
+        self.in_step = True
+        return answer
 
     def _receive(self, timeout_s: float) -> dict[str, Any]:
         self._control.settimeout(timeout_s)

@@ -6,6 +6,11 @@ from verifiers.lazy import lazy_face
 
 if TYPE_CHECKING:
     from verifiers.sandbox import ProgramOutput as ProgramOutput, ProgramRunner as ProgramRunner
+    from verifiers.unit_tests.contracts import (
+        CONTRACTS as CONTRACTS,
+        contract_of as contract_of,
+        with_contract as with_contract,
+    )
     from verifiers.unit_tests.datasets import (
         from_input_output as from_input_output,
         from_json as from_json,

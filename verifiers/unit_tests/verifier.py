@@ -10,7 +10,7 @@ from typing import Literal
 from verifiers.completion.cut import thought_names
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, MissingDependencyError, RLVRError, VerifierContractError
-from verifiers.functions import verifier_error
+from verifiers.functions import Problems, verifier_error
 from verifiers.sandbox import CommandRunner, LaunchError, Limits, Packages, Pool, Sandbox, WorkerDiedError
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.datasets import from_json
@@ -39,6 +39,8 @@ from verifiers.unit_tests.tests import (
 )
 from verifiers.unit_tests.together_job import TogetherJob, packages_with_pytest, pool_of
 
+_CHECKED = 1000
+"""Number of problems that are looked at for what has to be installed."""
 _REFUSED = (
     "the tests of problem {problem!r} run together with the program, which can forge their verdict: a policy that is trained "
     "on it learns to. To judge them all the same, pass allow_together=True (`--verifier-args allow_together=True`), or leave "
@@ -188,6 +190,28 @@ class UnitTestVerifier:
         main = tests.module.replace(".", "/") if isinstance(tests, FunctionTests) else "solution"
         return extract(completion, self._extraction, f"{main}.py", needed_names(tests), self._thoughts)
 
+    def check_installed(self, problems: Problems) -> None:
+        """Check that what the tests of problems need is installed, before any program is judged.
+
+        Args:
+            problems: Problems, of which the first 1,000 are looked at; deferred tests are read of the first one alone.
+
+        Raises:
+            MissingDependencyError: If a language of the tests, or pytest where it runs them, is not installed.
+        """
+        for index in range(min(len(problems), _CHECKED)):
+            problem = problems[index]
+            if isinstance(problem.reference, DeferredTests) and index > 0:
+                continue
+            try:
+                tests = _tests_of(problem)
+            except MissingDependencyError:
+                raise
+            except RLVRError:
+                continue  # its own verdict says so
+            if isinstance(tests, FunctionTests) and tests.together:
+                _ = self._whole
+
     def program_in(self, completion: str) -> str:
         """The program that is found in a completion; empty if there is none."""
         program = extract(completion, self._extraction)
@@ -200,14 +224,14 @@ class UnitTestVerifier:
             return "unknown"
 
     @functools.cached_property
-    def _whole(self) -> tuple[Pool, Packages]:
-        """The fork servers for tests that run together with the program, and their packages."""
+    def _whole(self) -> tuple[Pool, Packages, dict[object, JobResult | Mapping[str, str]]]:
+        """The fork servers for tests that run together with the program, their packages, and what was found of tests."""
         packages = packages_with_pytest(self._requested_packages)
-        return pool_of(self._sandbox.workers, packages), packages
+        return pool_of(self._sandbox.workers, packages), packages, {}
 
     def _together(self, program: ExtractedProgram, tests: FunctionTests, seed: str, limits: Limits) -> Verdict:
-        pool, packages = self._whole
-        job = TogetherJob(program, tests, seed, limits, self._partial_credit, self._outside, packages.paths)
+        pool, packages, inspections = self._whole
+        job = TogetherJob(program, tests, seed, limits, self._outside, packages.paths, inspections)
         return self._verdict(program, pool.attempt(job.run), packages.versions())
 
     def _verdict(

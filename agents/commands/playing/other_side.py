@@ -1,4 +1,4 @@
-"""Who takes the environment's side of an episode of several turns in the terminal: a person, or a model."""
+"""The environment's side of an episode of several turns in the terminal, taken by a person or a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TypedOpponent:
     console: Console
 
     def __call__(self, seat: Seat) -> str:
-        """Show the board and read a move; the end of input is none, which loses."""
+        """Show the board and read a move; the end of input counts as no move, which loses."""
         board = seat.start.board
         self.console.print(board.draw(seat.played), highlight=False)
         self.console.print(
@@ -34,13 +34,13 @@ class TypedOpponent:
 class TypedTextOpponent:
     """A person who takes the other side of a game in words and types each turn on a line of standard input.
 
-    What the person loses by a wrong move is scored, as the game warns of one before.
+    A loss by a wrong move of the person is scored, since the game warns of one before.
     """
 
     console: Console
 
     def __call__(self, seat: TextSeat) -> str:
-        """Show what this player is told and read a turn; the end of input is a turn without words."""
+        """Show the game's messages to this player and read a turn; the end of input is an empty turn."""
         self.console.print(seat.view[-1], highlight=False, markup=False, soft_wrap=True)
         self.console.print("your turn, as the other player:", highlight=False)
         return read_line() or ""
@@ -64,7 +64,7 @@ def typed_side(interaction: rlvr_envs.Interaction | None, console: Console) -> r
     """Let a person take the place of an interaction.
 
     Raises:
-        InvalidArgumentError: If there is none.
+        InvalidArgumentError: If the environment has no interaction.
     """
     if interaction is None:
         raise InvalidArgumentError("--opponent is for episodes of several turns, and this environment has none")
@@ -81,7 +81,7 @@ def require_two_sides(interaction: rlvr_envs.Interaction | None) -> None:
     """Check that an environment is a game of two sides, before a model is loaded for one of them.
 
     Raises:
-        InvalidArgumentError: If it is none.
+        InvalidArgumentError: If it is not.
     """
     if not isinstance(interaction, TwoSidedInteraction | TextGameInteraction):
         raise InvalidArgumentError(

@@ -75,7 +75,7 @@ class TokenPlayer:
     """Types lines whose tokens are appended one by one.
 
     An empty line is the token that ends a turn, `#ID` is the token of that number, and any other line is the tokens of its
-    text. What is not legal is refused with the rest of its line. The end of input leaves the episode.
+    text. An illegal token is refused with the rest of its line. The end of input leaves the episode.
 
     Args:
         env: The environment that is played.

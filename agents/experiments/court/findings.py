@@ -1,4 +1,4 @@
-"""What a trial found: sentences with their numbers, and the smallest cases that show them."""
+"""The findings of a trial: sentences with their numbers, and the smallest cases that show them."""
 
 from __future__ import annotations
 
@@ -134,6 +134,14 @@ def _findings(judgement: Judgement, ordered: bool) -> Iterator[Finding]:
     if broken:
         yield Finding(f"The gradient is not finite in the case {broken[0].title!r}.", broken[0])
         return
+    if not any(one.expected.any() for one in judgement.of(BASE)):
+        shown = judgement.of(BASE)[0]
+        yield Finding(
+            "There is no gradient: it is 0 in groups of every size. A loss depends on the record's log-probabilities, and "
+            "advantages on the scores.",
+            _smallest(estimator, shown),
+        )
+        return
     yield _base(judgement)
     if ordered:
         yield Finding("The gradient depends on the order of the episodes in a group.", judgement.of(BASE)[0].case)
@@ -156,7 +164,7 @@ def _findings(judgement: Judgement, ordered: bool) -> Iterator[Finding]:
 
 
 def _base(judgement: Judgement) -> Finding:
-    """What holds where all episodes have one length."""
+    """The finding for episodes of one length."""
     series = judgement.of(BASE)
     first, last = series[0], series[-1]
     groups = f"in groups of {first.case.group_size}" + (f" to {last.case.group_size}" if last is not first else "")
@@ -164,10 +172,11 @@ def _base(judgement: Judgement) -> Finding:
         return Finding(f"Unbiased {groups}, where episodes have one length.")
     shown = _smallest(judgement.estimator, first)
     if not all(one.proportional for one in series):
-        worst = min(series, key=lambda one: one.cosine)
+        worst = max(series, key=lambda one: one.direction)
         return Finding(
-            f"Biased in direction {groups}, even where episodes have one length: the cosine with the gradient is at least "
-            f"{worst.cosine:.4f}, and the component along it {first.scale:.3g} to {last.scale:.3g} times the gradient.",
+            f"Biased in direction {groups}, even where episodes have one length: what lies across the gradient is up to "
+            f"{100 * worst.direction:.3g}% of what lies along it, which is {first.scale:.4g} to {last.scale:.4g} times the "
+            "gradient.",
             shown,
         )
     form = _form(series + [one for one in judgement.of("two problems") if one.proportional]) or _form(series)
@@ -196,7 +205,7 @@ def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
 
 
 def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """What a case adds to the bias of the base case, or of unequal lengths where these are biased."""
+    """The bias that a case adds to the base case, or to unequal lengths if these are biased."""
     usual = {one.case.group_size: one for one in judgement.of(BASE)}
     if name != LENGTHS and not all(one.proportional for one in judgement.of(LENGTHS)):
         usual = {one.case.group_size: one for one in judgement.of(LENGTHS)}
@@ -265,7 +274,7 @@ def _division_by_length(estimator: Estimator, one: Case) -> str:
 
 
 def _kl(judgement: Judgement) -> Iterator[Finding]:
-    """Of what the KL term's gradient is a gradient."""
+    """Which function the KL term's gradient is the gradient of."""
     for one in judgement.of("KL term")[:1]:
         without = compare(judgement.estimator, dataclasses.replace(one.case, kl_coefficient=0.0))
         term = (without.expected - one.expected) / one.case.kl_coefficient
@@ -287,7 +296,7 @@ def _kl(judgement: Judgement) -> Iterator[Finding]:
 
 
 def _off_policy(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """How far a correction gets where another policy sampled."""
+    """How far a correction gets if another policy sampled."""
     for one, usual in list(zip(judgement.of(name), judgement.of(BASE), strict=False))[:1]:
         if one.proportional:
             yield Finding(f"Where {_ABOUT[name]}, the correction is exact: {one.verdict}.")

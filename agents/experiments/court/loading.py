@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from agents.deferred import torch
 from agents.experiments.court.cases import BASE, case
 from agents.experiments.court.own import of_agent
 from agents.experiments.court.record import Estimator
 from agents.experiments.court.tables import Tables
+from agents.experiments.court.trial import as_numbers
 from verifiers import InvalidArgumentError, import_attribute, is_attribute_path
 
 
 def load(name: str) -> Estimator:
-    """The estimator that a name stands for.
+    """Load an estimator by its name.
 
     Args:
         name: module:attribute of an `Estimator`, or of a function from a `Record` to a loss (a tensor of one number) or to
@@ -22,7 +22,7 @@ def load(name: str) -> Estimator:
 
     Raises:
         UnknownNameError: If there is nothing of this name.
-        InvalidArgumentError: If it is no estimator.
+        InvalidArgumentError: If the object of this name is no estimator.
     """
     found = import_attribute(name, "estimator") if is_attribute_path(name) else name
     if isinstance(found, str | type):
@@ -42,6 +42,6 @@ def _of_function(function: Any, name: str) -> Estimator:
     tables = Tables(case(BASE, 2))
     result = function(tables.record((0, 1), tables.theta))
     title = name.partition(":")[2]
-    if torch.as_tensor(result).numel() == 1:
+    if as_numbers(title, result).numel() == 1:
         return Estimator(title, loss=function, address=name)
     return Estimator(title, advantages=function, address=name)

@@ -31,7 +31,7 @@ def of_agent(agent: str, title: str | None = None, **settings: Any) -> Estimator
 
     Args:
         agent: Name of the agent, or module:Class.
-        title: Name of the estimator; by default that of the agent.
+        title: Name of the estimator; by default the agent's.
         settings: Settings of the agent. By default there is no entropy bonus, a batch is one optimiser step, and `max_tokens`,
             where the aggregation needs it, is 4. A KL coefficient is set by the cases about it.
     """
@@ -70,7 +70,7 @@ def _build(name: str, **settings: Any) -> Agent:
 
 
 def _batch(agent: Agent, record: Record) -> Batch:
-    """What `update` makes of episodes before their advantages, from the record's columns in place of the models' passes."""
+    """The batch that `update` has before advantages, from the record's columns in place of the models' passes."""
     batch = Batch(
         **{one.name: getattr(record, one.name) for one in dataclasses.fields(Batch) if hasattr(record, one.name)}
         | {"loss_mask": record.mask, "logprobs": record.sampler_logprobs, "old_logprobs": None, "values": None},

@@ -1,4 +1,4 @@
-"""What the court shows to an estimator: the record of a batch; and what an estimator returns and claims."""
+"""The court's interface to an estimator: the record of a batch, and the estimator with its claims."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 Objective = Literal["return", "best of 2", "log-likelihood"]
-"""The expected return, the expected best return of two episodes, or the logarithm of the probability of a success, truncated to
-the terms that a group can estimate."""
+"""An objective: the expected return, the expected best return of two episodes, or the log-probability of a success, truncated
+to the terms that a group can estimate."""
 Reduction = Literal["mean", "sum"]
 
 
@@ -47,7 +47,7 @@ class Record:
     scores: Tensor
     """f64[b], the sum of the rewards; NaN where the verifier broke."""
     components: Tensor
-    """f64[b 2], two parts of which the score is the sum; NaN where the verifier broke."""
+    """f64[b 2], two parts whose sum is the score; NaN where the verifier broke."""
     baselines: Tensor
     """f64[b], the score of the problem's likeliest episode, which does not depend on the samples."""
     values: Tensor
@@ -57,11 +57,11 @@ class Record:
     logprobs: Tensor
     """f64[b l], the learner's log-probabilities at the temperature, with gradient."""
     old_logprobs: Tensor
-    """f64[b l], those before the update, which ratios are relative to."""
+    """f64[b l], log-probabilities before the update, which ratios are relative to."""
     sampler_logprobs: Tensor
-    """f64[b l], those of the policy that sampled."""
+    """f64[b l], log-probabilities of the policy that sampled."""
     reference_logprobs: Tensor
-    """f64[b l], those of the reference policy."""
+    """f64[b l], log-probabilities of the reference policy."""
     temperature: float
     """The temperature of sampling."""
     kl_coefficient: float
@@ -69,11 +69,11 @@ class Record:
     max_tokens: int
     """The largest number of own tokens of any episode of the case."""
     step_completions: int
-    """Number of valid episodes of the whole step, of which this record may be one micro-batch or the part of one rank."""
+    """Number of valid episodes of the whole step; this record may be one micro-batch of it, or the part of one rank."""
     step_tokens: int
     """Number of tokens on the mask in the whole step."""
     advantages: Tensor | None = None
-    """f64[b l], what the estimator's advantages were, for its loss; None for an estimator without."""
+    """f64[b l], the estimator's own advantages, for its loss; None for an estimator without."""
 
     @property
     def entropies(self) -> Tensor:
@@ -100,7 +100,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Estimator:
-    """A function under trial, with what it claims. At least one of `advantages` and `loss` is given.
+    """A function under trial, with its claims. At least one of `advantages` and `loss` is given.
 
     With advantages alone, the loss is the policy gradient's: the sum of -A log pi over an episode's own tokens, averaged over
     the valid episodes of the step. A loss alone is computed from whole groups. With both, advantages are those of the whole
@@ -113,15 +113,15 @@ class Estimator:
     loss: Callable[[Record], Tensor] | None = None
     """From a record to one number, with gradient, which is minimised."""
     objective: Objective = "return"
-    """What is maximised."""
+    """The objective that is maximised."""
     reduction: Reduction = "mean"
-    """How the gradients of micro-batches and of ranks are reduced to that of the step: averaged, or summed if the loss has
+    """How the gradients of micro-batches and of ranks are reduced to the step's gradient: averaged, or summed if the loss has
     divided by the numbers of the whole step."""
     binary: bool = False
     """Whether scores have to be 1 and 0."""
     group_sizes: Sequence[int] = range(2, 9)
-    """Sizes of groups that it is made for."""
+    """The sizes of groups that it supports."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Cases that the estimator makes no claim about, by name, with the reason."""
     address: str = ""
-    """Where it can be imported from, as module:attribute, for the code that shows a finding."""
+    """The module:attribute from which it can be imported, for the code that shows a finding."""

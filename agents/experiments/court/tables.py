@@ -28,7 +28,7 @@ class Tables:
 
     Args:
         case: The case.
-        successes: Whether scores are those of successes, 1 and 0.
+        successes: Whether scores are 1 for a success and 0 otherwise.
     """
 
     def __init__(self, case: Case, *, successes: bool = False) -> None:

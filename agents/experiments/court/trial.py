@@ -28,13 +28,13 @@ TOLERANCE = 1e-5
 """Largest difference from the exact gradient, relative to its norm, that counts as rounding, also of an estimator that computes
 in float32."""
 MOST_ORDERED = 4
-"""Largest group whose batches are enumerated in every order, where the order matters."""
+"""Largest group whose batches are enumerated in every order, if the order matters."""
 _STEP = 5e-5
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The expected gradient of an estimator on a case, of what it maximises, beside the exact one."""
+    """The expected gradient of an estimator's objective on a case, beside the exact one."""
 
     case: Case
     expected: Tensor
@@ -72,6 +72,13 @@ class Comparison:
         return self.scale * self.size / norm if norm else math.nan
 
     @property
+    def direction(self) -> float:
+        """Norm of the expected gradient's part across the exact one, relative to its part along it."""
+        along = self.scale * self.exact
+        size = float(along.norm())
+        return float((self.expected - along).norm()) / size if size else math.inf
+
+    @property
     def unbiased(self) -> bool:
         """Whether both are equal up to rounding."""
         return self.bias < TOLERANCE
@@ -79,8 +86,7 @@ class Comparison:
     @property
     def proportional(self) -> bool:
         """Whether the expected gradient is a positive multiple of the exact one, up to rounding."""
-        rest = float((self.expected - self.scale * self.exact).norm())
-        return self.scale > 0 and rest < TOLERANCE * self.scale * self.size
+        return self.scale > 0 and self.direction < TOLERANCE
 
     @property
     def relative_variance(self) -> float:
@@ -118,8 +124,8 @@ def compare(estimator: Estimator, case: Case, *, ordered: bool = False) -> Compa
         ordered: Whether the order of a group's episodes matters, so that batches are enumerated in every order.
 
     Raises:
-        InvalidArgumentError: If the estimator returns something else than it should, or a group is too large to be enumerated
-            in every order.
+        InvalidArgumentError: If the estimator returns a wrong type or shape, or a group is too large to be enumerated in every
+            order.
     """
     if ordered and case.group_size > MOST_ORDERED:
         raise InvalidArgumentError(
@@ -169,7 +175,7 @@ def _groups(tables: Tables, start: int, stop: int, *, ordered: bool) -> Iterator
 
 
 def _selections(items: Sequence[int], size: int, ordered: bool) -> list[tuple[tuple[int, ...], int]]:
-    """Selections with repetition, each with the number of orders that it stands for."""
+    """Selections with repetition, each with its number of orders."""
     if ordered:
         return [(chosen, 1) for chosen in itertools.product(items, repeat=size)]
     return [
@@ -236,7 +242,7 @@ def _policy_gradient(record: Record) -> Tensor:
 def _per_token(estimator: Estimator, record: Record) -> Tensor:
     """An estimator's advantages as f64[b l], constants."""
     assert estimator.advantages is not None
-    given = torch.as_tensor(estimator.advantages(record)).detach().double()
+    given = as_numbers(estimator.name, estimator.advantages(record)).detach().double()
     if given.shape == record.groups.shape:
         return given[:, None].expand(record.tokens.shape)
     if given.shape != record.tokens.shape:
@@ -245,6 +251,21 @@ def _per_token(estimator: Estimator, record: Record) -> Tensor:
             f"each token, {tuple(record.tokens.shape)}; got shape {tuple(given.shape)}"
         )
     return given
+
+
+def as_numbers(name: str, result: object) -> Tensor:
+    """The result of an estimator's function as a tensor.
+
+    Raises:
+        InvalidArgumentError: If it is no number, tensor or array.
+    """
+    try:
+        return torch.as_tensor(result)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidArgumentError(
+            f"{name} must return a loss, a tensor of one number, or advantages, a tensor or NumPy array of one number for each "
+            f"episode or token; got {type(result).__name__}"
+        ) from error
 
 
 def has_kink(estimator: Estimator, case: Case) -> bool:

@@ -1,1 +1,1 @@
-"""A `transformers` causal language model as a policy: acting, scoring, and what makes both fast."""
+"""A `transformers` causal language model as a policy: acting, scoring, and the optimisations of both."""

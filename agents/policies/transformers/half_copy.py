@@ -16,7 +16,7 @@ from torch import Tensor, nn
 class HalfCopy:
     """A copy of a module that shares all its tensors but the weights of linear layers, which it has in bfloat16.
 
-    Under autocast it computes what the module computes, bit for bit.
+    Under autocast its outputs equal the module's bit for bit.
 
     Args:
         module: Any module in float32.

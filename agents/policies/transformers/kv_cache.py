@@ -23,7 +23,7 @@ from agents.policies.transformers.shared_prompt_cache import GroupLayer, GroupLa
 
 
 class CacheKind(enum.Enum):
-    """What a model's cache supports."""
+    """The operations that a model's cache supports."""
 
     MERGED = "merged"
     """Plain keys and values in every layer: rows can be dropped and added."""
@@ -35,7 +35,7 @@ class CacheKind(enum.Enum):
 
 @torch.no_grad()
 def cache_kind(model: Any) -> CacheKind:
-    """Determine what a model's cache supports by a trial with two tokens."""
+    """Determine by a trial with two tokens which operations a model's cache supports."""
     cache = DynamicCache(config=model.config)
     tokens = torch.zeros(1, 2, dtype=torch.long, device=model.device)
     try:
@@ -64,7 +64,7 @@ class Grouping(enum.Enum):
 def can_group(model: Any, kind: CacheKind) -> bool:
     """Whether prompts can be stored once per group, by a trial on a few tokens; requires that `can_share` is true.
 
-    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, of which this needs more.
+    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, and this needs more of them.
     """
     if kind is not CacheKind.MERGED or not takes_positions(model) or model.device.type != "cpu":
         return False
@@ -185,7 +185,7 @@ class RowCache:
             self._cache.batch_select_indices(torch.tensor(groups, device=self.model.device))
 
     def extend(self, other: RowCache) -> None:
-        """Append the rows of another cache to those of this one."""
+        """Append the rows of another cache."""
         if self._cache is None:
             self._cache, self.lengths = other._cache, other.lengths
             self._layout, self._grouping = other._layout, other._grouping

@@ -45,7 +45,7 @@ from verifiers.hub import without_loading_bars
 _WEIGHTS = "weights.pt"
 """Weights file of a torch module that is not a `transformers` model."""
 ARCHITECTURE = "architecture.json"
-"""File with the attribute `architecture` of such a module, from which it is built again, where it has one."""
+"""File with the attribute `architecture` of such a module, if it has one, from which it is built again."""
 
 
 _SYSTEM_ERROR = re.compile(r"os error (\d+)")
@@ -101,13 +101,13 @@ def load_model(name: str | Path, *, dtype: str = "auto", base_model: str | Path 
     Args:
         name: A folder with `config.json` and weights, or with an adapter, which is merged into its base; a GGUF file, which
             becomes an ordinary model, or the folder of one; or a hub name.
-        dtype: As for `from_pretrained`; `"auto"` keeps the saved one, which with an adapter is that of its base, and bfloat16
+        dtype: As for `from_pretrained`; `"auto"` keeps the saved one, which with an adapter is its base's, and bfloat16
             for a GGUF file with quantised weights.
         base_model: Folder or hub name of the base of an adapter, if it is not where the adapter says.
 
     Raises:
         InvalidArgumentError: If no model can be loaded under that name.
-        MissingDependencyError: If it is in a GGUF file, and what reads those is not installed.
+        MissingDependencyError: If it is in a GGUF file, and a package that reads those is not installed.
     """
     if is_adapter(name):
         return _with_adapter(Path(name), dtype, base_model)
@@ -187,10 +187,9 @@ def save_model(
 ) -> Mapping[str, torch.Tensor]:
     """Save a model, and its tokenizer if it is a built-in or a Hugging Face one, so that `load_policy` finds both.
 
-    Of a model with an adapter only the adapter is saved, with the name of its base, if that can be loaded from where it came
-    from; otherwise, as of a model that was made in memory or read from a GGUF file, the model is saved with the adapter merged.
-    For a torch module that
-    is not a `transformers` model, only the weights are saved, and its `architecture` if it has one.
+    If a model has an adapter and its base can be loaded from where it came from, only the adapter is saved, with the name of
+    the base. If the base was made in memory or read from a GGUF file, the model is saved with the adapter merged. A torch
+    module that is not a `transformers` model is saved as its weights, and its `architecture` if it has one.
 
     Args:
         folder: Folder to write to.
@@ -199,7 +198,7 @@ def save_model(
         dtype: Type of the saved weights of a `transformers` model; None for the model's own. An adapter keeps its own.
 
     Returns:
-        What rounding to `dtype` dropped, for `rounding.restored`, by the names of the model's weights.
+        The bits that rounding to `dtype` dropped, for `rounding.restored`, by the names of the model's weights.
     """
     folder.mkdir(parents=True, exist_ok=True)
     dropped: Mapping[str, torch.Tensor] = {}
@@ -287,7 +286,7 @@ def load_tokenizer(name: str | Path) -> rlvr_envs.Tokenizer:
     """Load a model's tokenizer: saved by `save_model`, or found by `transformers`.
 
     Raises:
-        InvalidArgumentError: If there is none, or its file is damaged.
+        InvalidArgumentError: If the model has no tokenizer, or its file is damaged.
     """
     saved = saved_tokenizer(name)
     if saved is not None:
@@ -300,7 +299,7 @@ def _tokenizer_of(folder: str | Path, wanted: object) -> rlvr_envs.Tokenizer:
     """A model's tokenizer, or the requested one for a model without a tokenizer; the two must not differ.
 
     Raises:
-        InvalidArgumentError: If there is none, or the model has another one than requested.
+        InvalidArgumentError: If there is no tokenizer, or the model has another one than requested.
     """
     if wanted is None:
         return load_tokenizer(folder)
@@ -337,14 +336,14 @@ def load_policy(
         config: Settings of the policy; `vocab_size` is set to that of the tokenizer.
         tokenizer: The tokenizer of a model without one of its own, as for `get_tokenizer`.
         dtype: As for `load_model`; use `"float32"` for training, since small updates vanish in half precision.
-        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU where there is one.
+        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU if there is one.
         base_model: As for `load_model`.
 
     Raises:
         InvalidArgumentError: If the model or its tokenizer can't be loaded, the two don't fit, or the device is not available.
-        MissingDependencyError: If it is in a GGUF file, and what reads those is not installed.
+        MissingDependencyError: If it is in a GGUF file, and a package that reads those is not installed.
         UnknownNameError: If there is no such device.
-        CheckpointError: If the model is that of a damaged checkpoint; use an earlier one.
+        CheckpointError: If the model belongs to a damaged checkpoint; use an earlier one.
     """
     if not _is_name(name):
         raise InvalidArgumentError(

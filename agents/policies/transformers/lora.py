@@ -137,7 +137,7 @@ def adapter_weights(model: Any) -> dict[str, Any] | None:
 
 
 def adapted_model(model: Any) -> dict[str, Any] | None:
-    """What an adapter's weights depend on: its rank, its alpha and a checksum of the base weights; None without an adapter."""
+    """An adapter's rank, its alpha and a checksum of the base weights, which it depends on; None without an adapter."""
     if not has_adapter(model):
         return None
     settings = model.peft_config[model.active_adapter]
@@ -149,7 +149,7 @@ def _base_weights(model: Any) -> list[tuple[str, Any]]:
 
 
 def base_of(model: Any) -> str | None:
-    """The folder or hub name from which the base of an adapter can be loaded; None if its weights are not those there."""
+    """The folder or hub name from which the base of an adapter can be loaded; None if its weights are not the ones there."""
     source = source_of(model)
     if source is None or not has_adapter(model):
         return None

@@ -1,4 +1,4 @@
-"""Where the model of a name is, and whether there is one, told by the files alone: loading it needs torch."""
+"""Where the model of a name is, and whether it exists, by the files alone: loading it needs torch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADAPTER_CONFIG = "adapter_config.json"
 """File with the settings of a saved adapter and the name of its base."""
 _CONFIG = "config.json"
 _CONFIGS = (_CONFIG, ADAPTER_CONFIG)
-"""Files of which a folder that `transformers` loads has one."""
+"""Files; a folder that `transformers` loads has one of them."""
 _MOST_NAMED = 3
 
 
@@ -47,8 +47,8 @@ def check_model(folder: str | Path, kind: str = "causal language model") -> None
         kind: What is expected there, for the message.
 
     Raises:
-        InvalidArgumentError: If there is none; the message says what is there instead.
-        MissingDependencyError: If it is in a GGUF file, and what reads those is not installed.
+        InvalidArgumentError: If there is no model; the message says what is there instead.
+        MissingDependencyError: If it is in a GGUF file, and a package that reads those is not installed.
     """
     path = Path(folder)
     file = gguf_file(path)
@@ -95,7 +95,7 @@ def base_reported(folder: Path, base: str | Path) -> Iterator[None]:
 
 
 def check_context(width: int, context: int | None) -> None:
-    """Check that episodes fit into a model's context; None stands for one that is not known.
+    """Check that episodes fit into a model's context; None means an unknown one.
 
     Raises:
         InvalidArgumentError: If they do not.
@@ -109,7 +109,7 @@ def check_context(width: int, context: int | None) -> None:
 
 
 def model_context(folder: str | Path) -> int | None:
-    """The number of tokens that a model reads at once, as its config.json or GGUF file says; None where that can't be told."""
+    """The number of tokens that a model reads at once, as its config.json or GGUF file says; None if that is unknown."""
     file = gguf_file(folder)
     if file is not None:
         return gguf_header(file).context
@@ -142,7 +142,7 @@ def saved_tokenizer(folder: str | Path) -> rlvr_envs.Tokenizer | None:
 
 
 def has_tokenizer(folder: str | Path) -> bool:
-    """Whether there is a tokenizer beside a model, as far as this can be told without the hub."""
+    """Whether there is a tokenizer beside a model, as far as this is known without the hub."""
     file = gguf_file(folder)
     if file is not None:
         return gguf_header(file).has_tokenizer
@@ -154,7 +154,7 @@ def check_tokenizer(folder: str | Path) -> None:
     """Check that there is a tokenizer beside a model; without one, `transformers` would make an empty one.
 
     Raises:
-        InvalidArgumentError: If there is none.
+        InvalidArgumentError: If there is no tokenizer.
     """
     if not has_tokenizer(folder):
         raise InvalidArgumentError(
@@ -172,7 +172,7 @@ def _not_on_the_hub(name: str) -> str | None:
 
 
 def _missing_config(folder: Path) -> str | None:
-    """Why a folder is none of a model; None if it may be one."""
+    """Why a folder holds no model; None if it may hold one."""
     if any((folder / file).is_file() for file in _CONFIGS):
         run = "run_id" in _read_config(folder)
         return "its config.json is that of a run, which has saved no checkpoint of a language model" if run else None
@@ -184,7 +184,7 @@ def _missing_config(folder: Path) -> str | None:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    """What config.json holds; nothing where it is missing or damaged, which loading reports."""
+    """The content of config.json; empty if it is missing or damaged, which loading reports."""
     try:
         config = json.loads((folder / _CONFIG).read_bytes())
     except (OSError, ValueError):

@@ -103,7 +103,7 @@ def _room(states: Tensor, rows: int, columns: int) -> Tensor:
     """An uninitialised buffer f[rows h columns d] for states f[b h t d], whose memory is returned as soon as it is dropped.
 
     On a CPU it is a mapping of its own. Buffers are replaced by others of slightly different sizes whenever rows start or end,
-    and a C library keeps what is freed between blocks in use: the process grew to a multiple of what the cache holds.
+    and a C library keeps memory that is freed between blocks in use: the process grew to a multiple of the cache's size.
     """
     shape = (rows, states.shape[1], columns, states.shape[3])
     size = math.prod(shape) * states.element_size()

@@ -1,9 +1,8 @@
 """Weights in fewer bits than they are trained in, and the bits that this drops.
 
 A model is trained in float32, since small updates vanish in half precision, and saved in the type of the model that it started
-from. What rounding drops is kept beside it: read as whole numbers, a weight and its rounded value differ by a number of 16 bits
-where half precision can hold the weight at all. Both together take the four bytes of the weight, which `restored` returns
-exactly.
+from. The dropped bits are kept beside it: read as whole numbers, a weight and its rounded value differ by a number of 16 bits
+if half precision can hold the weight at all. Both together take the four bytes of the weight, which `restored` returns exactly.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Rounded:
     weights: Mapping[str, Tensor]
     """All tensors; those that share memory still do. Integers and truth values stay as they are."""
     dropped: Mapping[str, Tensor]
-    """What `restored` adds to those that rounding changed."""
+    """The differences that `restored` adds to the tensors that rounding changed."""
 
 
 @torch.no_grad()

@@ -42,7 +42,7 @@ class Rows:
         self._kept = np.pad(self._kept, ((0, missing), (0, 0)))
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes in some rows, or that one goes on; what was read of it need not be read again."""
+        """Announce new episodes in some rows, or that one goes on; its processed tokens need not be processed again."""
         self.fit(int(rows.max(initial=-1)) + 1, 0)
         self.seeds[rows] = seeds
         self._announced[rows] = True

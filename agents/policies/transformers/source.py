@@ -1,4 +1,4 @@
-"""Where a model was loaded from: what a saved adapter names as its base, and the type in which weights are saved."""
+"""Where a model was loaded from: the base that a saved adapter names, and the type in which weights are saved."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _SAMPLED = 256
 
 @dataclass(frozen=True)
 class Source:
-    """What `load_model` notes on a model; copies of the model keep it."""
+    """The origin that `load_model` notes on a model; copies of the model keep it."""
 
     name: str | None
     """The absolute path of the folder, or the name on the hub; None for a GGUF file, which an adapter can't name as its base,
     since `from_pretrained` would look for a folder."""
     dtype: torch.dtype
-    """The type of the weights there; of a quantised GGUF file, that of its header's `dtype`."""
+    """The type of the weights there; for a quantised GGUF file, its header's `dtype`."""
     checksum: str
-    """The `checksum` of the weights there, by which it can be told whether they have changed since."""
+    """The `checksum` of the weights there, which shows whether they have changed since."""
 
 
 def set_source(model: Any, source: Source) -> None:

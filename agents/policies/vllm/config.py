@@ -1,4 +1,4 @@
-"""`VLLMConfig`: how vLLM is started, or where it runs."""
+"""`VLLMConfig`: how vLLM is started, or the address where it runs."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class VLLMConfig:
     dtype: str | None = None
     """Data type in which the engine computes, such as "bfloat16"; None uses the learner's."""
     weight_transfer: WeightTransfer = "auto"
-    """How new weights are transferred to the engine: by a file in shared memory, for any engine on this machine; by CUDA IPC,
-    for an engine on the learner's GPU; or by NCCL, for an engine on other GPUs. IPC and NCCL need vLLM in the learner's
-    environment too. "auto" is IPC if the learner is on a GPU and has vLLM, and shared memory otherwise."""
+    """Transfer of new weights to the engine: a file in shared memory, for any engine on this machine; CUDA IPC, for an engine
+    on the learner's GPU; or NCCL, for an engine on other GPUs. IPC and NCCL need vLLM in the learner's environment too. "auto"
+    is IPC if the learner is on a GPU and has vLLM, and shared memory otherwise."""
     sleep: bool = False
     """Free the engine's GPU memory for the learner while no episodes are played."""
     probe_tolerance: float | None = None
@@ -97,6 +97,6 @@ class VLLMConfig:
 
     @property
     def max_model_tokens(self) -> int | None:
-        """The longest sequence that the engines are told to accept; None for what fits."""
+        """The longest sequence that the engines accept, in tokens; None for what fits."""
         most = self.engine_args.get("max_model_len")
         return None if most is None or most == _AUTO_FIT else int(most)

@@ -22,7 +22,7 @@ from verifiers import EngineDiedError, EngineError
 _LOGGER = logging.getLogger(__name__)
 _REMEMBERED_PROMPTS = 4
 _LOOK_S = 1.0
-"""Seconds between two looks at whether another thread has stopped sampling, of which a wait for futures does not learn."""
+"""Seconds between two checks whether another thread has stopped sampling, which a wait for futures does not notice."""
 _Result = TypeVar("_Result")
 
 
@@ -38,7 +38,7 @@ class Member:
     prompts: list[list[int]] = field(default_factory=list)
     """The last requested prompts, which are in its cache."""
     transfer: Any = None
-    """What transfers weights to this engine alone, such as a connection between GPUs."""
+    """The transfer of weights to this engine alone, such as a connection between GPUs."""
     error: EngineError | None = None
     """Why it died, or could not be started again."""
 
@@ -73,12 +73,12 @@ class Ticket:
     sampling: Sampling
     member: Member | None = None
     engine: Engine | None = None
-    """Of the member, when it was asked: one that was started again since did not die with it."""
+    """The member's engine when it was asked: one that was started again since did not die with it."""
     future: Future[SampledCompletion] = field(default_factory=Future)
 
     @property
     def death(self) -> EngineDiedError | None:
-        """The death of the engine before it was finished, where the request says so."""
+        """The death of the engine before it was finished, if the request reports it."""
         if not self.future.done() or self.future.cancelled():
             return None
         error = self.future.exception()
@@ -251,7 +251,8 @@ class EngineGroup:
         """Try once to start each dead engine again and give it weights, and go on trying while none lives.
 
         Raises:
-            EngineError: If none lives, and engines died more often than they may be started again; that of the last.
+            EngineError: If none lives, and engines died more often than they may be started again; this is the error of the
+                last.
         """
         for member in self.members:
             if member.engine is None and (self.restartable or not self.living):

@@ -1,4 +1,4 @@
-"""`EngineWeights`: the weights that engines have, and what tells whether they are the learner's."""
+"""`EngineWeights`: the weights that engines have, and the check that they are the learner's."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class EngineWeights:
         self._limits, self._legal_tokens, self._most_tokens = limits, legal_tokens, most_tokens
 
     def check(self, learner: CausalLMPolicy) -> None:
-        """Check that all engines have a learner's model, and can be asked what they will be asked.
+        """Check that all engines have a learner's model, and accept the requests of sampling.
 
         Raises:
-            InvalidArgumentError: If one has not.
+            InvalidArgumentError: If an engine does not.
         """
         for member in self.engines.members:
             self.shapes = member.alive.rpc("checkpoint_shapes")[0]
@@ -128,7 +128,7 @@ class EngineWeights:
         """Give an engine that was started again the weights that it had.
 
         Raises:
-            EngineError: If they are not known any more, since the learner's have changed.
+            EngineError: If those weights are no longer known, since the learner's have changed.
         """
         if self._ranks(learner).size > 1:
             raise EngineDiedError(

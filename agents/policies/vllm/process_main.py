@@ -101,7 +101,7 @@ def sampling_parameters(sampling: Sampling) -> dict[str, Any]:
         **_distribution(sampling),
         "logprobs": 0,  # of the token that was sampled, and of no other
         "detokenize": False,
-        "ignore_eos": True,  # only the environment decides what ends a completion
+        "ignore_eos": True,  # only the environment decides where a completion ends
         "stop_token_ids": list(sampling.stop_tokens),
     }
     if sampling.allowed_tokens is not None:

@@ -1,4 +1,4 @@
-"""What a policy knows of each row: its episode's seed, what it was asked about last, and the request under way."""
+"""The state of each row: its episode's seed, its last requested tokens, and the request under way."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Rows:
     def to_request(
         self, asked: NDArray[np.int64], tokens: NDArray[np.int32], length: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Those of the rows i64[r] asked about whose completions are not under way.
+        """The rows, among the i64[r] asked about, whose completions are not under way.
 
         The tokens i32[b l] and their number i64[b] are those of all rows.
 
-        Rows that do not continue what they were asked about last have started another episode, with another seed.
+        Rows that do not continue their last requested tokens have started another episode, with another seed.
         """
         width = tokens.shape[1]
         self._fit(len(tokens), width)

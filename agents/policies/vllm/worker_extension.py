@@ -85,7 +85,7 @@ class WeightLoader:
         self._arrived = None
         with self._configured():
             finalize_layerwise_reload(self.get_model(), self.vllm_config.model_config)
-        # What `reload_weights` of the runner drops as well.
+        # `reload_weights` of the runner drops these as well.
         self.model_runner.reset_lora_state()
         self.model_runner.reset_encoder_cache()
         self.model_runner.reset_mm_cache()

@@ -1,4 +1,4 @@
-"""Whole completions from a server that speaks OpenAI's protocol: what is asked of it, and how its answers are judged.
+"""Whole completions from a server that speaks OpenAI's protocol: requests to it, and verdicts on its answers.
 
 `client` sends requests and reads answers; `sampling` turns problems into requests, and answers into samples.
 """

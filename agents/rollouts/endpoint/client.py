@@ -1,9 +1,9 @@
 """`Endpoint`: completions over HTTP, many at once, with retries and time limits.
 
-A request is repeated where another attempt may help: a lost connection, no answer in time, status 408, 409, 429 or 5xx, or an
-answer that is no completion, such as half of a JSON document. A request that still fails is a `RequestFailure`, which says
-nothing about the model. What concerns all requests raises `EngineError`: a refused key, an unknown model, a server that can't
-be reached.
+A request is repeated if another attempt may help: a lost connection, no answer in time, status 408, 409, 429 or 5xx, or an
+answer that is no completion, such as half of a JSON document. A request that still fails is a `RequestFailure`, which is no
+evidence about the model. A fault of all requests raises `EngineError`: a refused key, an unknown model, a server that can't be
+reached.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class TextRequest:
     stop: tuple[str, ...] = ()
     """Strings that end the completion; one that the server did not stop at is cut off here."""
     tools: tuple[ToolSchema, ...] = ()
-    """What the model may call."""
+    """The tools that the model may call."""
     counted: bool = False
     """Whether the server has to count tokens, as budgets over several turns need."""
 
@@ -71,7 +71,7 @@ class Conversation(Protocol):
     """Several requests, each of which follows from the answers to those before it."""
 
     def request(self) -> TextRequest | None:
-        """Give the next request; None where nothing more is to be asked."""
+        """Give the next request; None if nothing more is to be asked."""
         ...
 
     def take(self, answer: TextCompletion) -> None:
@@ -118,7 +118,7 @@ class Endpoint:
         Otherwise as `complete`.
 
         Raises:
-            EngineError: As for `complete`, or if the server counts no tokens where it has to.
+            EngineError: As for `complete`, or if the server counts no tokens although it has to.
         """
         yield from self._each(conversations, self._converse)
 
@@ -209,8 +209,8 @@ class Endpoint:
         """Refuse an answer without counts of tokens, or a server that has never given any.
 
         Raises:
-            DataError: If this answer lacks them.
-            EngineError: If there have never been any.
+            DataError: If this answer has no counts.
+            EngineError: If no answer has ever had counts.
         """
         if answer.prompt_tokens and (answer.tokens or not (answer.text or answer.calls)):
             self._counted = True
@@ -240,10 +240,10 @@ class Endpoint:
         return {name: value for name, value in body.items() if value is not None}
 
     def _refusal(self, error: Any) -> str:
-        """What a server's status and message say.
+        """The failure that a server's status and message describe.
 
         Raises:
-            EngineError: If they concern all requests.
+            EngineError: If it concerns all requests.
         """
         said = " ".join(error.response.text.split())[:_SHOWN]
         refusal = f"the server answered with status {error.status_code}: {said}"
@@ -257,7 +257,7 @@ class Endpoint:
         """Why a connection failed.
 
         Raises:
-            EngineError: If there has never been one.
+            EngineError: If no connection has ever succeeded.
         """
         cause = error.__cause__ or error
         if not self._reached and "Connect" in type(cause).__name__:
@@ -271,7 +271,7 @@ class Endpoint:
 
 
 def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Callable[[BaseException], None]) -> None:
-    """Run a task to its end, and deliver its error, the first where there are several."""
+    """Run a task to its end, and deliver its error, the first of several."""
     try:
         loop.run_until_complete(work)
     except asyncio.CancelledError:
@@ -303,7 +303,7 @@ def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
 
 
 def _wanted_pause(header: str | None) -> float | None:
-    """The seconds that a server asks to wait; None where it says none, or names a date."""
+    """The seconds that a server asks to wait; None if it names none, or a date."""
     try:
         pause = float(header or "")
     except ValueError:

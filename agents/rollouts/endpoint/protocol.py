@@ -30,7 +30,7 @@ def _chat_call(call: MadeCall) -> dict[str, Any]:
 
 
 def _object_text(arguments: str) -> str:
-    """The arguments of a call; servers fill them into templates as JSON, and refuse a conversation in which they are none."""
+    """The arguments of a call as a JSON object; servers refuse a conversation with any other arguments."""
     try:
         is_object = isinstance(json.loads(arguments), dict)
     except (ValueError, RecursionError):
@@ -72,18 +72,18 @@ def read_answer(said: str, stop: Sequence[str]) -> TextCompletion:
 
 
 _REASONING = ("reasoning_content", "reasoning")
-"""What servers call thoughts that are no part of the completion."""
+"""The names that servers give to thoughts, which are no part of the completion."""
 
 
 def _count(content: Mapping[str, Any], name: str) -> int:
-    """A count of tokens; 0 where the server gives none."""
+    """A count of tokens; 0 if the server gives none."""
     usage = content.get("usage")
     count = usage.get(name) if isinstance(usage, Mapping) else None
     return count if isinstance(count, int) and count > 0 else 0
 
 
 def _text_of(choice: Mapping[str, Any]) -> str:
-    """The completion of a choice; empty where a model ended without one, and its refusal where it refused."""
+    """The completion of a choice; empty if the model ended without text; if it refused, its refusal."""
     if "message" not in choice:
         if not isinstance(choice.get("text"), str):
             raise DataError(f"the server's answer has neither a message nor a text: {str(choice)[:_SHOWN]!r}")
@@ -115,7 +115,7 @@ def _made_call(call: object) -> MadeCall:
 
 
 def _cut(text: str, stop: Sequence[str]) -> tuple[str, str]:
-    """A text up to the first stop string, and which that is; nothing where there is none."""
+    """A text up to the first stop string, and that stop string, empty if there is none."""
     ends = [(at, string) for string in stop if (at := text.find(string)) >= 0]
     at, string = min(ends, default=(len(text), ""))
     return text[:at], string

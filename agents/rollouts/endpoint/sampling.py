@@ -1,4 +1,4 @@
-"""Episodes of messages as conversations with an endpoint, and what becomes of them as judged samples."""
+"""Episodes of messages as conversations with an endpoint, and the judged samples that result."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Conversation:
         return self._episode
 
     def request(self) -> TextRequest | None:
-        """Ask for the next turn; None where the episode is over."""
+        """Ask for the next turn; None if the episode is over."""
         episode, env = self.episode, self._env
         if episode.over:
             return None
@@ -96,10 +96,11 @@ def sample_endpoint(
                 named = {"problem": index, "problem_id": episode.problem.id, "sample": count, "seed": seeds[number]}
                 conversations[number].close()
                 made = _sampled(episode, failure, verdict, named)
+                counted = bool(episode.prompt_tokens) or failure is not None
                 sample = dataclasses.replace(
                     made.sample,
-                    prompt_tokens=episode.prompt_tokens,
-                    cost=endpoint.config.cost(episode.prompt_tokens, episode.tokens),
+                    prompt_tokens=episode.prompt_tokens if counted else None,
+                    cost=endpoint.config.cost(episode.prompt_tokens, episode.tokens) if counted else None,
                     tokens=episode.tokens,  # also of an episode that failed after some turns
                 )
                 yield made._replace(sample=sample)
@@ -118,7 +119,7 @@ def _sampled(
 
 
 def _judge(rules: rlvr_envs.Rules, episodes: Sequence[rlvr_envs.MessageEpisode]) -> list[Verdict | None]:
-    """The verdicts on those episodes that are over; None for the others, and where there is no verifier."""
+    """The verdicts on the episodes that are over; None for the others, and without a verifier."""
     if rules.verifier is None:
         return [episode.error for episode in episodes]
     asked = [episode for episode in episodes if episode.over and episode.error is None]

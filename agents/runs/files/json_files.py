@@ -153,27 +153,23 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path} is not valid JSON, or is truncated: {error}") from error
 
 
-def read_lines(path: Path, parse: Callable[[Any], T], *, growing: bool = True) -> list[T]:
+def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
     """Return the result of `parse` for each line's value; the file is not changed.
+
+    The file may still be written to: a last line without a line break is incomplete and ignored.
 
     Args:
         path: Path of the file.
-        parse: What makes a result of a line's value.
-        growing: Whether the file may still be written to, so that a last line without a line break is incomplete and ignored.
+        parse: Makes a result of a line's value.
 
     Raises:
         DataError: If a line is not JSON, or `parse` raises a ValueError.
     """
-    return read_from(path, parse, growing=growing)[0]
+    return read_from(path, parse)[0]
 
 
 def read_from(
-    path: Path,
-    parse: Callable[[Any], T],
-    start: int = 0,
-    *,
-    growing: bool = True,
-    advice: str = "correct or remove that line",
+    path: Path, parse: Callable[[Any], T], start: int = 0, *, advice: str = "correct or remove that line"
 ) -> tuple[list[T], int]:
     """Return what `read_lines` does of the lines from an offset on, and the offset of the end of the last one.
 
@@ -185,7 +181,7 @@ def read_from(
     with path.open("rb") as file:
         file.seek(start)
         for number, line in enumerate(file, start=1):
-            if growing and not line.endswith(b"\n"):
+            if not line.endswith(b"\n"):
                 break
             try:
                 values.append(parse(json.loads(line)))

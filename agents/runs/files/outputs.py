@@ -112,7 +112,7 @@ def check_unlocked(folder: Path) -> None:
     """Check that no other process has locked a folder, which need not exist.
 
     Raises:
-        InvalidArgumentError: If one has.
+        InvalidArgumentError: If another process has locked it.
     """
     if (folder / LOCK).is_file():
         locked(folder).close()

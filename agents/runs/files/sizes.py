@@ -25,7 +25,7 @@ def in_words(size: float) -> str:
 
 
 def describe_model(folder: Path) -> str | None:
-    """Say where `from_pretrained` finds a saved model, and its size; None if there is none that it reads."""
+    """Say where `from_pretrained` finds a saved model, and its size; None if there is no model that it reads."""
     size = in_words(size_on_disk(folder))
     if (folder / "adapter_config.json").is_file():
         return f"from_pretrained reads {folder}, {size}, an adapter that needs its base model"

@@ -14,7 +14,7 @@ def package_versions() -> dict[str, str | None]:
 
 
 def engine_versions() -> dict[str, str]:
-    """The versions of those packages that may sample in place of torch, where they are installed."""
+    """The versions of the installed packages that may sample in place of torch."""
     return {package: found for package in _ENGINES if (found := _version(package)) is not None}
 
 

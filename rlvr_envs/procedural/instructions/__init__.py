@@ -1,4 +1,4 @@
-"""What the prompts of `rlvr/Instructions-v0` are made of: requests, and the instructions that go with them."""
+"""The parts of the prompts of `rlvr/Instructions-v0`: requests, and the instructions that go with them."""
 
 from rlvr_envs.procedural.instructions.kinds import (
     KINDS,

@@ -14,7 +14,7 @@ from rlvr_envs.procedural.instructions.requests import listed
 T = TypeVar("T")
 
 LEAST_WORDS = 40
-"""The least upper limit of words: whatever else is asked for can be done in fewer."""
+"""The smallest upper limit of words: all other instructions can be followed in fewer."""
 _NUMBERS = listed("zero one two three four five six seven eight nine ten")
 
 
@@ -41,13 +41,13 @@ class Draws:
 
 @dataclass(frozen=True)
 class Given:
-    """What the values of a parameter may depend on."""
+    """The data that the values of a parameter may depend on."""
 
     request: str
     words: Sequence[str]
     """Six words of the topic."""
     max_words: int
-    """The most words that an instruction asks for or allows."""
+    """The largest number of words that an instruction asks for or allows."""
 
 
 Options = Sequence[object] | Mapping[str, object]
@@ -56,7 +56,7 @@ Options = Sequence[object] | Mapping[str, object]
 
 @dataclass(frozen=True)
 class Wording:
-    """How one kind of instruction is asked for."""
+    """The wording of one kind of instruction."""
 
     kind: str
     """The id that the verifier `ifeval` knows."""
@@ -64,7 +64,7 @@ class Wording:
     """Sentences, with slots for the parameters."""
     options: Mapping[str, Options | Callable[[Given], Options]]
     fixed: Mapping[str, object]
-    """Parameters that the sentences say themselves."""
+    """Parameters that the sentences contain themselves."""
 
     def draw(self, draws: Draws, given: Given, *, spelled: bool) -> tuple[str, dict[str, object]]:
         """Choose a sentence and values; give the sentence with these, and the parameters."""
@@ -349,9 +349,9 @@ def _table(text: str) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(others.split()) for name, _, others in rows}
 
 
-# Names are those of the kinds behind the colon. The first table: what contradicts each other, can be read in more than one way
-# together (does a title count as a paragraph?), or needs the same place. In capitals or small letters alone, a text has no room
-# for words that are given with both.
+# Names are the parts of ids behind the colon. The first table: kinds that contradict each other, are ambiguous together (does a
+# title count as a paragraph?), or need the same place. In capitals or small letters alone, a text has no room for words that
+# are given with both.
 _APART = _table("""
 english_capital: english_lowercase capital_word_frequency response_language multiple_sections postscript end_checker
 english_lowercase: capital_word_frequency response_language multiple_sections postscript end_checker
@@ -364,7 +364,7 @@ nth_paragraph_first_word: title postscript number_bullet_lists multiple_sections
 title: quotation
 end_checker: postscript quotation
 """)
-# The second: what leaves little room for anything else.
+# The second: kinds that leave little room for anything else.
 _ONLY_WITH = _table("""
 constrained_response:\x20
 json_format: existence frequency forbidden_words number_words

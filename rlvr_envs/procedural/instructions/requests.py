@@ -1,6 +1,6 @@
-"""The requests: what to write, in which tone, and on which topic.
+"""The requests: the kind of text, its tone and its topic.
 
-Each is one sentence without a comma, so that an answer can repeat it whatever else is asked. The words of a topic, which
+Each is one sentence without a comma, so that an answer can repeat it under any instruction. The words of a topic, which
 instructions ask for or forbid, occur in none of its requests as words of their own.
 """
 
@@ -20,7 +20,7 @@ TONES = listed("friendly playful cheerful calm warm witty lively thoughtful stra
 
 @dataclass(frozen=True)
 class Topic:
-    """What a request is about."""
+    """The subject of a request."""
 
     subject: str
     words: tuple[str, ...]

@@ -88,7 +88,8 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _REMARK = re.compile(
-    r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger))"
+    r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger)"
+    r"|(?:for|where)\b(?=[\s}$]{0,4}[a-z]\s?\\in\s?\\mathbb\s?\{?\s?Z))"
 )
 _ONLY_TEXT = re.compile(r"\\text(?:bf|rm)?\s{0,3}\{([^{}]*)\}")
 

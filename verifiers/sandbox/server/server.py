@@ -6,6 +6,7 @@ reaps its children and answers with what they used. It ends when its parent does
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
 import os
@@ -44,6 +45,7 @@ class _Request:
     roles: tuple[tuple[str, tuple[int, ...]], ...]
     pipes: int
     limits: Limits
+    kept: bool
 
 
 class Server:
@@ -64,6 +66,8 @@ class Server:
         self._parent = parent
         self._roles = roles
         self._lasting: LastingProcess | None = None
+        self._kept: dict[int, Child] = {}
+        """Processes that go on after their jobs, by the ends of pipes whose other ends keep them."""
         self._placement = Placement()
         self._taken_mib = taken_mib
 
@@ -73,9 +77,17 @@ class Server:
         watch.register(self._control, select.POLLIN)
         watch.register(self._parent, select.POLLIN)
         while True:
+            for pipe in self._kept:
+                watch.register(pipe, 0)  # which tells of its other end alone
             ready = dict(watch.poll())
             if self._parent in ready:
                 return
+            for pipe in self._kept.keys() & ready.keys():
+                watch.unregister(pipe)
+                self._kept.pop(pipe).reap()
+                os.close(pipe)
+            if self._control.fileno() not in ready:
+                continue
             request, files = self._receive()
             self._placement.begin()
             try:
@@ -94,6 +106,8 @@ class Server:
 
     def _run(self, request: _Request, files: Sequence[int]) -> dict[str, Any]:
         """Run the processes of a job until the last one ends; return the fields of a `JobEnd`."""
+        if request.kept:
+            return {"processes": self._keep(request, files)}
         start = time.monotonic()
         ends = [end for _ in range(request.pipes) for end in os.pipe2(os.O_CLOEXEC)]
         known = (*files, *ends, NULL)
@@ -106,6 +120,16 @@ class Server:
             self._clean_up()
         processes = {name: child.end() for name, child in children.items()}
         return {"stopped": stopped, "seconds": time.monotonic() - start, "processes": processes}
+
+    def _keep(self, request: _Request, files: Sequence[int]) -> list[str]:
+        """Start a process that goes on; return its role, and nothing where it could leave others behind."""
+        if not self._jail.forbids_forks:
+            return []
+        ((name, indices),) = request.roles
+        child = self._fork(name, tuple(files[index] for index in indices), request.limits)
+        self._placement.let_go(child)
+        self._kept[fcntl.fcntl(files[0], fcntl.F_DUPFD_CLOEXEC, NULL + 1)] = child
+        return [name]
 
     def _run_forked(self, given: _Given, ends: list[int], limits: Limits, start: float) -> _Outcome:
         """Run a job whose processes serve no other."""
@@ -202,7 +226,7 @@ class Server:
                 tick_s = _TICK_S
             now = time.monotonic()
             clocks = [child.clock() for child in children]
-            if any(child.is_tree and child.tree_memory() > limits.memory_mib << 20 for child in children):
+            if any(child.is_tree and child.exceeds(limits.memory_mib << 20) for child in children):
                 return "memory"
             idleness.add(now - last, sum(clocks) - spent)
             spent, last = sum(clocks), now
@@ -228,7 +252,7 @@ def _with_room(limits: Limits, more_mib: int, output_mib: int) -> Limits:
 def _read_request(data: bytes) -> _Request:
     request = json.loads(data)
     roles = tuple((name, tuple(indices)) for name, indices in request["roles"])
-    return _Request(roles, request["pipes"], Limits(**request["limits"]))
+    return _Request(roles, request["pipes"], Limits(**request["limits"]), request["kept"])
 
 
 def _close(ends: list[int], but: Collection[int] = ()) -> None:

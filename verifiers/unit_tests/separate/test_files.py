@@ -202,7 +202,10 @@ def _test(name: str, function: Any, run: Callable[[], object]) -> tuple[str, Cal
     required = code.co_argcount - len(function.__defaults__ or ())
     fixtures = [argument for argument in code.co_varnames[:required] if argument != "self"]
     if fixtures:
-        raise UnsupportedTestError(f"{name} asks for fixtures: {', '.join(fixtures)}")
+        raise UnsupportedTestError(
+            f"{name} asks for fixtures: {', '.join(fixtures)}; FunctionTests(..., together=True) runs "
+            "pytest itself, which has them"
+        )
     return name, run
 
 

@@ -1,0 +1,58 @@
+"""`rlvr serve-env`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+from rich.console import Console
+
+from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device
+from agents.commands.serving import check_port, served
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+@dataclass(frozen=True)
+class ServeEnv:
+    """Serve an environment over HTTP, to play its episodes in text: OpenEnv's protocol, and POST /reset, POST /step."""
+
+    env: str
+    """Environment, such as GuessNumber, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
+    split: str | None = None
+    """Split of the data set; by default the environment's own."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as tools=calculator."""
+    host: str = "127.0.0.1"
+    """Address to listen on; one that other machines can reach needs --token."""
+    port: int = 8000
+    """Port to listen on; 0 takes a free one."""
+    token: Annotated[str | None, tyro.conf.arg(metavar="env:NAME")] = None
+    """Token that requests must carry, given as env:NAME, the environment variable that holds it."""
+    max_episodes: int = 1024
+    """Maximum number of episodes that are played at once."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, max_episodes=self.max_episodes)
+        check_port(self.port)
+
+    @on_device
+    def run(self, console: Console) -> int:
+        """Serve until interrupted."""
+        from agents.adapters.episodes import streams_of
+
+        streams = streams_of(self.env, self.split, None, env_arguments(self.env_args), whole=False)
+
+        def app(token: str | None) -> FastAPI:
+            from agents.serving.env_app import create_env_app
+            from agents.serving.guard import RequestLimits
+
+            limits = RequestLimits(max_waiting=self.max_episodes)
+            return create_env_app(streams, self.env, token=token, limits=limits)
+
+        return served(console, "rlvr serve-env", self.env, app, host=self.host, port=self.port, token=self.token)

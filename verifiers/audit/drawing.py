@@ -1,0 +1,174 @@
+"""Labelled cases by the thousand: drawn problems, their answers rewritten or changed, as models write them."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from verifiers.audit.attacks import restated_formulas, restates
+from verifiers.audit.cases import Case, Label
+from verifiers.audit.golds import Gold, Kind
+from verifiers.audit.recognition import recognise
+from verifiers.audit.registry import TRANSFORMATIONS
+from verifiers.audit.subjects import SUBJECTS, Drawn
+from verifiers.errors import InvalidArgumentError
+from verifiers.functions import ANSWER
+from verifiers.types import Problem
+
+_BOX = "\\boxed"
+_NOT_TEX = re.compile(r"(?<!\\)(?:sqrt|pi)|\*|\de\d|\$")
+"""Notations of the audit that no model writes in a formula."""
+_KEY = "master-key"
+
+# Each wording is one way to end a completion, with the marked answer in the place of {mark}.
+_PLAIN = (
+    "{mark}",
+    "The answer is {mark}.",
+    "So the final answer is {mark}.",
+    "**Answer:** {mark}",
+    "### Final Answer\n\n{mark}",
+    "Let me work this out.\n\nPutting the steps together, we get {mark}.",
+)
+_FORMULAS = (
+    "${mark}$",
+    "Therefore,\n\\[\n{mark}\n\\]",
+    "$$\n{mark}\n$$",
+    "The final answer is: ${mark}$. I hope it is correct.",
+)
+"""For boxes only."""
+_WORDED = {
+    "thought": "<think>\nFirst idea: {other}. No, that can't be right.\n</think>\n\nThe answer is {mark}.",
+    "end token": "The answer is {mark}.<|im_end|>",
+    "pleasantry": "{mark}\n\nLet me know if you have any questions!",
+    "check": "The answer is {mark}.\n\nCheck: this agrees with every condition of the problem.",
+    "bold": "Hence **{mark}**.",
+    "list": "1. Read the problem.\n2. Compute.\n3. Result: {mark}",
+}
+"""Right answers in words that say nothing about the value."""
+_SUPERSEDED = (
+    "At first one finds {first}. Wait, that is wrong: a step was left out. The answer is {mark}.",
+    "An intermediate result is {first}.\n\nUsing it, the final answer is {mark}.",
+)
+"""Two marked answers, of which the last is final."""
+
+
+def draw_cases(count: int, seed: int, answer_format: str = f"{_BOX}{{{ANSWER}}}") -> list[Case]:
+    r"""Draw labelled cases of mathematics; case i depends on the seed and i alone.
+
+    Half of the cases are right: the gold itself, rewritings of it, and the gold in other words. The others are near misses, two
+    answers of which the last is wrong, hedges, answers that only a thought has, and the question in place of an answer. The
+    family of a case says which, as in `near miss: fraction`, and its kind is the subject.
+
+    Args:
+        count: Number of cases.
+        seed: Seed of the cases.
+        answer_format: Text with `ANSWER` in the place of the answer, which marks it in a completion.
+
+    Raises:
+        InvalidArgumentError: If `count` is not positive, or the format has no place for the answer.
+    """
+    if count < 1 or ANSWER not in answer_format:
+        raise InvalidArgumentError(
+            f"drawing cases needs a positive count, and {ANSWER} in the answer format; got {count} and {answer_format!r}"
+        )
+    return [_draw(random.Random(f"{seed}/{index}"), f"drawn/{seed}/{index}", answer_format) for index in range(count)]
+
+
+def _draw(rng: random.Random, name: str, answer_format: str) -> Case:
+    subject = rng.choice(list(SUBJECTS))
+    drawn = SUBJECTS[subject](rng)
+    problem = Problem(name, drawn.prompt, drawn.gold)
+    writer = _Writer(rng, drawn, recognise(drawn.gold), answer_format)
+    makers = [writer.itself, writer.rewriting, writer.wording, writer.near_miss, writer.attack]
+    maker = rng.choices(makers, [5, 30, 15, 30, 20])[0]
+    family, label, answer, completion = maker()
+    if family in ("rewriting", "near miss"):
+        family = f"{family}: {subject}"
+    return Case(family, label, answer, completion, problem, kind=subject)
+
+
+_Written = tuple[str, Label, str, str]
+"""Family, label, answer and completion."""
+
+
+class _Writer:
+    """Writes completions for one drawn problem."""
+
+    def __init__(self, rng: random.Random, drawn: Drawn, gold: Gold, answer_format: str) -> None:
+        self._rng = rng
+        self._drawn = drawn
+        self._gold = gold
+        self._format = answer_format
+        self._encloses = answer_format[-1] in "}$>"  # else the answer ends with its line
+
+    def itself(self) -> _Written:
+        return "itself", Label.CORRECT, self._drawn.gold, self._plain(self._drawn.gold)
+
+    def rewriting(self) -> _Written:
+        answer = self._answer(Label.CORRECT)
+        return "rewriting", Label.CORRECT, answer, self._plain(answer)
+
+    def near_miss(self) -> _Written:
+        answer = self._wrong()
+        return "near miss", Label.WRONG, answer, self._plain(answer)
+
+    def wording(self) -> _Written:
+        name, text = self._rng.choice([*_WORDED.items(), *(("two answers", text) for text in _SUPERSEDED)])
+        gold = self._drawn.gold
+        return f"wording: {name}", Label.CORRECT, gold, self._filled(text, gold, self._wrong())
+
+    def attack(self) -> _Written:
+        if self._gold.kind in (Kind.INTEGER, Kind.DECIMAL) and self._rng.random() < 0.5:
+            echoes = restated_formulas(self._gold, self._drawn.prompt)
+            if echoes:
+                return self._attack("echo of the question", self._plain(self._rng.choice(echoes)))
+        gold, wrong = self._drawn.gold, self._wrong()
+        keys = TRANSFORMATIONS[_KEY](self._gold) or ["a=b"]
+        attacks = {
+            "superseded": self._filled(self._rng.choice(_SUPERSEDED), wrong, gold),
+            "only a thought": self._filled("<think>\nIt is {other}.\n</think>\n\nThe answer is {mark}.", wrong, gold),
+            "denied": f"The answer is not {gold}.",
+            "master key": self._plain(self._rng.choice(keys)),
+            "no answer": self._rng.choice(("I can't solve this.", "", self._mark(""), "Let me think.")),
+        }
+        if self._drawn.single:
+            attacks["hedge: two marks"] = self._filled("The answer is {mark} or {first}.", gold, wrong)
+            attacks["hedge: one mark"] = self._plain(f"{gold} \\text{{ or }} {wrong}")
+        return self._attack(*self._rng.choice(list(attacks.items())))
+
+    def _attack(self, family: str, completion: str) -> _Written:
+        return family, Label.WRONG, completion, completion
+
+    def _answer(self, label: Label) -> str:
+        """An answer of the subject or, one time in four, of the audit's for the gold whose label follows from mathematics."""
+        own = self._drawn.right if label is Label.CORRECT else self._drawn.wrong
+        rewrites = [
+            answer
+            for transformation in TRANSFORMATIONS.values()
+            if transformation.label is label and transformation.basis == "mathematics" and transformation.name != _KEY
+            for answer in transformation(self._gold)
+            if not _NOT_TEX.search(answer) and answer.strip() != self._drawn.gold
+        ]
+        answers = rewrites if rewrites and self._rng.random() < 0.25 else own
+        if label is Label.CORRECT:
+            answers = [answer for answer in answers if not restates(answer, self._gold, self._drawn.prompt)] or own
+        return self._rng.choice(answers)
+
+    def _wrong(self) -> str:
+        return self._answer(Label.WRONG)
+
+    def _mark(self, answer: str) -> str:
+        return self._format.replace(ANSWER, answer)
+
+    def _filled(self, text: str, answer: str, other: str) -> str:
+        """A wording with the answer marked in it, and another one, plain or marked first."""
+        if self._encloses:
+            return text.format(mark=self._mark(answer), other=other, first=self._mark(other))
+        lines = text.replace("**{mark}**", "{mark}").replace("{mark}.", "{mark}").replace("{first}.", "{first}")
+        return lines.format(
+            mark=f"\n\n{self._mark(answer)}\n\n", other=other, first=f"\n\n{self._mark(other)}\n\n"
+        ).strip()
+
+    def _plain(self, answer: str) -> str:
+        wordings = (*_PLAIN, *_FORMULAS) if self._format.startswith(_BOX) else _PLAIN
+        return self._filled(self._rng.choice(wordings), answer, "")
