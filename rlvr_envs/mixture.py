@@ -108,12 +108,16 @@ class MixtureEnv(TaskEnv):
             raise unknown_name("part", name, cls.parts)
         results = {}
         for name, part in cls.parts.items():
+            arguments = {**part_arguments(options, name), **cls.own.get(name, {})}
             try:
-                results[name] = use(part, {**part_arguments(options, name), **cls.own.get(name, {})})
+                results[name] = use(part, arguments)
             except UnknownArgumentError as error:
+                said = next(
+                    (f"{key}={arguments[key]!r}" for key in arguments if f"argument {key!r}" in str(error)), "x=1"
+                )
+                others = " or ".join(f"{other}.{said}" for other in cls.parts if other != name)
                 raise UnknownArgumentError(
-                    f"{name}: {error} An argument of one environment alone begins with its name: "
-                    f"{' or '.join(f'{other}.ARGUMENT=VALUE' for other in cls.parts)}"
+                    f"{name}: {error} An argument of one environment alone begins with its name: {others}"
                 ) from error
         return results
 

@@ -75,8 +75,16 @@ class Compare:
     def __post_init__(self) -> None:
         check_at_least(0, show=self.show, order_seed=self.order_seed)
         check_share(margin=self.margin, max_error_share=self.max_error_share)
-        if self.margin and not self.until_decided:
-            raise InvalidArgumentError("--margin says when runs are practically equal: give --until-decided, too")
+        deciding = {
+            "--margin": self.margin != 0,
+            "--max-error-share": self.max_error_share != MAX_ERROR_SHARE,
+            "--order-seed": self.order_seed is not None,
+        }
+        for option, given in deciding.items():
+            if given and not self.until_decided:
+                raise InvalidArgumentError(
+                    f"{option} is about what decides a comparison: give --until-decided, too, or leave it out"
+                )
         check_at_least(1, **{name: min(getattr(self, name), default=None) for name in ("pass_at", "maj_at")})
 
     def run(self, console: Console) -> int:
