@@ -38,7 +38,7 @@ def _environment_class() -> type[Any]:
 
         Args:
             env_config: SkyRL's configuration of the environment, which is not used.
-            extras: The row: `reward_spec.ground_truth`, and what becomes the problem's metadata.
+            extras: The row: `reward_spec.ground_truth`, and further keys, which become the problem's metadata.
             verifier: As for `verifiers.make`.
             verifier_args: Arguments of the verifier.
         """

@@ -242,7 +242,7 @@ def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> 
 
 
 def _check_complete(entrants: Sequence[_Entrant], out: Path) -> None:
-    """Refuse to continue a bench without a model whose evaluations it holds: the leaderboard would lose them."""
+    """Refuse to continue a bench without a model whose evaluations it holds, since the leaderboard would lose them."""
     named = {label for entrant in entrants for label, _ in entrant.models}
     others = {folder.name for folder in (out / "evaluations").glob("*/*") if folder.is_dir()} - named
     if others:

@@ -109,7 +109,7 @@ COMMANDS = {
     ),
     "data": _CommandEntry(
         "agents.commands.data_stats:DATA_COMMANDS",
-        "look into a data set: rlvr data stats counts what it consists of, and what can't be judged",
+        "look into a data set: rlvr data stats counts its contents, and problems that can't be judged",
         subcommands="COMMAND",
     ),
     "verify": _CommandEntry("agents.commands.verify:Verify", "verify one completion against one reference"),

@@ -64,7 +64,7 @@ class TrainRMOptions:
     """Folder, GGUF file or Hugging Face name of the model to start from; "tiny" creates a small transformer with random
     weights."""
     held_out: float = 0.1
-    """Share of the prompts whose pairs are not learned from but tested with."""
+    """Share of the prompts whose pairs are held out for the test."""
     per_problem: int = 4
     """Maximum number of pairs of one problem that are made from a folder of rlvr eval."""
     device: str = DEVICE

@@ -58,7 +58,7 @@ class RLHFConfig:
     samples: Annotated[int, AtLeast(2)] = 4
     """Number of completions of each of these problems."""
     held_out: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.1
-    """Share of these problems whose pairs the reward model is tested with."""
+    """Share of these problems whose pairs are held out to test the reward model."""
     reward_model_epochs: Annotated[int, AtLeast(1)] = 4
     """Number of passes over the pairs."""
     members: Annotated[int, AtLeast(1)] = 1

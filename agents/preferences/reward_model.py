@@ -48,8 +48,8 @@ class RewardModelConfig:
     """
 
     epochs: int | None = None
-    """Number of passes over the pairs; None takes 10 for a model with random weights, and 1 for one that was trained before,
-    since a large model learns pairs by heart in more."""
+    """Number of passes over the pairs; None uses 10 for a model with random weights, and 1 for a trained one, since a large
+    model memorises pairs in more passes."""
     batch_size: int = 64
     """Number of pairs in each optimiser step."""
     center_coefficient: float = 0.01

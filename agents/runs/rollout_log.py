@@ -100,7 +100,7 @@ class RolloutLog:
             self._lines.write(_line(step, index, trajectory, row, tokenizer, dataset, question))
 
     def _chosen(self, trajectories: Sequence[Trajectory]) -> list[int]:
-        """Which episodes are written: whole groups, as their advantages compare them, evenly spaced over the step."""
+        """The episodes to write: whole groups, since advantages compare their members, evenly spaced over the step."""
         groups: dict[int, list[int]] = {}
         for index, trajectory in enumerate(trajectories):
             if not isinstance(trajectory, TrajectoryElsewhere):

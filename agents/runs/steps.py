@@ -47,7 +47,7 @@ def take_steps(
     callbacks: Sequence[Callback],
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Make training steps until the agent has done as many as it should.
+    """Make training steps until the agent has reached the number of steps or tokens.
 
     Args:
         agent: Counts its steps and tokens.

@@ -38,7 +38,7 @@ class LinUCBConfig(TabularConfig):
 
 
 class LinUCB(BanditAgent):
-    """The action with the highest upper confidence bound of a linear model."""
+    """Chooses the action with the highest upper confidence bound of a linear model."""
 
     name = "linucb"
     config: LinUCBConfig

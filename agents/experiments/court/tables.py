@@ -1,4 +1,4 @@
-"""The policy of a case, every episode with its probability, and the exact gradient of what may be maximised.
+"""The policy of a case, every episode with its probability, and the exact gradient of each objective.
 
 The policy is a table of logits, one row for each state, and a gradient is one by the entries of this table.
 """
