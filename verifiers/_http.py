@@ -85,7 +85,7 @@ class JsonServer:
             raise ServerError(f"{self._silent}: {reason!r}", temporary=True) from error
 
     def clean(self, said: object) -> str:
-        """The beginning of what a server said, without the key."""
+        """The beginning of a server's message, without the key."""
         text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
         return (text.replace(self._key, REDACTED) if self._key else text)[:_SHOWN]
 

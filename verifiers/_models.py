@@ -1,4 +1,4 @@
-"""What every verifier that runs a `transformers` model needs: loading, limits, and batches of tokens."""
+"""Shared by the verifiers that run a `transformers` model: loading, limits, and batches of tokens."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def load_pretrained(
     """Load a model with `cls.from_pretrained`, in the type of its weights.
 
     Returns:
-        The model, and the names of the weights that the checkpoint lacks, which are random.
+        The model, and the names of the weights missing from the checkpoint, which are random.
 
     Raises:
         InvalidArgumentError: If nothing can be loaded; the message names the `kind` that was expected.

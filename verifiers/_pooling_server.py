@@ -27,7 +27,7 @@ class PoolingServer:
         address: Address of the server, such as http://localhost:8000.
         model: The name under which the server has the model.
         padding: Token that the model's pooling skips where texts end in it; None if it skips none.
-        api_key: The server's key, or `env:NAME` for that of an environment variable; None uses VLLM_API_KEY if it is set.
+        api_key: The server's key, or `env:NAME` to read it from an environment variable; None uses VLLM_API_KEY if it is set.
         timeout_s: Longest wait for an answer in seconds, at each try.
         at_once: Most requests at a time.
 
@@ -72,7 +72,7 @@ class PoolingServer:
             return failed(str(failure))
 
     def _logit(self, tokens: list[int]) -> float:
-        # vLLM takes the last token's logit; transformers, with which models are trained, that of the last that is no padding.
+        # vLLM takes the last token's logit; transformers, which trains the models, the last non-padding token's.
         last = max((index for index, token in enumerate(tokens) if token != self._padding), default=0)
         answer = self._server.ask(
             {"model": self._model, "input": [tokens[: last + 1]], "task": "classify", "use_activation": False}

@@ -35,13 +35,13 @@ def check_types(settings: Any) -> None:
     """Check that every field of a dataclass holds what its annotation says, within its bounds (`verifiers.bounds`).
 
     A whole number counts as a number, a bool as neither, and NaN as no number. Text may stand for a member of an enumeration.
-    Annotations that are none of the plain ones - those, `None`, a choice of literals, text, paths, mappings, sequences and
-    functions, other dataclasses, and unions of them - let anything through. A protocol that is called takes what can be called
-    with as many arguments.
+    The plain annotations are these, `None`, a choice of literals, text, paths, mappings, sequences and functions, other
+    dataclasses, and unions of them; any other annotation accepts every value. A callable protocol accepts a callable that takes
+    as many arguments.
 
     Raises:
         InvalidArgumentError: If a field holds something else; the message names the field, what it may hold, and the value.
-        UnknownNameError: If it is text that is none of the field's choices; the message offers the nearest.
+        UnknownNameError: If it is text that is not among the field's choices; the message offers the nearest.
     """
     cls: type = type(settings)
     for name, annotation in _annotations(cls).items():
@@ -54,7 +54,7 @@ def check_arguments(annotation: Any, /, **values: object) -> None:
 
     Raises:
         InvalidArgumentError: If one is something else; the message names it, what it may be, and the value.
-        UnknownNameError: If it is text that is none of the choices; the message offers the nearest.
+        UnknownNameError: If it is text that is not among the choices; the message offers the nearest.
     """
     for name, value in values.items():
         if get_origin(annotation) is Literal and isinstance(value, str) and value not in get_args(annotation):

@@ -48,7 +48,7 @@ importlib.import_module(module).serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
 class WorkerBrokenError(RuntimeError):
-    """A worker died, or answered something that is no reply."""
+    """A worker died, or its answer is not a reply."""
 
     progress = 0
     """The number of spaces that it wrote before its reply, one for each step of the request."""
@@ -76,7 +76,7 @@ def encode(value: object) -> str:
 
 
 def decode(text: str) -> Any:
-    """What `encode` made text of."""
+    """Decode a text that `encode` returned."""
     return pickle.loads(base64.b64decode(text))
 
 

@@ -31,9 +31,9 @@ class ChoiceVerifier:
     correct" state it. A completion without a mark may begin its lines with `C`, `(C)`, `C. text` or `C) text`, or name a letter
     in its last sentence, in parentheses or with little beside it ("So it must be C").
 
-    A letter that is denied ("not C", "C is wrong", "I cannot say whether it is C"), asked about or supposed is none. Several
-    letters, as in "B and C", are `INCORRECT`. A completion without a letter where an answer may stand is `NO_ANSWER`, and so is
-    one that declines to answer, whatever letters it quotes.
+    A letter that is denied ("not C", "C is wrong", "I cannot say whether it is C"), asked about or supposed does not count.
+    Several letters, as in "B and C", are `INCORRECT`. A completion without a letter where an answer may stand is `NO_ANSWER`,
+    and so is one that declines to answer, whatever letters it quotes.
 
     Args:
         thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
@@ -157,7 +157,7 @@ _CHATTER = re.compile(
 
 @dataclass(slots=True)
 class _Letters(Kind[frozenset[str]]):
-    """What can be an answer among choices: letters, and texts of choices."""
+    """Candidates for the answer to a multiple-choice question: letters, and texts of choices."""
 
     choices: Mapping[str, str]
     cues: ClassVar[words.CueFinder | None] = _CUES

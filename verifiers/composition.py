@@ -1,8 +1,8 @@
 """Verifiers made of verifiers: a weighted sum, a gate, the first that applies, and one for each kind of problem.
 
-Each sends the whole batch to a part at once. Those that ask several parts keep what every part found in `detail["parts"]`: by
-the part's name its score (None if it broke), outcome, answer and detail. A part that broke makes the whole a
-`VERIFIER_ERROR`: it is never taken for a score of 0.
+Each sends the whole batch to a part at once. A composition that asks several parts stores each part's score (None if it broke),
+outcome, answer and detail in `detail["parts"]`, by the part's name. If a part breaks, the whole verdict is a `VERIFIER_ERROR`,
+never a score of 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from verifiers.registry import VerifierSpec, make, verify_batch
 from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 PartSpec = VerifierSpec | tuple[VerifierSpec, Mapping[str, object]]
-"""What `make` takes, or a pair of that and its arguments, such as `("numeric", {"whole": True})`."""
+"""Any verifier that `make` accepts, or a pair of it and its arguments, such as `("numeric", {"whole": True})`."""
 Parts = Mapping[str, PartSpec] | Sequence[PartSpec]
 """Parts by name, or in order: then their names are their positions, `"0"`, `"1"`, ..."""
 
@@ -93,7 +93,7 @@ def part_spec(part: PartSpec) -> tuple[VerifierSpec, Mapping[str, object]]:
 class WeightedSum(Composition):
     """The weighted sum of the parts' scores, as a `SCORED` verdict.
 
-    The answer is that of the first part that found one. The parts in `detail` have their `weight` with them.
+    The answer comes from the first part that found one. Each part in `detail` also has its `weight`.
 
     Args:
         parts: The verifiers, by name or in order; see `Parts`.
@@ -121,7 +121,7 @@ class WeightedSum(Composition):
         return Verdict(score, outcome, first_answer(verdicts), {"parts": parts}, paid, cost=total_cost(verdicts))
 
     def _token_scores(self, verdicts: Mapping[str, Verdict]) -> tuple[tuple[int, float], ...] | None:
-        """What the parts pay before the end, weighted as their scores are."""
+        """Return the parts' payments before the end, weighted like their scores."""
         pairs = [
             (end, self._weights[name] * amount)
             for name, verdict in verdicts.items()
@@ -187,18 +187,18 @@ class Gate(Composition):
 
 
 class FirstThatApplies(Composition):
-    """The verdict of the first part that applies: it is meant for the problem, and finds an answer in the completion.
+    """The verdict of the first part that applies: one whose condition holds for the problem and that finds an answer.
 
     A part that finds `NO_ANSWER` passes the completion on to the next; if none is left, the verdict is `NO_ANSWER`.
     `detail["applied"]` names the part that decided (None if none did); `detail["parts"]` holds those that were asked.
 
     Args:
         parts: The verifiers, by name or in order; see `Parts`.
-        when: For parts that are not meant for every problem, by name: whether the part is meant for this one. A part is
-            not asked about other problems.
+        when: Conditions, by part name, for parts that judge only some problems. A part is asked only if its condition returns
+            true for the problem.
 
     Raises:
-        InvalidArgumentError: If there are no parts, or `when` is no mapping of their names to functions.
+        InvalidArgumentError: If there are no parts, or `when` is not a mapping of their names to functions.
     """
 
     def __init__(self, parts: Parts, when: Mapping[str, Callable[[Problem], bool]] | None = None) -> None:
@@ -284,7 +284,7 @@ def reports(verdicts: Mapping[str, Verdict]) -> dict[str, dict[str, object]]:
 
 
 def report(verdict: Verdict) -> dict[str, object]:
-    """What is kept of a part's verdict, as plain data."""
+    """Return the fields of a part's verdict that `detail` keeps, as plain data."""
     # None for the NaN of a broken part: NaN is unequal to itself, and equal questions have equal details.
     score = None if verdict.outcome is Outcome.VERIFIER_ERROR else verdict.score
     said: dict[str, object] = {"score": score, "outcome": str(verdict.outcome), "answer": verdict.answer}

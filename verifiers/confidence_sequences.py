@@ -1,7 +1,7 @@
-"""Confidence sequences: comparisons that may be looked at after every problem, and stopped as soon as they are decided.
+"""Confidence sequences: comparisons that may be checked after every problem and stopped as soon as they are decided.
 
 A p-value or an interval of fixed size holds for one look. A confidence sequence holds for all looks together: the probability
-that it ever misses the true value is at most 1 - level, however often one looks and whatever makes one stop.
+that it ever misses the true value is at most 1 - level, however often it is checked and whatever the reason to stop.
 
 Evidence against the claim that a mean is at most m is the capital of a gambler who bets on the next value being larger: each
 value x from -1 to 1 multiplies it by 1 + λ(x - m). If the claim holds, no strategy is expected to gain, so the probability that
@@ -69,7 +69,7 @@ def compare_sequentially(
     Args:
         a: f64[n], one for each problem, from 0 to 1: the mean over its samples.
         b: f64[n], of the same problems in the same order.
-        clusters: The cluster of each problem; those of one stand together. With None, each problem is its own.
+        clusters: The cluster of each problem; the problems of a cluster are adjacent. With None, each problem is its own.
         margin: Differences of less than this are practically equal; 0 if none is.
         level: Probability with which all looks are right; for one of k pairs, 1 - (1 - level)/k.
         largest_cluster: Number of problems of the largest cluster that may come; None for the largest of these.
@@ -158,7 +158,7 @@ def _first(values: Array, shares: Array, mean: float, needed: float) -> float:
 
 
 def _lower_end(values: Array, shares: Array, needed: float) -> float:
-    """The largest number above which the mean is shown to be, at some look; -1 if there is none."""
+    """The largest lower bound on the mean that was established at any look; -1 if none was."""
     low, high = -1.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -137,12 +137,12 @@ class CountdownVerifier:
 
 
 class _Expressions(Kind[str]):
-    """What can be an answer in the game: numbers with signs between them."""
+    """Candidates for the answer in the game: numbers with signs between them."""
 
     cues = CueFinder(NAMING.pattern, NAMING)
 
     def read(self, content: str, form: Form) -> str | None:
-        """The expression of a content, with the signs of this verifier; None if it is none."""
+        """The expression of a content, with the signs of this verifier; None if it is not one."""
         answer = (
             view_of(last_line(content) if form == "number" else content, inline=form != "number")
             .plain.strip(_DECORATION)

@@ -61,14 +61,14 @@ def check_device_name(device: object) -> None:
     """Check that a device may exist somewhere, which needs no torch.
 
     Raises:
-        UnknownNameError: If there is none of that name.
+        UnknownNameError: If there is no device of that name.
     """
     if not isinstance(device, str) or not re.fullmatch(rf"(auto|({'|'.join(_KNOWN[1:])})(:\d+)?)", device):
         raise unknown_name("device", device, _KNOWN)
 
 
 def available_devices() -> tuple[str, ...]:
-    """The types of devices that torch can use here, the first being that of "auto".
+    """The types of devices that torch can use here; "auto" chooses the first.
 
     Raises:
         MissingDependencyError: If torch is not installed.
@@ -77,7 +77,7 @@ def available_devices() -> tuple[str, ...]:
 
 
 def device_module(name: str) -> Any:
-    """What torch has of a type of devices, such as `torch.cuda`."""
+    """Return torch's module for a type of device, such as `torch.cuda`."""
     return getattr(_torch(), name)
 
 
@@ -111,7 +111,7 @@ def float64_device(device: torch.device) -> torch.device:
 
 @contextlib.contextmanager
 def using_device(device: str) -> Iterator[None]:
-    """Within the block, models whose device nobody names are on this one, also those of processes started there.
+    """Within the block, models without a named device are placed on this one, also in processes started there.
 
     Args:
         device: As for `choose_device`; with `"auto"` nothing changes.

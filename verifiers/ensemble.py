@@ -22,7 +22,7 @@ class Ensemble(Composition):
     what the members disagree about pays less, which makes it harder to learn the faults of one of them. The paper subtracts
     the variance instead, which has another unit than the scores. Members must score on one scale.
 
-    `detail["disagreement"]` is the standard deviation of the members' scores (that of the population, so 0 where all agree),
+    `detail["disagreement"]` is the population standard deviation of the members' scores (0 if all agree),
     `detail["mean"]` their mean. If a member broke, so did the ensemble.
 
     Args:

@@ -56,7 +56,7 @@ class MissingDependencyError(RLVRError, ImportError):
 
 
 class VerifierContractError(RLVRError, TypeError):
-    """A verifier returned something that is no verdict."""
+    """A verifier returned something that is not a verdict."""
 
 
 class VerifierFailureError(RLVRError, RuntimeError):

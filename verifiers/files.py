@@ -1,7 +1,7 @@
-"""A verifier written down in a file, TOML or JSON, so that the command line can name what takes several lines.
+"""A verifier described in a TOML or JSON file, so that the command line can name one with many settings.
 
 A table with the key `verifier` is a verifier: that key names it, as for `verifiers.make`, and the other keys are its arguments,
-which may be such tables in turn. A text `env:NAME` stands for the value of that environment variable.
+which may be such tables in turn. A text `env:NAME` is replaced by the value of that environment variable.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def spec_of_file(path: str) -> tuple[str, dict[str, Any]]:
 
 
 def verifier_record(name: str, arguments: Mapping[str, Any]) -> tuple[str, Any]:
-    """A verifier's name and arguments as records hold them, without secrets; those of a file are what the file says."""
+    """A verifier's name and arguments as records hold them, without secrets; for a file, its contents."""
     return name, redacted(read_verifier_file(name) if is_verifier_file(name) else dict(arguments))
 
 

@@ -1,4 +1,4 @@
-"""A verifier made of any function: which parameter gets what follows from the parameters' names.
+"""A verifier made of any function, whose parameters' names determine their values.
 
 | parameter | value |
 |---|---|
@@ -12,8 +12,8 @@
 | any other name | the column of the data set with this name: an item of the metadata |
 
 With a plural for the completion (`completions`), the function takes a batch: every parameter gets a list, `**kwargs` gets all
-of the above by name, and completions are texts, or lists of one message where the function can't use texts. Arguments given
-to `make` go to the parameters of their names; `completion=` and `reference=` name the parameter for the one or the other.
+of the above by name, and completions are texts, or lists of one message if the function can't use texts. Arguments of `make` go
+to the parameters with their names; `completion=` and `reference=` name the parameters for the completion and the reference.
 
 The function returns a `Verdict`, a bool, a number, or a mapping with a `score`; a list of them for a batch.
 """
@@ -67,7 +67,7 @@ class FunctionVerifier:
     """
 
     same_answer: Callable[[str, str, Problem], bool]
-    """As for `AnswerVerifier`; there only if the function has it."""
+    """See `AnswerVerifier`; present only if the function has it."""
 
     def __init__(self, function: Callable[..., object], **settled: object) -> None:
         self._function = function
@@ -109,7 +109,7 @@ class FunctionVerifier:
         convention = dataclasses.replace(self.convention, messages=True)
         try:
             values = self._called(convention, completions, problems)
-        except Exception:  # noqa: BLE001 - then the caller raises what the function said of texts
+        except Exception:  # noqa: BLE001 - the caller then raises the function's error on texts
             return None
         self.convention = convention
         return values
@@ -206,7 +206,7 @@ def from_function(function: Callable[..., object], **settled: object) -> Functio
 
 
 def convention_of(verifier: Verifier) -> str | None:
-    """How a verifier calls the functions that it is made of; None if they take (completion, problem), or there are none."""
+    """How a verifier calls the functions it consists of; None if it has none or all take (completion, problem)."""
     said = [str(function.convention) for function in _functions_in(verifier) if not function.convention.is_own]
     return "; ".join(said) or None
 
@@ -238,8 +238,8 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
     """Check that a function which takes the reference scores the gold of some problem above an empty completion.
 
     Args:
-        verifier: Any verifier; one that is no function called by its parameters' names passes.
-        problems: The data set, of which the first `CHECKED_PROBLEMS` are used.
+        verifier: Any verifier; one that is not a function called by its parameters' names passes.
+        problems: The data set; the first `CHECKED_PROBLEMS` are used.
 
     Returns:
         The answer format that the function accepts, one of `ANSWER_FORMATS`; None if it accepts gold completions as they are,

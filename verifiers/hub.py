@@ -56,7 +56,7 @@ def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"
 def without_loading_bars() -> Iterator[None]:
     """While the block runs, `transformers` draws no bars and no tables between our lines; bars of downloads stay as they are.
 
-    What a table says of missing weights, the caller has to look for.
+    The caller must check for missing weights, since their table is hidden.
     """
     from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
     from transformers.utils import logging

@@ -19,7 +19,7 @@ class Hybrid(Composition):
     The judge is asked where the rule finds `NO_ANSWER`, and where it can't use the problem's reference (a `VERIFIER_ERROR`
     with `detail["unreadable_reference"]`). An answer that the rule finds wrong stays wrong, and a rule that broke for another
     reason is a `VERIFIER_ERROR`. `detail["applied"]` is `"rule"` or `"judge"`; evaluations and training runs report the share
-    of both. `detail["parts"]` holds the verdicts of those that were asked.
+    of both. `detail["parts"]` holds the verdicts of the parts that were asked.
 
     Args:
         rule: The verifier that is asked first.

@@ -21,14 +21,14 @@ _SOURCE = re.compile(r"[^:{}\n]+\.py")
 
 
 def is_attribute_path(text: str) -> bool:
-    """Whether a text has the form `module:attribute` or `path/to/file.py:attribute`, or lacks only the attribute of a file."""
+    """Whether a text has the form `module:attribute` or `path/to/file.py:attribute`, or names a file without an attribute."""
     return _PATH.fullmatch(text) is not None or _SOURCE.fullmatch(text) is not None
 
 
 def import_attribute(path: str, kind: str) -> object:
     """Import what `module:attribute` names, where the module may also be in the current folder, or be the path of a file.
 
-    The current folder, or that of the file, joins `sys.path` behind all that is there, so that it hides no installed module.
+    The current folder, or the file's folder, is appended to `sys.path`, so that it hides no installed module.
 
     Args:
         path: Such as `"my_verifiers:strict"` or `"rewards/mine.py:strict"`; the attribute may have dots.

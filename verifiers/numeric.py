@@ -69,10 +69,9 @@ class NumericVerifier:
     After an equals sign only what follows the last one counts. Words, units, currency and percent signs around the number are
     passed over, and so are calculator annotations (`<<3+4=7>>`).
 
-    What never counts as an answer: part of a compound expression (`37+58`, `2 1/2`, `5 million`, `3\sqrt{2}`, `2x`), a
-    negated number ("not 95"), or one of several offered ("5 or 6"); these are `INCORRECT`. A completion without a
-    digit is `NO_ANSWER`. Other LaTeX than `\frac{1}{2}`, and expressions, are the business of the
-    `"math"` verifier.
+    Three things never count as an answer and are `INCORRECT`: part of a compound expression (`37+58`, `2 1/2`, `5 million`,
+    `3\sqrt{2}`, `2x`), a negated number ("not 95"), and one of several offered ("5 or 6"). A completion without a digit is
+    `NO_ANSWER`. For expressions, and LaTeX other than `\frac{1}{2}`, use the `"math"` verifier.
 
     The reference is an int, a float (taken as its shortest decimal form), a fraction, a `Decimal` or a literal as text.
 
@@ -85,7 +84,7 @@ class NumericVerifier:
         asked: The form of marks that the prompt asks for, which is preferred to any other.
 
     Raises:
-        InvalidArgumentError: If a tolerance is no finite number of at least 0, or another argument is no bool or no names.
+        InvalidArgumentError: If a tolerance is not a finite number of at least 0, or another argument has the wrong type.
     """
 
     rel_tol: float = 0.0
@@ -210,7 +209,7 @@ def _last_line_with_digit(text: str) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Literals(Kind[_Candidate]):
-    """What can be an answer in numbers: whatever holds a digit."""
+    """Candidates for a numeric answer: any text that holds a digit."""
 
     verifier: NumericVerifier
 
@@ -239,7 +238,7 @@ class _Literals(Kind[_Candidate]):
         )
 
 
-# Where one word ends and the next begins: white space, relation signs, and a colon that stands for no ratio.
+# Boundaries between words: white space, relation signs, and a colon that does not denote a ratio.
 _BREAK = re.compile(r"[^\S\n]+|(\n|[=≈]|\\approx)|(?<![0-9]):")
 _WRAPPING = "$€£¥#*_`\"'“”‘’()[]{}\\%°"
 _CLOSING = _WRAPPING + ".,;:!?"

@@ -23,7 +23,7 @@ from verifiers.registry import verify_batch
 from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 _LOOKED_AT = 64
-"""Number of tasks, the oldest, of which one is waited for: Ray starts them in order, and looking at a task takes time."""
+"""Number of oldest tasks to wait on: Ray starts tasks in order, and looking at a task takes time."""
 _CONNECT_S = 10.0
 """Seconds in which a cluster has to answer."""
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -37,25 +37,25 @@ class RayVerifier:
     """A verifier in the worker processes of a Ray cluster.
 
     Each worker makes the verifier once and keeps it. A chunk whose worker or node dies is sent again, `retries` times, and is
-    then cut in two halves, which are sent in the same way: in the end a completion that kills its worker stands alone. It is a
-    `VERIFIER_ERROR`, and the others of its chunk have their verdicts. Nothing ends a task that hangs: where a verifier has no
-    deadline of its own, let `of` be a `with_timeout`.
+    then cut in two halves, which are sent in the same way: in the end a completion that kills its worker is alone in its chunk.
+    It is a `VERIFIER_ERROR`, and the other completions have their verdicts. Nothing ends a task that hangs: if a verifier has
+    no deadline of its own, let `of` be a `with_timeout`.
 
     Unless the process is connected to Ray already, `address` or the environment variable RAY_ADDRESS names a cluster, which
     must have the same version of this package on its nodes. Without either, Ray is started on this machine alone: it listens
     on the loopback interface only, without a dashboard and, unless RAY_AUTH_MODE says otherwise, without tokens.
 
-    A completion costs more on its way than the cheap verifiers take: see `docs/verification-at-scale.md`.
+    Sending a completion costs more time than a cheap verifier takes: see `docs/verification-at-scale.md`.
 
     Args:
-        of: The verifier, or a pair of it and its arguments, as in `("unit_tests", {"workers": 1})`. It is made in the workers:
-            a name is best, and an object has to be one that can be pickled.
+        of: The verifier, or a pair of it and its arguments, as in `("unit_tests", {"workers": 1})`. It is made in the workers,
+            so a name is best; an object has to be picklable.
         chunk: Number of completions in a task.
         retries: How often a chunk is sent again after its worker or node died, before it is cut in two.
-        cpus: Number of cores that Ray reserves for a task. Ray reserves them, and does not keep a task from using more: a
-            verifier with processes of its own should have as many.
+        cpus: Number of cores that Ray reserves for a task. Ray does not keep a task from using more, so reserve as many as the
+            verifier has processes.
         address: Address of the cluster, such as `"10.0.0.1:6379"`, or `"auto"` for the one that runs on this machine.
-        dashboard: Whether a Ray that is started here has its dashboard.
+        dashboard: Whether to start the dashboard if Ray is started here.
 
     Raises:
         MissingDependencyError: If Ray is not installed.
@@ -96,7 +96,7 @@ class RayVerifier:
         """Judge one completion.
 
         Raises:
-            VerifierContractError: If the verifier returned something that is no verdict.
+            VerifierContractError: If the verifier returned something that is not a verdict.
         """
         return self.verify_batch([completion], [problem])[0]
 
@@ -104,7 +104,7 @@ class RayVerifier:
         """Judge completion i against problem i, chunks at the same time.
 
         Raises:
-            VerifierContractError: If the verifier returned something that is no verdict.
+            VerifierContractError: If the verifier returned something that is not a verdict.
         """
         return _Batch(self._ray, self._judge, self._recipe, self._retries, completions, problems).judged(self._chunk)
 
@@ -171,7 +171,7 @@ class _Batch:
         """Send chunks of at most this size, and return all verdicts in order.
 
         Raises:
-            VerifierContractError: If the verifier returned something that is no verdict.
+            VerifierContractError: If the verifier returned something that is not a verdict.
         """
         rows = range(len(self._problems))
         try:
@@ -273,13 +273,13 @@ def _join(ray: Any, address: str) -> None:
 
 
 def _start(ray: Any, *, dashboard: bool) -> None:
-    """Start Ray on this machine. What listens on the loopback interface only needs no tokens, which are Ray's default."""
+    """Start Ray on this machine; without Ray's default tokens if it listens on the loopback interface only."""
     if os.environ.get(_LOOPBACK) == "0":
         os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     ray.init("local", include_dashboard=dashboard, **_QUIET)
 
 
-# What runs in the workers
+# Functions that run in the workers
 
 
 @functools.lru_cache(maxsize=8)

@@ -68,7 +68,7 @@ def secret(value: Any) -> Any:
 def redacted(value: Any) -> Any:
     """Give settings as records may hold them.
 
-    Left out are the values of secret names, those of environment variables, and passwords and secret parameters in addresses.
+    The values of secret names and of environment variables are left out, as are passwords and secret parameters in addresses.
     """
     if isinstance(value, Secret):
         return value.source

@@ -1,14 +1,13 @@
 """Naming verifiers: `make`, `register`, `factory`, `from_function`, and the one-liner `verify`.
 
-A name may stand for three things, however it is given (registered, `module:attribute`, an entry point, or the object itself):
+A name, however it is given (registered, `module:attribute`, an entry point, or the object itself), denotes one of these:
 
 * a class is constructed, with the arguments given to `make`;
-* a function marked with `factory` is called with them, and returns the verifier;
-* anything else that can be called is the verifier: a function or object that is called by the names of its parameters, as
-  `verifiers.functions` says.
+* a function marked with `factory` is called with these arguments, and returns the verifier;
+* any other callable is the verifier itself, called by the names of its parameters, as `verifiers.functions` says.
 
-A verifier of any kind may return a `Verdict`, a bool, a finite number or a mapping with a score: `make` gives one that returns
-verdicts.
+A verifier of any kind may return a `Verdict`, a bool, a finite number or a mapping with a score; the verifier that `make`
+returns turns it into a verdict.
 """
 
 from __future__ import annotations
@@ -122,13 +121,13 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
             them, and any other argument goes to the parameter of its name.
 
     Returns:
-        The verifier; one that is not of this package is wrapped, so that whatever it returns becomes a `Verdict`.
+        The verifier; a verifier from outside this package is wrapped, so that its result becomes a `Verdict`.
 
     Raises:
         UnknownNameError: If no verifier has that name; the message offers the nearest.
         UnknownArgumentError: If the class or factory does not take the arguments.
         InvalidArgumentError: If arguments are given for something that is already built, or a module can't be imported.
-        VerifierContractError: If something else than a verifier was named, or a factory returned something else.
+        VerifierContractError: If the name or the factory yields something other than a verifier.
         MissingDependencyError: If the verifier needs a package that is not installed.
     """
     if isinstance(spec, str) and is_verifier_file(spec):
@@ -156,7 +155,7 @@ def _from_file(path: str, kwargs: dict[str, object]) -> Verifier:
 
 
 def check_spec(spec: VerifierSpec, arguments: Mapping[str, object]) -> None:
-    """Check what can be told of a verifier without building it, which may load a model.
+    """Check a verifier's specification without building it, since building may load a model.
 
     Raises:
         RLVRError: As for `make`.
@@ -192,7 +191,7 @@ def _check_arguments(target: object, name: str, arguments: dict[str, object]) ->
     try:
         signature = inspect.signature(cast("Callable[..., object]", target))
     except ValueError:
-        return  # it does not say what it takes
+        return  # the signature is unknown
     parameters = signature.parameters.values()
     if all(parameter.kind is not Parameter.VAR_KEYWORD for parameter in parameters):
         known = [parameter.name for parameter in parameters if parameter.kind in _NAMED]
@@ -219,7 +218,7 @@ def _named_object(name: str) -> object:
 
 
 def _adapted(verifier: object, said: str, settled: Mapping[str, object] | None = None) -> Verifier:
-    """A verifier that returns verdicts: those of this package do by themselves, any other is called by its convention."""
+    """A verifier that returns verdicts: this package's own verifiers as they are, any other called by its convention."""
     if not callable(verifier):
         raise VerifierContractError(
             f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called. A verifier is a function of a "

@@ -48,38 +48,38 @@ class _Scorer(Protocol):
 class RewardModelVerifier:
     """The one logit of a sequence classifier over prompt and completion, as a `SCORED` verdict.
 
-    What is scored is the `template`, filled in; without one a chat, in which the prompt is followed by the completion as the
-    assistant's message, or a text, the prompt and directly after it the completion. A prompt of text is the user's message
-    of a chat, so that it is scored as the same prompt in a message is. A text that begins with the tokenizer's start token
-    gets no second one.
+    With a `template`, the model scores the filled-in template. Otherwise it scores a chat, in which the completion follows the
+    prompt as the assistant's message, or a text, in which the completion directly follows the prompt. In a chat, a prompt of
+    text becomes the user's message, so it is scored like the same prompt in a message. A text that begins with the tokenizer's
+    start token gets no second one.
 
     A score does not depend on the batch, up to the rounding of the device's arithmetic (1e-5 in 32-bit floats): each text is
-    pooled as the model itself does for this text alone. Causal models, in which no token sees a later one, get texts of about
-    one length together, padded on the right. For any other only texts of equal length in tokens share a forward pass, and
-    models that `transformers` does not batch (no padding token, or an encoder with a decoder) are run text by text.
+    pooled as the model would pool it alone. Causal models, in which no token sees a later one, get texts of about one length
+    together, padded on the right. For other models only texts of equal length in tokens share a forward pass, and models that
+    `transformers` does not batch (no padding token, or an encoder with a decoder) are run text by text.
 
-    A text of more tokens than the model takes is not cut: its verdict is a `VERIFIER_ERROR` that names both numbers. So is
-    the verdict of a text without tokens, and of a logit that is not finite.
+    A text of more tokens than the model takes is not cut: its verdict is a `VERIFIER_ERROR` that names both numbers. A text
+    without tokens and a logit that is not finite are `VERIFIER_ERROR` too.
 
     With `server` the model runs in `vllm serve MODEL --runner pooling`; only its configuration and tokenizer are loaded here.
-    A text that the server does not score is a `VERIFIER_ERROR` with the cause; failures that may pass are retried twice.
+    A text that the server does not score is a `VERIFIER_ERROR` with the cause; temporary failures are retried twice.
 
     Args:
         model: A name or folder for `AutoModelForSequenceClassification`; or a model, which is set to evaluation mode and
             moved to `device`. With a server, the name under which it serves the model.
-        tokenizer: A name, a folder or a tokenizer; by default the one of the model's name or folder. If a server has the model
-            under another name than hub or disk, the name or folder of the model there.
+        tokenizer: A name, a folder or a tokenizer; by default the one of the model's name or folder. If the server's name for
+            the model differs from its name on the hub or its folder, give the latter here.
         batch_size: Most texts in one forward pass, or most requests at the server at a time.
         max_tokens: Most tokens of a text; by default what the model's configuration and the tokenizer state.
         device: Where to run, as for `verifiers.devices.choose_device`. By default a model stays where it is, and a name is
             loaded to the GPU if there is one. On the CPU the model computes in 32-bit floats, elsewhere in its own type.
         format: `"chat"`: through the tokenizer's chat template; `"text"`: without it, messages joined by blank lines;
-            `"auto"`: as a chat where the tokenizer has a template.
+            `"auto"`: as a chat if the tokenizer has a template.
         template: In place of a format, a text in which `{prompt}` and `{completion}` are replaced; messages are joined by blank
             lines.
         server: Address of a vLLM server (0.32 or later), such as http://localhost:8000, whose `/pooling` endpoint is asked.
-        api_key: The server's key, or `env:NAME` for that of an environment variable; by default VLLM_API_KEY, if it is set.
-        timeout_s: Longest wait for an answer of the server in seconds, at each try; 60 by default.
+        api_key: The server's key, or `env:NAME` to read it from an environment variable; by default VLLM_API_KEY, if it is set.
+        timeout_s: Maximum wait for the server's answer in seconds, for each attempt; 60 by default.
 
     Raises:
         InvalidArgumentError: If nothing can be loaded from the name, the model has more than one logit, scores each token or

@@ -36,7 +36,7 @@ _DRAWN_SIGN_FLIPS = 100_000
 _ROUNDING = 1e-12
 """Share of the sizes of summands below which their sum is 0 but for rounding."""
 _LOST_IN_ROUNDING = 1e-22
-"""A probability that changes no digit of a sum of many such, of which the largest are about 1."""
+"""A probability so small that many of them change no digit of a sum whose largest terms are about 1."""
 _BINARY_UNITS = (math.log(1 - LEVEL) / NormalDist().inv_cdf((1 + LEVEL) / 2)) ** 2
 """Number of units of 0s and 1s that are mixed into the variance of shares, 2.3: with it the interval around n equal shares is
 about as wide as the exact one, in which another share has a probability of up to -log(0.05)/n (the "rule of three", Hanley
@@ -86,9 +86,9 @@ def share_interval(shares: ArrayLike, clusters: Sequence[Hashable] | None = None
     """Confidence interval of a mean of shares in [0, 1], such as an accuracy.
 
     Wilson's score interval (1927), with the number of independent trials that would have the standard error, n = m(1 - m)/SE²,
-    and the quantile of Student's distribution. Shares that differ little say little of those that were not seen: into their
-    variance goes that of 2.3 more units which are 0 or 1, with the same mean (as pseudo-observations do in Agresti & Min 2005,
-    doi:10.1002/sim.1781). It makes no difference where all shares are 0 or 1.
+    and the quantile of Student's distribution. Shares that differ little say little about unseen ones, so their variance
+    includes 2.3 more units that are 0 or 1, with the same mean (like the pseudo-observations of Agresti & Min 2005,
+    doi:10.1002/sim.1781). This makes no difference if all shares are 0 or 1.
 
     Args:
         shares: f64[n], one for each problem.
@@ -212,7 +212,7 @@ def _error_of_shares(mean: float, error: float, units: int) -> float:
 def _cluster_sums(values: Array, clusters: Sequence[Hashable] | None) -> Array:
     """The sum of each cluster's values f64[g], by first appearance; the values themselves without clusters.
 
-    What rounding leaves of a sum of several values that cancel is 0: taken for a variance, it would make an interval a point.
+    If several values cancel, the sum's rounding error is set to 0: a variance made of it would shrink an interval to a point.
     """
     if clusters is None:
         return values
@@ -294,7 +294,7 @@ def majority_at_k(votes: Sequence[Hashable | None], correct: Hashable, k: int) -
         if supporting[count] < _LOST_IN_ROUNDING:
             continue
         rivals = [size for size in others if size >= count]
-        free = len(votes) - supporters - sum(rivals)  # samples of which no draw can change who wins
+        free = len(votes) - supporters - sum(rivals)  # samples whose draw can't change the winner
         wins += float(supporting[count]) * _won(draw(free), [draw(size) for size in rivals], count, k - count)
     return min(1.0, wins / float(draw(len(votes))[k]))  # rounding may leave a little more
 
@@ -352,9 +352,9 @@ def compare(
 ) -> PairedDifference:
     """Compare two scores of each problem.
 
-    Where all scores are shares, the interval is that of `share_interval` for (1 + b - a)/2, which is a share too; so it is
-    within -1 and 1, and holds its level where all differences are equal or nearly so. Other differences may be of any size, and
-    have `mean_interval`.
+    If all scores are shares, the interval is computed by `share_interval` for (1 + b - a)/2, which is a share too. It therefore
+    lies within -1 and 1, and holds its level even if all differences are equal or nearly so. Other differences may be of any
+    size, and use `mean_interval`.
 
     Args:
         a: f64[n], one for each problem.
@@ -383,7 +383,7 @@ def problems_needed(
 ) -> int | None:
     """How many problems `compare` needs to detect a difference in 4 of 5 comparisons.
 
-    The variance of the differences, and the sizes of clusters, are those of the scores here, as of a pilot.
+    The variance of the differences and the sizes of clusters are taken from these scores, as from a pilot study.
 
     Args:
         a: f64[n], one for each problem.
@@ -392,7 +392,7 @@ def problems_needed(
         clusters: As for `share_interval`.
 
     Returns:
-        The number; None where the variance is not known, since there is one unit or all differences are equal.
+        The number; None if the variance is unknown because there is one unit or all differences are equal.
 
     Raises:
         InvalidArgumentError: If the numbers of problems differ, there are none, or `difference` is not more than 0, or is more
@@ -417,7 +417,7 @@ def problems_needed(
 
 
 def _differences(a: ArrayLike, b: ArrayLike) -> tuple[Array, float]:
-    """The differences b - a f64[n], those of rounding 0, and the largest there can be: 1 of shares, infinite of others."""
+    """The differences b - a f64[n], rounding errors set to 0, and their largest possible size: 1 for shares, else infinite."""
     first, second = _values(a), _values(b)
     if len(first) != len(second):
         raise InvalidArgumentError(f"expected two scores of each problem, got {len(first)} and {len(second)}")

@@ -29,13 +29,13 @@ class WithTimeout:
     verifier prints is lost. Processes that the verifier started itself are not killed with it.
 
     Args:
-        part: The verifier, or a pair of it and its arguments. It is made in the process: a name is best, and an object has to
-            be one that can be pickled.
+        part: The verifier, or a pair of it and its arguments. It is made in the process, so a name is best; an object has to be
+            picklable.
         seconds: Wall time that one verdict may take.
-        on_timeout: `"verifier_error"`: nobody knows whose fault it was, and nothing is learned from it; `"timeout"`: it was the
-            completion's, which scores 0, as with a pattern that takes long only on odd texts.
+        on_timeout: `"verifier_error"`: the cause is unknown, and nothing is learned from the verdict; `"timeout"`: the
+            completion is to blame and scores 0, as with a pattern that takes long only on odd texts.
         workers: Number of processes, which judge a batch together.
-        memory_mib: Limit on the address space of a process; None for none.
+        memory_mib: Limit on the address space of a process; None for no limit.
 
     Raises:
         InvalidArgumentError: If the verifier can't be sent to another process or made there, or an argument is out of range.
@@ -74,7 +74,7 @@ class WithTimeout:
         """Judge one completion.
 
         Raises:
-            VerifierContractError: If the verifier returned something that is no verdict.
+            VerifierContractError: If the verifier returned something that is not a verdict.
         """
         try:
             asked = encode((completion, problem))

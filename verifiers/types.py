@@ -40,7 +40,7 @@ class MadeCall:
 
     name: str
     arguments: str
-    """What should be a JSON object."""
+    """The arguments as the model wrote them; they should be a JSON object."""
     id: str
 
 
@@ -59,8 +59,8 @@ class Completion(str):
 
     Args:
         text: The last turn.
-        dialogue: All that was said after the prompt, in order: the policy's turns as messages of the assistant, with this one,
-            and what they were answered; this one only where the answer ended the episode.
+        dialogue: All messages after the prompt, in order: the policy's turns, including this one, as messages of the assistant,
+            and the answers to them. This turn has an answer only if the answer ended the episode.
     """
 
     dialogue: tuple[Message, ...]
@@ -77,10 +77,10 @@ class Completion(str):
 
 
 def dialogue_of(completion: str) -> tuple[Message, ...]:
-    """Give all that was said after the prompt, where a verifier wants more than the last turn.
+    """Return all messages after the prompt, for a verifier that needs more than the last turn.
 
     Returns:
-        The policy's turns as messages of the assistant, and what they were answered; one message for an episode of one turn.
+        The policy's turns as messages of the assistant, and the answers to them; one message for an episode of one turn.
     """
     return completion.dialogue if isinstance(completion, Completion) else (Message("assistant", completion),)
 
@@ -92,9 +92,9 @@ class Problem:
     id: str
     """Unique within its data set; goes into reports and seeds a verifier that needs randomness."""
     prompt: str | tuple[Message, ...]
-    """What is asked, before any prompt template; a chat where it is a tuple of messages."""
+    """The question, before any prompt template is applied; a chat if it is a tuple of messages."""
     reference: object
-    """What the verifier compares with: a gold answer, a list of tests, ... ; its type is the verifier's business."""
+    """The reference for the comparison: a gold answer, a list of tests, and so on; the verifier defines its type."""
     metadata: Mapping[str, object] = field(default_factory=dict)
     """Anything else: source columns, level, choices, the gold solution."""
 
@@ -104,7 +104,7 @@ class Problem:
 
 
 class Outcome(enum.StrEnum):
-    """What a verifier found. Only `VERIFIER_ERROR` is no evidence about the policy."""
+    """The result of verification. Only `VERIFIER_ERROR` is no evidence about the policy."""
 
     CORRECT = "correct"
     """The answer is right (score 1, where the verifier says nothing else)."""
@@ -133,15 +133,15 @@ class Verdict:
     """The reward; NaN exactly when the outcome is `VERIFIER_ERROR`."""
     outcome: Outcome
     answer: str | None = None
-    """The answer as it was extracted from the completion, None where there is none."""
+    """The answer as it was extracted from the completion; None without an answer."""
     detail: Mapping[str, object] = field(default_factory=dict)
     """Why: deterministic plain data, so that equal questions have equal details."""
     token_scores: tuple[tuple[int, float], ...] | None = None
-    """Of `score`, what is paid before the end: pairs (end, amount), such as the steps of a process reward model. An amount is
+    """The part of `score` paid before the end: pairs (end, amount), such as the steps of a process reward model. An amount is
     paid at the policy's token that completes the first `end` characters of the completion, from 1 to its length, and says
-    something of these characters alone. The rest of `score`, which is the sum of everything, is paid at the end."""
+    something of these characters alone. The rest of `score`, the sum of all payments, is paid at the end."""
     cost: Mapping[str, float] = field(default_factory=dict, compare=False)
-    """What it took (`seconds`, `bytes`): timed, so not part of equality and never in an environment's info."""
+    """The cost of the verdict (`seconds`, `bytes`): measured, so not part of equality and never in an environment's info."""
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled as its arguments, as a problem is."""

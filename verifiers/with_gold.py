@@ -1,4 +1,4 @@
-"""A score to train on, and beside it the one that is meant."""
+"""A proxy's score to train on, with the gold verifier's score beside it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from verifiers.types import Problem, Verdict
 
 
 class WithGold(Composition):
-    """The verdict of a proxy, with that of the gold verifier in `detail["gold"]`, so that a run shows whether it is hacked.
+    """The verdict of a proxy, with the gold verifier's in `detail["gold"]`, so that a run shows whether the proxy is hacked.
 
-    A proxy is what is trained on in place of what is meant: a reward model, a score that favours length, a verifier with a
-    bug. The score, the outcome and what is paid before the end are the proxy's alone. Training runs log the mean of the gold
-    scores and their correlation with the proxy's (`gold_reward`, `gold_correlation`; Gao et al. 2023, arXiv:2210.10760). If
-    the gold verifier breaks, the verdict stands and its gold score is None.
+    A proxy stands in for the intended reward in training: a reward model, a score that favours length, a verifier with a bug.
+    The score, the outcome and the payments before the end are the proxy's alone. Training runs log the mean of the gold scores
+    and their correlation with the proxy's (`gold_reward`, `gold_correlation`; Gao et al. 2023, arXiv:2210.10760). If the gold
+    verifier breaks, the verdict stands and its gold score is None.
 
     Args:
         proxy: The verifier whose verdict counts.

@@ -106,9 +106,9 @@ def fenced_blocks(text: str) -> list[Block]:
 def last_block(
     response: str, languages: Collection[str], accepts: Callable[[str], bool] = lambda content: bool(content.strip())
 ) -> str | None:
-    """The last fenced block of a response that is accepted; None if there is none.
+    """The last accepted fenced block of a response; None if no block is accepted.
 
-    A block of one of the languages goes before one without a label, and that before one of another language.
+    A block of one of the languages takes precedence over an unlabelled block, and that over a block of another language.
 
     Args:
         response: What is left of a completion without thoughts.
@@ -245,7 +245,7 @@ class _Strings:
         self.quote = _quote_after(line, self.quote)
 
     def holds(self, number: int) -> bool:
-        """Whether a fence is inside a string: before its end, fences come in pairs of which the second has no label."""
+        """Whether a fence is inside a string: before the string's end, fences come in pairs, the second without a label."""
         if self.quote and number >= self._checked:
             self._held, self._checked = self._end(number)
         return number < self._held

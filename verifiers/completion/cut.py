@@ -85,7 +85,7 @@ def thought_names(thoughts: str | Sequence[str]) -> tuple[str, ...]:
     """The names of thoughts' tags that a setting lists, as a sequence or with commas between them.
 
     Raises:
-        InvalidArgumentError: If one is no name of a tag, or there is none.
+        InvalidArgumentError: If there are no names, or one is not the name of a tag.
     """
     names: object = thoughts.split(",") if isinstance(thoughts, str) else thoughts
     names = tuple(names) if isinstance(names, Sequence) else ()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 
 def places(literals: Iterable[str], text: str, start: int = 0) -> list[int]:
-    """Where literals begin in a text, in order; those of one literal don't overlap."""
+    """Return the positions of literals in a text, in order; occurrences of the same literal don't overlap."""
     found = []
     for literal in literals:
         # A single sign is looked for ten times as fast as several.
@@ -22,7 +22,7 @@ def places(literals: Iterable[str], text: str, start: int = 0) -> list[int]:
 
 
 def matches(pattern: re.Pattern[str], literals: Iterable[str], text: str) -> Iterator[re.Match[str]]:
-    """What `pattern.finditer` finds, if every match begins with one of the literals."""
+    """Return the matches of `pattern.finditer` for a pattern whose every match begins with one of the literals."""
     end = 0
     for place in places(literals, text):
         if place >= end and (match := pattern.match(text, place)) is not None:

@@ -1,4 +1,4 @@
-"""The words by which an answer is found: tables from which the patterns are compiled, and which the documentation prints.
+"""The words that mark an answer: tables from which the patterns are compiled, and which the documentation prints.
 
 A phrase is written as it is read. A space in it is any white space, an apostrophe either sign, `(a|b)` a choice, and `?` makes
 the sign or the group before it optional.
@@ -67,7 +67,7 @@ def _words(text: str) -> list[str]:
 
 
 def _needed(phrase: str) -> list[frozenset[str]]:
-    """The choices of words of which every text with the phrase holds one each, the one with the longest words first."""
+    """Sets of words such that every text with the phrase holds a word of each, the set with the longest words first."""
     parts = [part for part in _PART.finditer(phrase) if part["may_lack"] is None]
     choices = [(part["choice"] or part["word"]).split("|") for part in parts]
     choices.sort(key=lambda choice: -min(map(len, choice)))
@@ -81,7 +81,7 @@ def _forms(phrase: str) -> set[str]:
 
 
 def _last_words(*tables: Cues) -> list[str]:
-    """Words of which each phrase of the tables holds one, without an ending that may be missing."""
+    """Words such that every phrase of the tables holds one of them, without an ending that may be missing."""
     return sorted({anchor for table in tables for phrase in table.phrases for anchor in _anchors(phrase)})
 
 
@@ -93,7 +93,7 @@ class CueFinder:
 
     Args:
         pattern: Matches the cues, without regard to case.
-        tables: The tables of which it is made.
+        tables: The tables from which the pattern is made.
     """
 
     def __init__(self, pattern: str, *tables: Cues) -> None:
@@ -203,7 +203,7 @@ MOVES = Cues(
     "I'll guess 42, the middle of 1 and 83.",
 )
 DENIALS = Cues(
-    "In the clause before a mark: the mark is none.",
+    "In the clause before a mark: the mark does not count.",
     r"(not|n't|cannot|never|nobody|unable to|refuse to|decline to) (\w+ ){0,5}"
     "(say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell|decide|answer|true that"
     "|the case that); doubt; doubt (that|if|whether); whether; mistake to; (wrong|false|incorrect) (that|to); "
@@ -211,7 +211,7 @@ DENIALS = Cues(
     "I can't say that the answer is 42.",
 )
 WRONG = Cues(
-    "Directly before a word for the answer: the mark is none.",
+    "Directly before a word for the answer: the mark does not count.",
     "wrong; incorrect; false; mistaken; student's; classmate's; friend's; other person's",
     "The wrong answer is 42.",
 )
@@ -221,18 +221,18 @@ SECOND = Cues(
     "The answer is 42. Another possible answer is 43.",
 )
 NEGATIONS = Cues(
-    "Directly before the value: the mark is none.",
+    "Directly before the value: the mark does not count.",
     "not; n't; never; (cannot|can't) be; anything but; none of; neither",
     "The answer is not 42.",
 )
 REJECTIONS = Cues(
-    "Directly behind the value: the mark is none.",
+    "Directly behind the value: the mark does not count.",
     r"(is|are|was|were|seems|looks) (\w+ )?(wrong|incorrect|false|impossible|out); (is|are|was|can|could)( not|n't); "
     "cannot be",
     "The answer 42 is wrong.",
 )
 SUPPOSITIONS = Cues(
-    "At the start of the clause of a mark: the mark is none.",
+    "At the start of the clause of a mark: the mark does not count.",
     "if; suppose; supposing; assume; assuming; imagine; let's say; unless; maybe; perhaps; possibly; had",
     "If the answer is 42, then x is even.",
 )

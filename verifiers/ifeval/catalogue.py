@@ -24,7 +24,7 @@ RELATIONS = ("less than", "at least")
 
 @dataclass(frozen=True)
 class Rule:
-    """What an instruction needs, and when it is followed."""
+    """The parameters of an instruction, and the check of whether it is followed."""
 
     check: Check
     readers: Mapping[str, Reader]

@@ -23,12 +23,13 @@ _FENCES = ("```json", "```Json", "```JSON", "```")
 
 
 def as_published(instruction: Instruction) -> Callable[[str], bool]:
-    """What says whether a response follows an instruction by the published checker; a blank response follows none.
+    """Return a function that says whether a response follows an instruction by the published checker.
 
-    It raises `MissingDependencyError` if a package that the instruction needs is not installed.
+    The function rejects every blank response. It raises `MissingDependencyError` if a package that the instruction needs is not
+    installed.
 
     Raises:
-        InvalidArgumentError: If the instruction is none of IFEval's, or has a mark that is no regular expression.
+        InvalidArgumentError: If the instruction is not one of IFEval's, or has a mark that is not a regular expression.
     """
     identifier, kwargs = instruction.id, instruction.kwargs
     if identifier not in _CHECKS and identifier not in _SAME:
@@ -214,7 +215,7 @@ def _quoted(response: str) -> bool:
 
 
 def _between(response: str, mark: str) -> list[str]:
-    """What a mark separates; nothing at all where two marks have nothing between them."""
+    """Return the parts that a mark separates; an empty list if two marks have nothing between them."""
     parts = [part.strip() for part in response.split(mark)]
     return [part for part in parts if part] if all(parts[1:-1]) else []
 

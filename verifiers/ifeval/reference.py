@@ -16,13 +16,13 @@ class Instruction:
     """One instruction.
 
     Raises:
-        InvalidArgumentError: If there is no such instruction, or its kwargs are not those that it takes.
+        InvalidArgumentError: If there is no such instruction, or it does not take the kwargs.
     """
 
     id: str
     """Its id in IFEval or IFBench, such as `"length_constraints:number_words"`."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    """Its parameters; those that are None count as not given."""
+    """Its parameters; a parameter that is None counts as not given."""
 
     def __post_init__(self) -> None:
         identifier: object = self.id

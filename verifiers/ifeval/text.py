@@ -53,7 +53,7 @@ def words(text: str) -> list[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """What white space separates, without any sign but letters and digits; what has none of these is left out."""
+    """Return the words between white space, reduced to letters and digits; words without either are left out."""
     return [plain for token in text.split() if (plain := "".join(filter(str.isalnum, token)))]
 
 
@@ -61,7 +61,8 @@ def sentences(text: str) -> list[str]:
     """The sentences, each with its final sign, closing quotes and the emoji behind.
 
     A sentence ends in `.`, `!`, `?` or `…` before white space, and not after an abbreviation, an initial or the number of a
-    list's item. Line breaks end none, so that a heading belongs to the sentence below it. What is left at the end is one, too.
+    list's item. Line breaks end no sentence, so a heading belongs to the sentence below it. The rest of the text is a sentence,
+    too.
     """
     found, start = [], 0
     for match in _SENTENCE_END.finditer(text):
@@ -113,7 +114,7 @@ def bare(text: str) -> str:
 
 
 def paragraphs(text: str) -> list[str]:
-    """What blank lines separate."""
+    """Return the paragraphs, which blank lines separate."""
     return [part.strip() for part in _BLANK_LINES.split(text) if part.strip()]
 
 
@@ -123,7 +124,7 @@ def lines(text: str) -> list[str]:
 
 
 def occurrences(phrase: str, text: str) -> int:
-    """How often a word or phrase occurs, as whole words, whatever its case; white space in it stands for any white space."""
+    """Count the occurrences of a word or phrase as whole words, ignoring case; its white space matches any white space."""
     parts = [re.escape(part) for part in phrase.split()]
     before = r"(?<!\w)" if phrase.strip()[:1].isalnum() else ""
     after = r"(?!\w)" if phrase.strip()[-1:].isalnum() else ""

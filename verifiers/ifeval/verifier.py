@@ -1,4 +1,4 @@
-"""Verifiable instructions: whether a response follows each of those that its prompt gives."""
+"""Verifiable instructions: whether a response follows each instruction in its prompt."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ class IFEvalVerifier:
 
     The instructions are the 25 of IFEval (Zhou et al. 2023, arXiv:2311.07911) and the 58 of IFBench (Pyatkin et al. 2025,
     arXiv:2507.02833), each judged by its own words; `docs/ifeval.md` lists where the published checkers decide otherwise. The
-    reference is what `verifiers.ifeval.read_instructions` takes. What `verifiers.completion.cut` takes off is no part of the
-    response; a completion with nothing after it is `NO_ANSWER`.
+    reference is anything that `verifiers.ifeval.read_instructions` takes. Text that `verifiers.completion.cut` removes is not
+    part of the response; a completion with nothing after it is `NO_ANSWER`.
 
     Strict accuracy judges the response as it is. Loose accuracy (section 2.2 of the IFEval paper) also judges it without its
     first line, without its last line and without both, and these four texts without asterisks: an instruction is followed if
     one of the eight texts follows it. The mean score over problems is the paper's prompt-level accuracy.
-    `detail["instructions"]` has both findings for each instruction.
+    `detail["instructions"]` has both results for each instruction.
 
     Args:
         mode: Which of the two decides the verdict.
-        partial_credit: Score the share of instructions that are followed, as a `SCORED` verdict, where that is neither all nor
-            none of them.
+        partial_credit: If some but not all instructions are followed, score their share as a `SCORED` verdict.
         preset: `"published"` to judge as the checkers published with IFEval do, for figures that are compared with others'; an
             instruction of IFBench is then an error. By default each instruction is judged by its own words.
         thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
@@ -66,8 +65,8 @@ class IFEvalVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is no list of instructions, or one of them is unknown, lacks a
-                parameter, or is not one of the preset.
+            UnreadableReferenceError: If the reference is not a list of instructions, or one of them is unknown, has a missing
+                parameter, or does not belong to the preset.
             MissingDependencyError: If a package that an instruction needs is not installed.
         """
         try:

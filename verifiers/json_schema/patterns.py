@@ -1,8 +1,8 @@
 r"""Patterns of ECMA-262, with its flag `u`, as Python's `re` reads them.
 
-What differs is rewritten: `$` is the very end; `\d`, `\w` and `\b` are ASCII; `\s` and `.` have the white space and the line
+Differences are rewritten: `$` is the very end; `\d`, `\w` and `\b` are ASCII; `\s` and `.` have the white space and the line
 ends of ECMA-262; `\p{...}` and `\P{...}` are sets of characters, and `\u{...}` is one; `[]` is nothing and `[^]` anything. The
-sets of general categories come from `unicodedata`, so that they are those of the Unicode version of this Python. Other
+sets of general categories come from `unicodedata`, so they follow the Unicode version of this Python. Other
 properties, such as `Script=Latin`, would need tables that Python does not have, and are refused.
 """
 
@@ -123,7 +123,7 @@ def _in_class(escape: re.Match[str]) -> str:
 
 
 def _set_of(escape: re.Match[str]) -> Ranges | None:
-    r"""The characters of an escape such as `\d` or `\P{Lu}`; None if it is none of a set."""
+    r"""The characters of an escape such as `\d` or `\P{Lu}`; None if it does not denote a set."""
     letter = escape[0][1]
     if escape["property"] is not None:
         ranges = _property(escape["property"])

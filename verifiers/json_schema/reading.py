@@ -23,8 +23,8 @@ class NotJSONError(ValueError):
 def json_text(response: str) -> str | None:
     """The text of a response that should be JSON; None if there is none.
 
-    That is all of it if it begins as an object or an array, else its last fenced block that is labelled as JSON, or is not
-    labelled and begins as one, else all of it if it is JSON.
+    The whole response if it begins as an object or an array; else its last fenced block that is labelled as JSON or begins as
+    an object or array without a label; else the whole response if it is JSON.
     """
     text = response.strip()
     if text[:1] in ("{", "["):

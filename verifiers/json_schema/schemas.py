@@ -87,7 +87,7 @@ def _inside(schema: Any, cls: Any) -> Any:
                     raise SchemaError(
                         f"{keyword} {reference!r} leads to nothing in the schema, and no file or address is opened"
                     ) from error
-                # It may stand under a key that is no keyword, where no subschema is looked for.
+                # It may stand under a key that is not a keyword, where no subschema is looked for.
                 pending.append((target.resolver, Resource.from_contents(target.contents, specification)))
         _with_own_values(part.contents)
         pending += [(resolver.in_subresource(inner), inner) for inner in part.subresources()]
@@ -119,7 +119,7 @@ def _with_own_values(content: dict[str, Any]) -> None:
 
 
 class _Multiple:
-    """A value of `multipleOf`, by which numbers are divided as the decimal numbers that they are written as.
+    """A value of `multipleOf`, which divides numbers as the decimals they are written as.
 
     Of the float 0.3 that is 3/10, a multiple of 0.1: `jsonschema` divides floats, and takes the remainder of anything else.
     """

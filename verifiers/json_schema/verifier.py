@@ -23,25 +23,25 @@ _START_S = 10.0
 
 
 class JSONSchemaVerifier:
-    r"""A completion is correct when its JSON fits the schema, and is the expected value where one is given.
+    r"""A completion is correct when its JSON fits the schema, and equals the expected value if there is one.
 
-    The reference is a JSON Schema (drafts 3 to 2020-12, as `$schema` says; 2020-12 where it says nothing), as an object or as
-    JSON text; or an object with the keys `schema` and, optionally, `expected`, and no others. What is neither is an error: one
-    of these keys beside others, or unknown keywords alone, as misspelt ones are, which any JSON would fit.
+    The reference is a JSON Schema (draft 3 to 2020-12, as `$schema` says, by default 2020-12), as an object or as JSON text; or
+    an object with the keys `schema` and, optionally, `expected`, and no others. Anything else is an error: one of these keys
+    beside others, or only unknown (perhaps misspelt) keywords, which any JSON would fit.
 
-    The JSON is all of the response if it begins as an object or an array, else its last fenced block that is labelled as JSON,
-    or begins as JSON without a label, else all of it if that is JSON; without any of these the verdict is `NO_ANSWER`. A
-    byte-order mark in front is passed over, as it is in front of a schema's text. Otherwise JSON is read strictly: a repeated
-    key, `NaN`, a number past the range of floats, more than 100 levels and more than 1,000,000 characters are `INCORRECT`, with
-    the reason in `detail`.
+    The JSON is the whole response if it begins as an object or an array; else its last fenced block that is labelled as JSON or
+    begins as JSON without a label; else the whole response if it is JSON. Otherwise the verdict is `NO_ANSWER`. A leading
+    byte-order mark is ignored, also in a schema's text. Apart from that, JSON is read strictly: a repeated key, `NaN`, a number
+    past the range of floats, more than 100 levels and more than 1,000,000 characters are `INCORRECT`, with the reason in
+    `detail`.
 
     `format` is checked for `date`, `time`, `date-time`, `duration`, `email`, `hostname`, `ipv4`, `ipv6`, `uri`,
-    `uri-reference`, `json-pointer` and `uuid`; others are annotations. `multipleOf` is that of decimal numbers: 0.3 is a
-    multiple of 0.1. Patterns are read as ECMA-262 has them with its flag `u`. Of Unicode's properties the general categories,
-    such as `\p{L}`, and `Any`, `ASCII` and `Assigned` are known; any other is an error. So is a `$ref` that leads outside the
-    schema: nothing is ever fetched.
+    `uri-reference`, `json-pointer` and `uuid`; others are annotations. `multipleOf` divides decimal numbers: 0.3 is a multiple
+    of 0.1. Patterns follow ECMA-262 with its flag `u`. The supported Unicode properties are the general categories, such as
+    `\p{L}`, and `Any`, `ASCII` and `Assigned`; any other is an error. So is a `$ref` that leads outside the schema: nothing is
+    ever fetched.
 
-    Validation runs in a process of its own with limits: what takes longer, as a pattern may on a text made for it, is
+    Validation runs in its own process with limits. Exceeding the time limit, as a pattern may on a text made for it, is
     `TIMEOUT`.
 
     Args:
@@ -135,7 +135,7 @@ def _check_pair(content: Mapping[str, Any]) -> None:
 
 
 def _schema_of(problem: Problem) -> list[Any]:
-    """The schema as JSON text, and the expected value behind it where there is one."""
+    """The schema as JSON text, followed by the expected value if there is one."""
     reference = problem.reference
     try:
         content = read_json(reference) if isinstance(reference, str) else reference

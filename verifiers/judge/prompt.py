@@ -1,10 +1,10 @@
 """Filling in a judge's prompt.
 
-The completion is written by the policy that is to be judged, which may learn to address the judge. What is done here: values
-are put in by one replacement, so that a placeholder in a completion stays as it is; `{fence}` is a checksum of the
-completion, which it cannot contain, so that it cannot end the passage in which the prompt says it stands; and what looks like
-the special tokens of a chat (`<|im_end|>`) is broken up, since a server may read them as tokens. Nothing here keeps a judge
-from believing what it reads.
+The policy being judged writes the completion and may learn to address the judge. There are three defences. All values are
+inserted in one replacement, so a placeholder in a completion stays as it is. `{fence}` is a checksum of the completion; the
+completion cannot contain it, and so cannot end the passage that the prompt reserves for it. Text that looks like the special
+tokens of a chat (`<|im_end|>`) is broken up, since a server may read it as tokens. Nothing here keeps a judge from believing
+what it reads.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class JudgePrompt:
         """The text for the judge, and the answer that the completion marks (in a box, behind `####`, in `<answer>`).
 
         Returns:
-            None for the text where there is nothing to judge: nothing behind the thoughts, or no marked answer although the
+            None for the text if there is nothing to judge: nothing behind the thoughts, or no marked answer although the
             prompt asks for `{answer}` alone.
 
         Raises:

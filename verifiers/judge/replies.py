@@ -20,7 +20,7 @@ MIN_MASS = 0.5
 
 @dataclass(frozen=True)
 class JudgeReply:
-    """What came back from the server for one question."""
+    """The server's reply to one question."""
 
     text: str = ""
     error: str | None = None

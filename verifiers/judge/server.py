@@ -39,7 +39,7 @@ class JudgeServer:
     route: Route
     api_key: str | None
     parameters: Mapping[str, Any]
-    """What the body of a request says besides model and question."""
+    """Fields of a request's body besides the model and the question."""
     logprobs: bool
     deadline_s: float
     attempts: int
@@ -49,7 +49,7 @@ class JudgeServer:
     def ask(self, questions: Sequence[Question]) -> list[tuple[JudgeReply, float]]:
         """Ask all questions; reply i, and the seconds it took, belong to question i.
 
-        Once no connection can be made in all attempts of one question, those that were not begun yet are not asked.
+        Once all attempts of one question fail to connect, the remaining questions are not asked.
         """
         return _run(lambda: self._ask_all(questions))
 
@@ -126,7 +126,7 @@ class _Batch:
             return _Failure(
                 f"no connection: {self._shown(error.__cause__ or error)}", is_unconnected=_is_refused(error)
             )
-        except (openai.OpenAIError, ValueError) as error:  # the latter of a body that is no JSON
+        except (openai.OpenAIError, ValueError) as error:  # the latter if the body is not JSON
             return _Failure(f"no readable answer: {type(error).__name__}: {self._shown(error)}")
         try:
             return self._read(answer)
@@ -164,7 +164,7 @@ class _Batch:
         return replace(reply, first_token=dict(choice.logprobs.top_logprobs[0]))
 
     def _shown(self, said: object) -> str:
-        """The beginning of what a server said, without the key, which some repeat in their refusals."""
+        """The beginning of a server's message, without the key, which some servers repeat in their refusals."""
         text = " ".join(str(said).split())
         return (text.replace(self._server.api_key, REDACTED) if self._server.api_key else text)[:_SHOWN]
 

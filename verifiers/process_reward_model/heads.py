@@ -1,4 +1,4 @@
-"""What a process reward model computes at a mark: the probability that the step before it is right."""
+"""The output of a process reward model at a mark: the probability that the step before it is right."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StepModel:
     Args:
         name: A hub name or a folder.
         head: One of the above.
-        labels: The two tokens of a `token_pair`, that of a right step first.
+        labels: The two tokens of a `token_pair`, the one for a right step first.
         device: Where to run, as for `verifiers.devices.choose_device`; by default the GPU if there is one. On the CPU the
             model computes in 32-bit floats.
 

@@ -64,13 +64,13 @@ class Step:
 
     text: str
     end: int
-    """How many characters of the completion show that the step is over: those of the text after it that separates steps too."""
+    """Number of characters of the completion that show that the step is over, with the separator behind it."""
     is_cut_off: bool
     """Whether only the end of the completion ends the step."""
 
 
 def steps_of(completion: str, split: str) -> list[Step]:
-    """Split a completion into steps; what is blank between two splits is no step."""
+    """Split a completion into steps; blank text between two splits is not a step."""
     steps: list[Step] = []
     end = 0
     pieces = completion.split(split)

@@ -1,6 +1,6 @@
 r"""The formats of published process reward models.
 
-| preset | made for | the format is that of |
+| preset | made for | source of the format |
 |---|---|---|
 | `qwen2.5-math-prm` | Qwen/Qwen2.5-Math-PRM-7B and -72B | the model card, and vLLM's `Qwen2ForProcessRewardModel` |
 | `trl` | what TRL's `PRMTrainer` trains | `PRMTrainer.tokenize_row`, trl/experimental/prm/prm_trainer.py |

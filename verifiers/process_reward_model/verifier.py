@@ -59,24 +59,24 @@ class _Text:
 class ProcessRewardModelVerifier:
     """The probability that each step is right, by a process reward model, reduced to one score in a `SCORED` verdict.
 
-    A completion is split into steps at `split`, a mark is written behind each step, and the model, which has a tokenizer of its
-    own, is read at the marks. A verdict's score is the reduction of the steps' scores.
+    A completion is split into steps at `split`, a mark is written behind each step, and the model, with its own tokenizer,
+    scores each step at its mark. A verdict's score is the reduction of the steps' scores.
 
-    A step is paid what it changes in the reduction of the steps so far (`Verdict.token_scores`), at the policy's token that
-    completes the text between it and the next step; a last step that only the completion's end ends is paid at the end of the
+    A step is paid its change to the reduction of the steps so far (`Verdict.token_scores`), at the policy's token that
+    completes the separator before the next step. If only the completion's end ends the last step, it is paid at the end of the
     episode. A payment therefore depends on nothing that comes later, and the payments sum to the score. With `"sum"` each step
-    is paid its own score, and writing more steps pays more.
+    is paid its own score, so writing more steps pays more.
 
-    `detail["steps"]` has for each step how many characters of the completion end it, and its score.
+    `detail["steps"]` has for each step its end, in characters of the completion, and its score.
 
-    A completion without steps is `NO_ANSWER`, with a score of 0. What a completion writes in the text of special tokens is
-    shown to the model as other text. A text of more tokens than the model takes and a score that is not finite are a
-    `VERIFIER_ERROR` with the cause.
+    A completion without steps is `NO_ANSWER`, with a score of 0. Special tokens written out in a completion are shown to the
+    model as ordinary text. A text of more tokens than the model takes and a score that is not finite are a `VERIFIER_ERROR`
+    with the cause.
 
     Args:
-        model: A name or folder. Weights of its head must be in it, see `head`.
-        preset: A published model's settings; see `verifiers.process_reward_model.presets`. What else is given replaces them,
-            and without a preset layout, split, mark and head must be given.
+        model: A name or folder, with the weights of the `head`.
+        preset: A published model's settings; see `verifiers.process_reward_model.presets`. The other arguments replace them;
+            without a preset, layout, split, mark and head must be given.
         layout: `"chat"`: the steps, with a mark behind each, are one message of the assistant. `"text"`: the same without a
             chat template. `"pieces"`: as text, and the prompt, each step and each mark are tokenised one by one. `"turns"`:
             each step is a message of the user, the first together with the problem, and the assistant answers with the mark.
@@ -84,8 +84,8 @@ class ProcessRewardModelVerifier:
         mark: Text at which a step is scored. It must be one token, except in pieces, where its last token counts.
         head: `"token_classifier"`, `"mlp"`, `"value_head"` or `"token_pair"`; see
             `verifiers.process_reward_model.heads.StepModel`.
-        labels: The two tokens of a token pair, that of a right step first; `+` and `-` by default.
-        reduction: Of the steps' scores to the verdict's: the smallest, the mean, the last, the product or the sum.
+        labels: The two tokens of a token pair, the one for a right step first; `+` and `-` by default.
+        reduction: How the steps' scores become the verdict's: the smallest, the mean, the last, the product or the sum.
         system: System message of a chat whose prompt has none.
         prompt_end: Text between the prompt and the first step, except in a chat.
         step_end: Text between a step and its mark.

@@ -18,7 +18,7 @@ def goal_of(cls: type[GoalT], problem: Problem) -> GoalT:
     It may also be a mapping of the fields, with lists for tuples, or a text, which is the first field.
 
     Raises:
-        UnreadableReferenceError: If it is none of these.
+        UnreadableReferenceError: If it has another form.
     """
     reference: Any = problem.reference
     if isinstance(reference, cls):

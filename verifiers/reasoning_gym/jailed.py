@@ -39,7 +39,7 @@ class RefusedError(Exception):
 # --- what a scorer may evaluate ---------------------------------------------------------------------------------------------
 
 _NUMBERS = frozenset(("Symbol", "Integer", "Float", "Rational"))
-"""What sympy's parser writes around the names and numbers of a text."""
+"""Classes that sympy's parser writes around the names and numbers of a text."""
 _TRIGONOMETRIC = tuple(
     f"{inverse}{name}{hyperbolic}"
     for inverse in ("", "a")
@@ -56,9 +56,9 @@ _NODES = (
 def restricted_eval(
     text: object, names: dict[str, Any] | None = None, own: Mapping[str, object] | None = None, /
 ) -> object:
-    """What stands in for `eval` within a scorer: literals, arithmetic and elementary functions.
+    """The replacement for `eval` within a scorer: literals, arithmetic and elementary functions.
 
-    Without `names` there are none, so that a text is a literal or arithmetic on numbers.
+    Without `names`, a text can only be a literal or arithmetic on numbers.
 
     Raises:
         ValueError: If the text holds anything else.
@@ -153,9 +153,9 @@ CONDITIONS: Mapping[str, Callable[[str, Mapping[str, Any]], bool]] = {
     # Further words after the right ones are no matter.
     "word_sorting": lambda answer, entry: answer.count(",") == len(entry["metadata"]["sorted_words"]) - 1,
 }
-"""What an answer with the full score must be as well, by task: without it wrong answers are found that have the full score."""
+"""Further conditions, by task, on an answer with the full score: some wrong answers have it too."""
 _NOT_FINITE = re.compile(r"(?<![a-z])(?:nan|inf)", re.IGNORECASE)
-"""A number that is none compares as equal, or as near enough, in some scorers."""
+"""A number that is not finite compares as equal, or as near enough, in some scorers."""
 
 
 def score_of(dataset: Any, answer: str, entry: Mapping[str, Any]) -> float:
@@ -202,7 +202,7 @@ def dataset_of(request: Mapping[str, Any]) -> Any:
     """Make the data set of a request.
 
     Raises:
-        RefusedError: If there is none of that name, or its config is refused.
+        RefusedError: If there is no data set of that name, or its config is refused.
     """
     from reasoning_gym.factory import DATASETS
 
@@ -262,7 +262,7 @@ def make(request: Mapping[str, Any]) -> dict[str, Any]:
     """The first problem of a data set that belongs to the split, fits, and whose answers can be judged.
 
     Raises:
-        RefusedError: If there is none.
+        RefusedError: If there is no such problem.
     """
     dataset = dataset_of(request)
     reasons: dict[str, int] = {}

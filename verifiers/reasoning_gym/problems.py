@@ -72,7 +72,7 @@ def ask(sandbox: ProgramRunner, request: Mapping[str, Any], *, timeout_s: float)
 
 
 def request_of(reference: ReasoningGymReference) -> dict[str, Any]:
-    """What the program is told of a problem."""
+    """Return the description of a problem that the program gets."""
     return {
         "task": reference.task,
         "seed": reference.seed,

@@ -29,22 +29,21 @@ class ReasoningGymVerifier:
 
     The reference is a `ReasoningGymReference`, or a mapping with its fields, from which the problem is made again. The
     answer is the content of the response's last `<answer>…</answer>`; without one the verdict is `NO_ANSWER`.
-    A score between 0 and 1 is `SCORED`, one of 0 `INCORRECT`.
+    A score between 0 and 1 is `SCORED`, a score of 0 is `INCORRECT`.
 
-    Some scorers evaluate the answer as Python, so each verdict is formed in a process of its own in the sandbox of
-    `unit_tests`, where `eval` takes literals, arithmetic and elementary functions only. Where a scorer of this release gives
-    wrong answers the full score, a further condition holds (`jailed.CONDITIONS`); an answer with a number that is not finite
-    is never right.
+    Some scorers evaluate the answer as Python, so each verdict is formed in its own process in the sandbox of `unit_tests`,
+    where `eval` takes literals, arithmetic and elementary functions only. If a scorer of this release gives wrong answers the
+    full score, a further condition applies (`jailed.CONDITIONS`); an answer with a number that is not finite is never right.
 
-    Before the answer, the problem's own right answer is scored, and one that answers nothing. If these show that the scorer
-    can't tell them apart, the reference is unreadable, whatever the completion. What an answer breaks after that is its own
-    doing: an exception in the scorer is `INCORRECT`, and past a limit `TIMEOUT` or `INCORRECT`.
+    Before the answer, the problem's own right answer and an empty one are scored. If the scorer can't tell them apart, the
+    reference is unreadable, whatever the completion. Any failure after that is due to the answer: an exception in the scorer is
+    `INCORRECT`, and an exceeded limit `TIMEOUT` or `INCORRECT`.
 
     Args:
         timeout_s: Processor time, in seconds, that one verdict may take.
         memory_mib: Limit on the address space of the process.
         isolation: As for `UnitTestVerifier`.
-        partial_credit: Whether a score between 0 and 1 is paid. Else it is `INCORRECT`.
+        partial_credit: Whether a score between 0 and 1 is paid; otherwise it is `INCORRECT`.
         thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
@@ -79,7 +78,7 @@ class ReasoningGymVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is none, or its problem can't be made or judged.
+            UnreadableReferenceError: If the reference has another form, or its problem can't be made or judged.
             SandboxUnavailableError: If the system provides less isolation than requested.
         """
         try:

@@ -13,7 +13,7 @@ from importlib.machinery import ModuleSpec
 
 
 class StandAlone:
-    """Finds some packages, without the code in their `__init__.py` and in that of the packages that hold them."""
+    """Finds some packages, without running their `__init__.py` or the `__init__.py` of the packages that hold them."""
 
     def __init__(self, folders: Mapping[str, str]) -> None:
         self._folders = folders

@@ -41,7 +41,7 @@ class LaunchError(Exception):
 
 
 class NotExecutableError(LaunchError):
-    """What was to be run is no program."""
+    """The file to be run is not a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Command:
     arguments: Sequence[str]
     """The program, by its path, and its arguments."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """What it finds in its folder: content by path, such as `"src/main.c"`."""
+    """The files in its folder: content by path, such as `"src/main.c"`."""
     stdin: bytes = b""
     writes: Sequence[str] = ()
     """Paths of the files to hand back, and of folders of them. Without `folder_mib` it may write no other file."""
@@ -86,7 +86,7 @@ class Finished:
     stopped: str | None
     """The limit that was exceeded: `"cpu"`, `"wall"`, `"idle"`, `"memory"`, `"output"`, or None."""
     stdout: bytes
-    """What it wrote, where `.` stands for the folder."""
+    """The program's output, in which `.` replaces the folder's path."""
     stderr: bytes
     written: Mapping[str, bytes]
     """The files to hand back, by path; empty ones, and what is no file, are left out."""
@@ -124,12 +124,13 @@ class CommandRunner:
 
         Args:
             command: The program.
-            limits: Its limits, with those on time and memory for all its processes together. `memory_mib` limits data, since
-                some programs reserve address space that they never use.
+            limits: Its limits; the limits on time and memory apply to all its processes together. `memory_mib` limits data,
+                since some programs reserve address space that they never use.
 
         Raises:
-            SandboxUnavailableError: If the system does not provide the requested isolation, or what the program needs besides.
-            NotExecutableError: If it is none.
+            SandboxUnavailableError: If the system does not provide the requested isolation, or anything else that the program
+                needs.
+            NotExecutableError: If the file to be run is not a program.
             LaunchError: If the program did not start for another reason.
         """
         try:
@@ -155,14 +156,14 @@ class CommandRunner:
 
 
 def encode_request(command: Command, limits: Limits, isolation: str, folder: str, own: object = None) -> bytes:
-    """What a role that runs in a folder is sent.
+    """Encode the request to a role that runs in a folder.
 
     Args:
-        command: What it finds and may do.
+        command: The command to run.
         limits: Its limits.
-        isolation: That which is asked for.
-        folder: One on the disk, for where there is none in memory.
-        own: The role's own settings, which JSON can hold.
+        isolation: The requested isolation.
+        folder: A folder on disk, used if no folder in memory is available.
+        own: The role's own settings, as JSON values.
     """
     header = {
         "isolation": isolation,
@@ -184,7 +185,7 @@ def read_answer(answer: bytes, end: JobEnd) -> tuple[list[str], dict[str, Any], 
 
     Raises:
         SandboxUnavailableError: If the isolation is less than was asked for.
-        LaunchError: If nothing was told.
+        LaunchError: If the program did not start.
         NotExecutableError: If the program could not be executed.
     """
     first, newline, rest = answer.partition(b"\n")

@@ -1,9 +1,9 @@
-"""What the jail is told of its use: which code its processes run, and which of them a job starts.
+"""The jail's contract with its user: which code its processes run, and which of them a job starts.
 
-A contract names a package. The fork server loads modules of it, and of this one, before the first fork, and nothing else of
-this distribution: they use the standard library alone, and `__init__.py` is not run. The roles of the contract are functions
-that run in forked and confined processes. The plan of a job says which roles it starts, and what each gets as its descriptors
-0, 1, 2, and so on:
+A contract names a package. Before the first fork the fork server loads modules of that package and of this one, and nothing
+else of this distribution: they use the standard library alone, and `__init__.py` is not run. The roles of the contract are
+functions that run in forked and confined processes. The plan of a job says which roles it starts, and which files each gets as
+its descriptors 0, 1, 2, and so on:
 
     Contract("example.calls", (Role("caller", "example.calls.caller:run"), Role("callee", "example.calls.callee:run")))
     Plan(
@@ -14,9 +14,9 @@ that run in forked and confined processes. The plan of a job says which roles it
 
 A job lasts until the process of its last role ends. The function of a role never returns to the server: its process ends.
 
-The last role may be a lasting one, whose process serves job after job with equal limits. It gets a socket as descriptor
-`CONTROL`, by which the descriptors of each job arrive with one byte (`socket.recv_fds`), and after each job it sends `READY`,
-or ends. One that has served other jobs may send `DECLINED` and end instead: the job is then given to a new process.
+The last role may be a lasting one, whose process serves job after job with equal limits. Its descriptor `CONTROL` is a socket,
+on which the descriptors of each job arrive with one byte (`socket.recv_fds`). After each job the process sends `READY`, or
+ends. A process that has served other jobs may send `DECLINED` and end instead: a new process then gets the job.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .limits import Limits
 CONTROL = 3
 """Descriptor of a lasting process's socket."""
 READY, DECLINED = b".", b"+"
-"""What a lasting process sends after a job."""
+"""Bytes that a lasting process sends after a job."""
 MOST_DESCRIPTORS = 8
 """Maximum number of a job's files, and of the descriptors that a lasting process gets for a job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a process of a job does."""
+    """The role of a process in a job."""
 
     name: str
     run: str
@@ -84,7 +84,7 @@ class Plan:
 
 @functools.lru_cache(32)
 def encoded_request(plan: Plan, limits: Limits, *, kept: bool = False) -> bytes:
-    """What a fork server is sent: each descriptor as an index in the files, the ends of all pipes, and the null device.
+    """Encode the request to a fork server, with descriptors as indices in the files, the pipes' ends and the null device.
 
     A process that is kept goes on after the job, until it ends or its first file, a pipe, is closed at the other end.
     """

@@ -32,7 +32,7 @@ def enough_descriptors() -> Iterator[None]:
 def check_server_limit() -> None:
     """Raise OSError if a fork server of this process could not open enough files."""
     hard = _limits()[1]
-    if 0 <= hard < _OF_A_SERVER:  # a negative number stands for no limit
+    if 0 <= hard < _OF_A_SERVER:  # a negative number means no limit
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 

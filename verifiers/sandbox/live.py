@@ -59,7 +59,7 @@ class LiveProgram:
         """Ask one line, and give the line that answers it.
 
         Raises:
-            ProgramEndedError: If there is none in time; the program is of no more use then.
+            ProgramEndedError: If no answer arrives in time; the program can't be used any more.
         """
         left, answer, end = memoryview(question.encode() + b"\n"), b"", time.monotonic() + timeout_s
         try:

@@ -1,4 +1,4 @@
-"""Files in memory, without a path, by which a job gets its input and leaves its output."""
+"""Files in memory, without a path, that hold a job's input and output."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Packages:
     names: tuple[str, ...] = ()
     """Modules to load before the first program."""
     modules: tuple[str, ...] = ()
-    """Top-level names of all modules that can be imported: those named, and those of the distributions that they require."""
+    """Top-level names of all importable modules: the named ones, and the modules of the distributions that they require."""
     folders: tuple[str, ...] = ()
     """Folders that contain the modules."""
     paths: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ def _check(name: object) -> None:
 
 
 def _location(name: str) -> str | None:
-    """The folder or file of a top-level module, None if there is none."""
+    """The folder or file of a top-level module; None if it has neither."""
     try:
         spec = importlib.util.find_spec(name)
     except ValueError:  # a module without a spec
@@ -101,7 +101,7 @@ def _distributions_of(root: str) -> list[importlib.metadata.Distribution]:
 
 
 def _with_requirements(roots: Iterable[str]) -> Iterator[importlib.metadata.Distribution]:
-    """The distributions of some modules, and those that they require, without optional ones."""
+    """The distributions of some modules, and the distributions that they require, without optional ones."""
     waiting = [distribution for root in roots for distribution in _distributions_of(root)]
     seen: set[str] = set()
     while waiting:

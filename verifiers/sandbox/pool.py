@@ -163,7 +163,7 @@ class Pool:
 def available_cpus(cgroups: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
     """The number of CPUs that this process may use: those it may run on, or its container's quota if that is less.
 
-    `cgroups` is where control groups are mounted (version 2), and `own` the file that names that of this process.
+    `cgroups` is where control groups are mounted (version 2), and `own` the file that names this process's group.
     """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):

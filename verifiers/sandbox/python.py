@@ -32,11 +32,11 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 @dataclass(frozen=True, slots=True)
 class ProgramOutput:
-    """What a program wrote, and how it ended."""
+    """A program's output, and how it ended."""
 
     stdout: str
     excerpts: Mapping[str, str]
-    """The beginning and the end of `stdout` and `stderr`, where there is any."""
+    """The beginning and the end of `stdout` and `stderr`, if not empty."""
     failure: str | None
     """None, or `timeout`, `memory`, `output_limit`, `forbidden`, `exit`, `crash`, `exception` or `syntax_error`."""
     exception: Mapping[str, object] | None
@@ -137,8 +137,8 @@ class ProgramRunner:
     """Runs programs of one file in the sandbox, from any number of threads.
 
     Args:
-        settings: Those of `Sandbox`: `timeout_s`, `wall_s`, `memory_mib`, `output_mib`, `max_threads`, `workers`, `isolation`,
-            `packages`.
+        settings: Settings of `Sandbox`: `timeout_s`, `wall_s`, `memory_mib`, `output_mib`, `max_threads`, `workers`,
+            `isolation`, `packages`.
 
     Raises:
         InvalidArgumentError: If a setting is out of range, or a package is not installed.

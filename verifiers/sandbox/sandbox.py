@@ -43,7 +43,7 @@ class Sandbox:
         """Make a sandbox; nothing is started yet.
 
         Args:
-            contract: The code of which processes run; without one they are programs of Python.
+            contract: The code that processes run; without a contract they are Python programs.
             timeout_s: CPU seconds of a process. A job may be idle for as long again.
             wall_s: Seconds of wall-clock time; the default is generous, so that results don't depend on the load.
             memory_mib: Address space of a process.

@@ -81,8 +81,8 @@ class Worker:
     def keep(self, plan: Plan, files: Sequence[int], limits: Limits) -> bool:
         """Start a process that goes on after this call, until it ends or its first file, a pipe, is closed at the other end.
 
-        Of the limits on time only that on processor time binds it. Where processes can leave others behind, none is kept, which
-        is False. WorkerDiedError if there is no answer.
+        The only time limit on it is processor time. Returns False, without keeping a process, if processes can leave others
+        behind. Raises WorkerDiedError if there is no answer.
         """
         answer = self._ask(encoded_request(plan, limits, kept=True), files, _GRACE_S)
         return bool(answer["processes"])

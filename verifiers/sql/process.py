@@ -16,7 +16,7 @@ from verifiers.sql.rows import Row, same_rows
 _HEAP_BYTES = 256 << 20
 _LONGEST_VALUE = 1 << 20
 _DROPPED = 0.5
-"""The share of rows that a changed database lacks."""
+"""The share of rows left out of a changed database."""
 # Reading, and what a query may call; random numbers would make two verdicts on one question differ.
 _ALLOWED = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE))
 _FORBIDDEN = frozenset(("load_extension", "random", "randomblob", "fts3_tokenizer", "readfile", "writefile", "edit"))
@@ -91,7 +91,7 @@ def _open(database: str) -> sqlite3.Connection:
 
 
 def _changed(connection: sqlite3.Connection, seed: str) -> sqlite3.Connection:
-    """A copy in memory that lacks some rows, such that declared foreign keys still hold."""
+    """A copy in memory without some rows, such that declared foreign keys still hold."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     connection.close()

@@ -1,4 +1,4 @@
-"""What a statement says at its top level, without parsing it: strings, quoted names, comments and brackets are skipped."""
+"""The words at a statement's top level, without parsing it: strings, quoted names, comments and brackets are skipped."""
 
 from __future__ import annotations
 

@@ -26,26 +26,26 @@ class SQLVerifier:
     """A completion is correct when its query gives the same rows as the gold query, on every database of the problem.
 
     The reference is a `SQLReference`, or a mapping with its fields: the gold query, and SQLite databases as scripts or files.
-    The query is the last fenced block of the response that begins with SELECT, WITH or VALUES, else all of the response if it
-    begins so; without either the verdict is `NO_ANSWER`.
+    The query is the last fenced block of the response that begins with SELECT, WITH or VALUES, else the whole response if it
+    begins so; otherwise the verdict is `NO_ANSWER`.
 
-    Rows are compared as a multiset, or in their order where the gold query has ORDER BY outside of brackets. Columns are
-    compared in their order; their names play no part. Two floats are the same up to rounding, as `rel_tol` has it. Everything
-    else is compared exactly: texts, dates among them, and integers, which are the same as a float of exactly their value. No
-    number is the same as a text.
+    Rows are compared as a multiset, or in order if the gold query has ORDER BY outside of brackets. Columns are compared in
+    order; their names play no part. Two floats are equal if they differ by at most `rel_tol`, which allows for rounding.
+    Everything else is compared exactly: texts, including dates, and integers, which equal a float of exactly their value. No
+    number equals a text.
 
-    Queries run in a process of their own, on connections that can only read: one statement, no PRAGMA, no ATTACH, no
-    extensions, and no random numbers, each of which is `INCORRECT`, as any error of the query is. What gives too many rows,
-    or takes too long or too much memory, is `TIMEOUT`. What the gold query can't do is an error of the reference.
+    Queries run in their own process, on read-only connections. A second statement, PRAGMA, ATTACH, extensions and random
+    numbers are `INCORRECT`, like any error of the query. A query that gives too many rows, or takes too long or too much
+    memory, is `TIMEOUT`. A gold query that does any of this is an error of the reference.
 
-    Different queries may give the same on one database by luck. Give several databases, or let `changed_copies` make some: of
-    each database further copies, with half of the rows left out at random, such that declared foreign keys hold. Where the
-    gold query gives no rows on any database, any query without rows would be right, and the reference is refused.
+    Different queries may give the same rows on one database by luck. Give several databases, or let `changed_copies` make
+    further copies of each database, with half of the rows left out at random, such that declared foreign keys hold. If the gold
+    query gives no rows on any database, every query without rows would be right, so the reference is refused.
 
     Args:
-        changed_copies: Number of copies of each database to ask as well.
-        timeout_s: Processor time, in seconds, that a query may take on one database, which counts the gold query in.
-        most_rows: Number of rows that a query may give.
+        changed_copies: Number of changed copies of each database to query as well.
+        timeout_s: Processor time, in seconds, for one database, including the gold query.
+        most_rows: Maximum number of rows that a query may give.
         memory_mib: Limit on the address space of the process.
         rel_tol: Relative difference up to which two floats are the same, at least 0 and less than 1. The default allows for
             rounding, as in `0.1 + 0.2`; 0 asks for equality. A wider one accepts rounded results, and wrong ones near them.
@@ -86,8 +86,8 @@ class SQLVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is none, a database can't be opened, or the gold query fails or gives
-                no rows anywhere.
+            UnreadableReferenceError: If the reference has another form, a database can't be opened, or the gold query fails or
+                gives no rows anywhere.
         """
         try:
             reference = read_reference(problem.reference)

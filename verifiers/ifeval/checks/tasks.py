@@ -62,7 +62,7 @@ def _questions(response: str) -> bool:
 
 
 def _asked(question: str) -> str:
-    """What stands before the first option."""
+    """Return the text before the first option."""
     asked: list[str] = []
     for line in lines(question):
         if _OPTION.match(line):

@@ -1,4 +1,4 @@
-"""What a proof rests on, as `Print Assumptions` and `coqchk -o` say it."""
+"""The assumptions of a proof, as `Print Assumptions` and `coqchk -o` report them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _ENTRY = re.compile(r"(\S+)(?:$| :)")
 
 
 def objection(printed: str, checked: str, own: Collection[str], allowed: Collection[str]) -> str | None:
-    """Return why a verdict's assumptions are not acceptable; None if they are.
+    """Return why a verdict's assumptions are not acceptable; None if they are acceptable.
 
     Two reports have to agree. `Print Assumptions` says which axioms the verdict uses, by names that may be shortened;
-    `coqchk -o` lists all axioms of all modules by their full names, but also those that nobody uses, such as the library's.
+    `coqchk -o` lists all axioms of all modules by their full names, including unused ones, such as the library's.
 
     Args:
         printed: The whole output of the process that ran `Print Assumptions` and nothing else that prints.
         checked: The whole output of `coqchk -o`.
-        own: The modules that are not the library's, which may declare no axiom that is not allowed.
+        own: The modules outside the library, which may declare only allowed axioms.
         allowed: Full names of axioms.
     """
     axioms = _axioms(checked)

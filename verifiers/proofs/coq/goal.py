@@ -1,4 +1,4 @@
-"""What is to be proved, and the same compiled."""
+"""The statement to be proved, and its compiled form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUBMISSION, DEFINITIONS = "Submission", "Definitions"
 
 @dataclass(frozen=True)
 class CoqGoal:
-    """What is to be proved. Everything here is trusted.
+    """The statement to be proved. Everything here is trusted.
 
     Raises:
         InvalidArgumentError: If a field is of another type, or the statement is empty.
@@ -44,7 +44,7 @@ class PreparedGoal:
 
     @property
     def imports(self) -> list[str]:
-        """What is imported before the statement and before a completion."""
+        """The modules imported before the statement and before a completion."""
         return [DEFINITIONS] if self.definitions else []
 
     @property

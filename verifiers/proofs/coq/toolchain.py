@@ -58,7 +58,7 @@ def find_toolchain(limits: Limits, runner: CommandRunner) -> Toolchain:
     """Find the installation that `PATH` leads to, to be run by a runner.
 
     Raises:
-        MissingDependencyError: If there is none, or it does not say where its library is.
+        MissingDependencyError: If Coq is not installed, or does not say where its library is.
     """
     coqc, coqchk = map(shutil.which, ("coqc", "coqchk"))
     if coqc is None or coqchk is None:
@@ -77,7 +77,7 @@ def find_toolchain(limits: Limits, runner: CommandRunner) -> Toolchain:
 
 
 def _query(program: str, flag: str) -> str:
-    """What a program says of itself.
+    """Return a program's answer to a flag, such as its version.
 
     Raises:
         MissingDependencyError: If it does not run.

@@ -30,18 +30,18 @@ _THREADS = 8
 class CoqVerifier:
     """A completion is correct when its Coq source defines `solution`, whose type is the statement, without axioms.
 
-    The source is the completion's last code block. It is compiled alone; a fresh process then reads the compiled file, and
-    nothing else of it, and defines a constant of the statement's type by `Submission.solution`. The proof is accepted if
-    `Print Assumptions` says that this constant is closed, or rests on axioms which the goal names, and if `coqchk`, Coq's
-    independent checker, accepts both modules from their files, and finds in them no other axiom and nothing that was assumed to
-    be guarded, positive, or of a consistent universe. `docs/proofs.md` says what that guards against.
+    The source is the completion's last code block. It is compiled alone. A fresh process then reads only the compiled file and
+    defines a constant of the statement's type by `Submission.solution`. The proof is accepted under two conditions. `Print
+    Assumptions` must say that this constant is closed or rests only on axioms that the goal names. `coqchk`, Coq's independent
+    checker, must accept both modules from their files, and find in them no other axiom and nothing that was assumed to be
+    guarded, positive, or of a consistent universe. `docs/proofs.md` says what that guards against.
 
-    `Problem.reference` is a `CoqGoal`, a mapping of its fields, or a statement. The verdict's `detail` holds, where the proof
-    was not accepted, the `step` that failed (`submission`, `verdict`, `checker`, `assumptions`) and its `error`; the
-    `isolation`; and the `version` of Coq. Its `cost` holds `seconds`.
+    `Problem.reference` is a `CoqGoal`, a mapping of its fields, or a statement. The verdict's `detail` holds the `isolation`
+    and the `version` of Coq; if the proof was not accepted, also the `step` that failed (`submission`, `verdict`, `checker`,
+    `assumptions`) and its `error`. Its `cost` holds `seconds`.
 
-    Every process runs in the sandbox of the unit tests' verifier: no network, no files but Coq's and those of a folder of its
-    own, no other process.
+    Every process runs in the sandbox of the unit tests' verifier: no network, no files except Coq's and its own folder's, no
+    other process.
 
     Args:
         timeout_s: CPU seconds of each of the three processes; running over is `TIMEOUT`.

@@ -1,4 +1,4 @@
-"""What is to be proved, and how a completion's proof becomes source that Lean checks."""
+"""The statement to be proved, and how a completion's proof becomes source that Lean checks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LeanGoal:
 
     @functools.cached_property
     def header(self) -> str:
-        """What stands before the theorem."""
+        """The text before the theorem."""
         return self._statement[: self._theorem.start()]
 
     @functools.cached_property
@@ -85,7 +85,7 @@ class LeanGoal:
         """Return the proof of a completion's source as a term, indented; the source may repeat the theorem in front of it.
 
         Raises:
-            ProofError: If there is none, or it uses what is refused.
+            ProofError: If there is no proof, or it uses a refused form.
         """
         repeated = re.compile(r"\s+".join(map(re.escape, self.signature.split())))
         match = next(iter(repeated.finditer(source)), None)

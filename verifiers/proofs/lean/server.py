@@ -18,17 +18,17 @@ _SLACK_S = 60.0
 
 @dataclass(frozen=True)
 class LeanAnswer:
-    """What Lean says of a file."""
+    """Lean's answer on a file."""
 
     timed_out: bool = False
     errors: tuple[str, ...] = ()
     """The messages of severity `error`."""
     infos: tuple[str, ...] = ()
-    """Those of severity `info`."""
+    """The messages of severity `info`."""
     uses_sorry: bool = False
 
     def axioms_of(self, name: str) -> list[frozenset[str]]:
-        """What `#print axioms` says of a theorem, which a namespace may qualify: one set for each time it is said."""
+        """The axioms that `#print axioms` lists for a theorem, which a namespace may qualify: one set for each listing."""
         matches = [match for info in self.infos if (match := _AXIOMS.fullmatch(info)) is not None]
         return [
             frozenset((match[2] or "").replace(",", " ").split())

@@ -29,22 +29,22 @@ _SHOWN = 1000
 class LeanVerifier:
     """A completion is correct when its proof, put after the theorem as the problem states it, is accepted by Lean.
 
-    Only a proof is taken from a completion, a term or tactics, from its last code block, which may repeat the theorem; helper
-    lemmas, notations and options of its own are not. The server is asked twice. First, Lean's parser says whether the proof is
-    one term; this question holds the proof as a string, so that nothing of it runs. Then Lean checks the theorem with the
-    proof, and says by `#print axioms` what it rests on. It is accepted without any error, without `sorry`, and with no axioms
-    but the goal's, which by default are the three of ordinary mathematics.
+    Only a proof, a term or tactics, is taken from a completion's last code block, which may repeat the theorem; its own helper
+    lemmas, notations and options are not. The server is asked twice. First, Lean's parser says whether the proof is one term;
+    this question holds the proof as a string, so that nothing of it runs. Then Lean checks the theorem with the proof, and
+    `#print axioms` lists its axioms. The proof is accepted if there is no error, no `sorry`, and no axiom except the goal's, by
+    default the three of ordinary mathematics.
 
     A proof may not contain `set_option`, nor the forms of terms and tactics that run code of their own while they are checked;
-    the values of named arguments, of which tactics evaluate some, must be names, literals, or `{field := value}` of these.
-    `docs/proofs.md` says what this guards against, and what only an independent checker of Lean's proofs would.
+    the values of named arguments, since tactics evaluate some, must be names, literals, or `{field := value}` of these.
+    `docs/proofs.md` says what this guards against, and what would need an independent checker of Lean's proofs.
 
-    `Problem.reference` is a `LeanGoal`, a mapping of its fields, or a formal statement. The verdict's `detail` holds an `error`
-    where the proof was not accepted. A server that does not answer, or can't run Lean, makes it a `VERIFIER_ERROR`.
+    `Problem.reference` is a `LeanGoal`, a mapping of its fields, or a formal statement. If the proof was not accepted, the
+    verdict's `detail` holds an `error`. If the server does not answer or can't run Lean, the verdict is a `VERIFIER_ERROR`.
 
     Args:
         url: Address of the server, such as `http://localhost:8000`.
-        api_key: The server's key, if it wants one; `env:NAME` is that environment variable.
+        api_key: The server's key, if it requires one; `env:NAME` is that environment variable.
         timeout_s: Seconds that Lean may take for one file, rounded up; running over is `TIMEOUT`.
         concurrency: Most proofs of a batch that are checked at once.
         thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.

@@ -1,4 +1,4 @@
-"""What a term has to satisfy."""
+"""The goal that a term has to satisfy."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _DECLARING = (
 
 @dataclass(frozen=True)
 class SmtGoal:
-    """A function that a completion defines by a term, and what has to hold of it. Everything here is trusted, and SMT-LIB.
+    """A function that a completion defines by a term, and its required properties, in SMT-LIB. Everything here is trusted.
 
-    A witness is a function without parameters, an equivalent term one that has to equal another everywhere, and an invariant
-    one of sort `Bool`, for which a goal says that it holds at the start, is kept by each step and implies what is wanted.
+    A witness is a function without parameters. An equivalent term is a function that must equal another everywhere. An
+    invariant is a function of sort `Bool`; its goal says that it holds at the start, is kept by each step, and implies the
+    wanted property.
 
     Raises:
         InvalidArgumentError: If a field is of another type or can't be read, or the goal does not mention the function.
@@ -32,8 +33,8 @@ class SmtGoal:
     declarations: str = ""
     """Commands that declare or define what the goal uses, such as `(declare-const a Int)`."""
     operators: tuple[str, ...] = ()
-    """What the term may apply, where the default (`verifiers.proofs.smt.terms.OPERATORS` and `INDEXED`) is too much, so that
-    it would be enough to repeat the goal, or too little. Names of declared functions and constants may be among them."""
+    """Operators that the term may apply, if the default (`verifiers.proofs.smt.terms.OPERATORS` and `INDEXED`) allows too much,
+    so that repeating the goal would suffice, or too little. Names of declared functions and constants may be among them."""
 
     def __post_init__(self) -> None:
         check_texts(self)
@@ -53,5 +54,5 @@ class SmtGoal:
 
     @property
     def allowed_operators(self) -> frozenset[str]:
-        """What the term may apply."""
+        """The operators that the term may apply."""
         return frozenset(self.operators) or OPERATORS | INDEXED

@@ -124,7 +124,7 @@ def read_signature(text: str) -> tuple[str, list[str], str]:
         Its name, the names of its parameters, and the whole as it stands in `define-fun`, without parentheses around it.
 
     Raises:
-        InvalidArgumentError: If it is none.
+        InvalidArgumentError: If it is not a signature.
     """
     try:
         trees = read_all(text)

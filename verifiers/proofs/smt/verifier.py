@@ -32,10 +32,10 @@ _MARKS = " \t\n$`"
 class SmtVerifier:
     """A completion is correct when the function that its term defines satisfies the goal, whatever the declared constants are.
 
-    The term stands in the last `<answer>` tags, else in the last code block, else on the last line. It is read here, by the
-    grammar of `verifiers.proofs.smt.terms`, and written again, so that the solver gets a term and never a command. The goal
-    holds if Z3 finds its negation unsatisfiable. What Z3 leaves open, or does not decide within its limits, is `TIMEOUT`.
-    That it is right when it decides is taken for granted.
+    The term stands in the last `<answer>` tags, else in the last code block, else on the last line. It is parsed by the grammar
+    of `verifiers.proofs.smt.terms` and written again, so that the solver gets a term and never a command. The goal holds if Z3
+    finds its negation unsatisfiable. A goal that Z3 leaves open, or does not decide within its limits, is `TIMEOUT`. Z3's
+    decisions are trusted.
 
     `Problem.reference` is a `SmtGoal`, or a mapping of its fields. The verdict's `detail` holds `counterexample` or `reason`.
 

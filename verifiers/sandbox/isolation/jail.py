@@ -1,4 +1,4 @@
-"""The jail: privileges that the fork server gives up once, and those that each child gives up before it runs the program."""
+"""The jail: privileges that the fork server gives up once, and privileges that each child gives up before its program runs."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Jail:
         """Enter the layers that bind the server too, and prepare the filter of the children.
 
         Args:
-            wanted: Names from `LAYERS`. Those that the system does not support go into `missing`, with the reason.
+            wanted: Names from `LAYERS`. Layers that the system does not support go into `missing`, with the reason.
             readable: Paths that programs may read besides the libraries.
             writable: Files that programs may write, beneath the readable paths.
             may_close_files: Whether programs may be denied all files if no layer can limit which ones they read.
-            executes: Whether a child is to become another program, of the machine.
-            extras: What that one may have besides; all of it needs namespaces.
+            executes: Whether a child becomes another program, one installed on the machine.
+            extras: Further rights of that program; each needs namespaces.
         """
         self.wanted = wanted
         self.entered: list[str] = []
@@ -177,7 +177,7 @@ def _can_fork(limit: int) -> bool:
 def filters(
     executes: bool, folder: bool, processes: bool, opens_files: bool
 ) -> tuple[seccomp.Filter, dict[bool, seccomp.Filter]]:
-    """The filter of the server, and those of its children by whether they receive descriptors."""
+    """The filter of the server, and the filters of its children by whether they receive descriptors."""
     outer = seccomp.build_outer(executes=executes, folder=folder, processes=processes)
     inner = {
         receives: seccomp.build_inner(

@@ -1,7 +1,7 @@
 """The outer layer: separate namespaces, a root that holds only the library folders, and an unprivileged user.
 
-It does for the fork server what `bwrap` does around a process, without needing that program: no network device, no
-System V objects of others, and no files except the libraries and, where one is asked for, a folder in memory to write in.
+It does for the fork server what `bwrap` does around a process, without needing that program: no network device, no System V
+objects of others, and no files except the libraries and, if requested, a writable folder in memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STDIN = "/dev/stdin"
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What a program of the machine may have besides files to read."""
+    """Rights of an installed program beyond reading files."""
 
     folder_mib: int = 0
     """Size of a folder to write in, in MiB; 0 for none."""
@@ -57,7 +57,7 @@ def enter(paths: Iterable[str], writable: Iterable[str] = (), extras: Extras = N
     A failure half-way would leave the process without its files, so a child tries first.
 
     Args:
-        paths: Folders and files; those that do not exist are left out.
+        paths: Folders and files; paths that do not exist are left out.
         writable: Files beneath the paths that stay writable.
         extras: With a folder, it is `FOLDER`; with processes, the next child is the first in a namespace of process ids.
 
@@ -75,7 +75,7 @@ _known_to_work: list[bool] = []
 
 
 def try_for_children() -> None:
-    """Try once for all children of this process, each of which saves as much as it would spend on entering."""
+    """Try once for all children of this process; each child then saves as much time as it spends on entering."""
     with contextlib.suppress(OSError):  # which each child then meets, and tells
         _try(library_paths(), [], NOTHING_MORE)
         _known_to_work.append(True)
@@ -159,7 +159,7 @@ def _mount_handle(handle: int, target: str) -> None:
 
 
 def _make_read_only(path: str) -> None:
-    # mount_setattr adds the one flag and keeps those that a user namespace may not clear.
+    # mount_setattr adds the one flag and keeps the flags that a user namespace may not clear.
     attributes = struct.pack("=QQQQ", _ATTR_READ_ONLY, 0, 0, 0)
     syscalls.syscall(
         "mount_setattr",

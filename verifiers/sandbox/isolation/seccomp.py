@@ -7,9 +7,9 @@ work to install a filter grows with its length, and this one is installed for ea
 No sockets (except connected pairs inside the process, which asyncio needs), no exec, no fork, no ptrace, no namespaces, no
 signals to others. Threads are allowed (`clone` with CLONE_THREAD). Files can be opened for reading only.
 
-A program of the machine, such as a compiler, gets a variant: it may be executed, and open files for writing, of which
-landlock or the file system leaves it few. With a folder of its own it may also make and remove files, and in a namespace of
-process ids start processes and signal them.
+An installed program, such as a compiler, gets a variant: it may be executed, and may open files for writing, though landlock or
+the file system leaves it few. With its own folder it may also create and remove files, and in a namespace of process ids it may
+start processes and signal them.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _null(index: int) -> list[_Instruction]:
 
 
 def _own_stack_limit() -> list[_Instruction]:
-    """Allow `prlimit64` to read limits, and to set that of the process's own stack, as deeply recursive programs do."""
+    """Allow `prlimit64` to read limits, and to set the limit on the process's own stack, as deeply recursive programs do."""
     return [
         _argument(2),
         (_JUMP_EQUAL, 0, 2, 0),

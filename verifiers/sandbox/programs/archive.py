@@ -1,4 +1,4 @@
-"""A mapping of JSON's values and some files as bytes, by which both cross to the jail and back."""
+"""A mapping of JSON values and some files as bytes: the form in which they cross to the jail and back."""
 
 from __future__ import annotations
 

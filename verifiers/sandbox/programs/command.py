@@ -1,9 +1,10 @@
-"""The role of a process that enters the jail itself and runs something in a folder, such as a program of the machine.
+"""The role of a process that enters the jail itself and runs something in a folder, such as an installed program.
 
-The fork server of such roles is not in the jail. Each of its children enters the layers, with a root and a folder of its own,
-and forks the process that is confined for good; this one tries what must fail, tells of it, and goes on only if the isolation
-is what was asked for. What is allowed to start processes runs in a namespace of process ids, whose first process is a child in
-between: nothing in it outlives that one. At the end the files that were asked for are read within the jail.
+The fork server of such roles is not in the jail. Each of its children enters the layers, with its own root and folder, and
+forks the process that is confined for good. That process tries forbidden operations, reports the results, and goes on only if
+the isolation is as requested. A program that may start processes runs in a namespace of process ids; the namespace's first
+process is a child in between, and nothing in the namespace outlives it. At the end the requested files are read within the
+jail.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class _Supervised:
         self._settings = _of_data(settings)
 
     def run_as_first(self) -> None:
-        """Run, as the first process of a namespace, whose end is that of all others in it."""
+        """Run as the first process of a namespace; when it ends, so do all others in the namespace."""
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the kernel keeps from it only what it has no handler for
         self.run(is_first=True)
@@ -173,7 +174,7 @@ class _Supervised:
         return paths
 
     def _read(self, name: str) -> bytes:
-        """The content of a regular file in the folder; empty if it is none. Links lead nowhere but into the jail's root."""
+        """The content of a regular file in the folder; empty for anything else. Links lead nowhere but into the jail's root."""
         try:
             handle = os.open(
                 os.path.join(self._folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -206,12 +207,12 @@ def _data_mib() -> int:
 
 
 def _of_data(settings: ResourceLimits) -> ResourceLimits:
-    """The same limits, with that of memory on data: some programs reserve address space that they never use."""
+    """The same limits, with the memory limit on data: some programs reserve address space that they never use."""
     return tuple((resource.RLIMIT_DATA if limit == resource.RLIMIT_AS else limit, values) for limit, values in settings)
 
 
 def _fill(folder: str, files: Mapping[str, bytes], writable: Collection[str]) -> None:
-    """Write files into a folder. Those that the program may write are there, and any user's."""
+    """Write files into a folder. Files that the program may write are created, and any user can write them."""
     for name, content in {**{name: b"" for name in writable if name not in files}, **files}.items():
         path = os.path.join(folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)

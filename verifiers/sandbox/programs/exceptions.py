@@ -9,7 +9,7 @@ from collections.abc import Collection
 from ..isolation.library_folders import library_paths
 
 _RESERVE = [bytes(4 << 20)]
-"""Address space, never written to, that is released when a program runs out of memory, so that this can still be told."""
+"""Address space, never written to, that is released when a program runs out of memory, so that this can still be reported."""
 
 
 def make_room(error: BaseException) -> None:

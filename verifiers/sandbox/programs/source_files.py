@@ -124,7 +124,7 @@ class Program:
         return cls(**_decode(content)[0])
 
     def run(self, main_name: str = "") -> dict[str, Any]:
-        """Run the main file, under this name or that of its path, and return its namespace; ProgramError if it is invalid."""
+        """Run the main file, under this name or its path's, and return its namespace; ProgramError if it is invalid."""
         return self._run_module(main_name).__dict__
 
     def _run_module(self, main_name: str) -> types.ModuleType:
@@ -143,7 +143,7 @@ class Program:
         return module
 
     def _make_importable(self, finder: SourceFiles) -> None:
-        # As for a script, whose folder comes before the standard library on the path.
+        # As with a script, whose folder comes before the standard library on the path.
         sys.meta_path.insert(0, finder)
         for path in self.files:
             sys.modules.pop(module_name(path).partition(".")[0], None)

@@ -56,7 +56,7 @@ class Child:
 
     def reap(self) -> None:
         """Kill the child if it still runs, and reap it."""
-        # What it has not waited for is not in its own usage.
+        # Descendants that the child has not waited for are not in its own usage.
         spent, held = (self.clock(), self.tree_memory()) if self.is_tree else (0.0, 0)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)

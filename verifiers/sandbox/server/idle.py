@@ -1,4 +1,4 @@
-"""Detection of idle programs: those that sleep, wait for something that never comes, or poll.
+"""Detection of idle programs, which sleep, wait for something that never comes, or poll.
 
 A program that is ready to run uses a whole CPU, unless others use it too. Any load leaves it at least a small share, so a
 program that uses less than that is idle on any machine. If it uses more, but no more than one that polls every few

@@ -51,7 +51,7 @@ def load_packages(packages: Mapping[str, Any]) -> int:
         return 0
     before = address_space_mib()
     sys.meta_path.append(PackageFinder(packages["modules"], packages["folders"]))
-    # Who names pandas has numpy too.
+    # A program that may import pandas has numpy too.
     for name in [*packages["names"], *({"numpy"} & {*packages["modules"]})]:
         for module in (name, *_ALWAYS_WITH.get(name, ())):
             _load(module)

@@ -26,11 +26,11 @@ from .children import Child, LastingProcess, kill_strays
 from .idle import Idleness
 
 NULL = 15
-"""A descriptor of the null device. The server's own descriptors, and those that arrive, lie above; a child's below."""
+"""A descriptor of the null device. The server's own and incoming descriptors are above it, a child's below."""
 _TICK_S = 0.25
 _MAX_REQUEST = 4096
 _NO_LIMIT_S = 1e9
-"""CPU seconds of a lasting process over all jobs, of which each is watched."""
+"""CPU seconds of a lasting process over all jobs; each job has its own watched limit."""
 _exit = os._exit  # a program may replace it
 
 

@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _move_up(control: int) -> int:
-    """Move a descriptor above those of the children, fill all free ones below with the null device, and return it."""
+    """Move a descriptor above the children's, fill all free ones below with the null device, and return it."""
     moved = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, NULL + 1)
     os.closerange(MOST_DESCRIPTORS, control + 1)
     limit_descriptors()
@@ -82,7 +82,7 @@ def _move_up(control: int) -> int:
 def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:
     """Watch the parent, and become the reaper of all descendants of this process.
 
-    Raises ParentGoneError if the parent has ended, or the system lacks the calls to watch processes, which was said.
+    Raises ParentGoneError if the parent has ended, or if the system has no calls to watch processes, which is then reported.
     """
     problem = "this kernel can't watch processes through descriptors (pidfd_open"
     try:
@@ -167,7 +167,7 @@ def _greet(control: socket.socket, jail: Jail) -> None:
 
 
 def _probe(jail: Jail) -> list[str]:
-    """Try forbidden operations in a confined child, and return those that worked."""
+    """Try forbidden operations in a confined child, and return the ones that worked."""
     reader, writer = os.pipe()
     server, settings = os.getpid(), jail.settings(_TRIAL_LIMITS)
     pid = syscalls.fork()
