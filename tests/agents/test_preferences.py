@@ -139,9 +139,9 @@ def test_what_holds_no_pairs_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(MissingDataError, match="holds no evaluation"):
         read_pairs(tmp_path / "empty")
-    (tmp_path / "pairs.csv").touch()
-    with pytest.raises(InvalidArgumentError, match=r"ends in \.jsonl or \.parquet"):
-        read_pairs(tmp_path / "pairs.csv")
+    (tmp_path / "pairs.txt").touch()
+    with pytest.raises(InvalidArgumentError, match=r"ends in \.jsonl, \.parquet"):
+        read_pairs(tmp_path / "pairs.txt")
 
 
 def test_held_out_pairs_share_no_problem_with_the_others() -> None:
