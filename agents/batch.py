@@ -29,7 +29,7 @@ class Batch:
     """b trajectories of up to l tokens, right-padded with 0; `lengths` determines which positions are padding.
 
     Index t of every per-token tensor refers to token t itself, counting the prompt; values are those of the state before
-    it. `make_batch` fills the first block of fields; an agent fills those of the second block that it needs.
+    it. `make_batch` fills the first block of fields; an agent fills the fields of the second block that it needs.
     """
 
     tokens: Tensor = field(metadata=_PER_TOKEN)
@@ -58,7 +58,7 @@ class Batch:
     legal: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """u8[b l ceil(v/8)], packed masks of the legal tokens."""
     observations: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """f32[b l d], what the environment showed after each token, where it shows vectors."""
+    """f32[b l d], the observation after each token, if the environment shows vectors."""
     contexts: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """i64[b l], number of the context that each token belongs to, from 0: the policy saw nothing of earlier contexts. None if
     it saw everything; see `agents.learn.contexts`."""

@@ -21,15 +21,15 @@ def kl_estimate(
 ) -> Float[torch.Tensor, "b t"]:
     """Estimate KL(pi || ref) at each token; see `KLEstimator` for the bias of values and gradients.
 
-    Detach `logprobs` to use it in the reward. Log-ratios in exponents are clamped at 20 from above to avoid overflow:
-    where the reference is more than 5e8 times as likely as pi, k3 is constant and has no gradient (pi samples such a token
-    at most once in 5e8 times); the gradient of k3-ratio is exact there too. Nothing else is clamped. A bound on the value of
-    k3 (10 is common) would remove the gradient as soon as the reference is 14 times as likely, and an upper bound on d would
-    remove the penalty on tokens that the reference rules out.
+    Detach `logprobs` to use it in the reward. Log-ratios in exponents are clamped at 20 from above to avoid overflow: if the
+    reference is more than 5e8 times as likely as pi, k3 is constant and has no gradient (pi samples such a token at most once
+    in 5e8 times); the gradient of k3-ratio is exact there too. Nothing else is clamped. A bound on the value of k3 (10 is
+    common) would remove the gradient as soon as the reference is 14 times as likely, and an upper bound on d would remove the
+    penalty on tokens that the reference rules out.
 
     Args:
         estimator: The estimator.
-        logprobs: f[b t], log pi, with gradient where it is a term of the loss.
+        logprobs: f[b t], log pi, with gradient if it is a term of the loss.
         ref_logprobs: f[b t], constants.
         old_logprobs: f[b t], constants, log-probabilities under the policy that sampled; `K3_RATIO` only.
 
@@ -62,8 +62,8 @@ def _k3(logprobs: torch.Tensor, ref_logprobs: torch.Tensor) -> torch.Tensor:
 def _k3_ratio(logprobs: torch.Tensor, ref_logprobs: torch.Tensor, old_logprobs: torch.Tensor) -> torch.Tensor:
     """The value of ratio * k3 with its gradient ratio * (log pi - log ref), into which the derivatives of both factors add up.
 
-    Written out because the sum of the two derivatives cancels nearly all digits where the reference is much likelier than
-    pi, and has the wrong sign once one factor is clamped and the other is not.
+    Written out because the sum of the two derivatives cancels nearly all digits if the reference is much likelier than pi, and
+    has the wrong sign once one factor is clamped and the other is not.
     """
     ratio = (logprobs - old_logprobs).detach().clamp(max=_HIGHEST).exp()
     slope = ratio * (logprobs - ref_logprobs).detach()

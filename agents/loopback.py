@@ -31,7 +31,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise InvalidArgumentError(
             f"can't listen on {host}, port {port}: {error.strerror or error}; choose another with --port"
         ) from error
-    # An answer goes out as two packets, head and body, of which the second must not wait until the first is acknowledged.
+    # An answer goes out as two packets, head and body; the second must not wait until the first is acknowledged.
     # asyncio disables that delay only for sockets that name their protocol; connections inherit it from the listener.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -4,8 +4,8 @@ Axes: b completions, t tokens. Each policy loss returns one value for each token
 so that the loss of an optimiser step is `(loss * weights).sum()` over all its micro-batches, and neither the micro-batches,
 their order nor padding changes the gradient. Outside the mask a loss may be any finite number, since its weight there is 0.
 
-Log-probabilities are natural logs under the sampling distribution. `logprobs` is that of the policy being trained, with
-gradient; `old_logprobs` is that of the policy before the first optimiser step on these samples. It and the advantages are
+Log-probabilities are natural logs under the sampling distribution. `logprobs` are those of the policy being trained, with
+gradient; `old_logprobs` are those of the policy before the first optimiser step on these samples. They and the advantages are
 constants. sg means "stop gradient".
 """
 
@@ -21,7 +21,7 @@ from verifiers import InvalidArgumentError
 def policy_gradient(
     logprobs: Float[torch.Tensor, "b t"], advantages: Float[torch.Tensor, "b t"]
 ) -> Float[torch.Tensor, "b t"]:
-    """-A_t log pi(y_t): REINFORCE (Williams 1992), whose gradient is the policy gradient where samples are on-policy."""
+    """-A_t log pi(y_t): REINFORCE (Williams 1992), whose gradient is the policy gradient if samples are on-policy."""
     return -advantages * logprobs
 
 

@@ -89,7 +89,7 @@ class PolicyOpponent:
         """Sample a move."""
         asked = _Asked(seat)
         self._waiting.append(asked)
-        with self._acting:  # whoever has the lock samples for all that wait
+        with self._acting:  # the thread that has the lock samples for all that wait
             if asked.text is None and asked.error is None:
                 batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 try:

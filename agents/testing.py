@@ -35,9 +35,9 @@ _PROBLEMS, _GROUP = 4, 4
 def check_agent(agent: str | type[Agent], config: AgentConfig | None = None, *, seed: int = 0) -> None:
     """Train an agent for two steps on a tiny policy, and check the properties that training relies on.
 
-    The loss must fall where a token with a positive advantage becomes more probable, and must have no gradient where the
-    advantage is 0; an episode whose verifier broke must spoil nothing; training must be repeatable, and a checkpoint must hold
-    everything that the next step depends on.
+    The loss must fall if a token with a positive advantage becomes more probable, and must have no gradient if the advantage is
+    0; an episode whose verifier broke must spoil nothing; training must be repeatable, and a checkpoint must hold everything
+    that the next step depends on.
 
     Args:
         agent: A class of agents, or a name as for `agents.agent_classes`.

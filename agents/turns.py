@@ -1,4 +1,4 @@
-"""Credit by turns: advantages that are the same for all tokens of a turn, where an episode has several.
+"""Credit by turns: advantages that are the same for all tokens of a turn, for episodes of several.
 
 Axes: b episodes, t tokens, u turns. A turn is a run of the policy's own tokens; the environment's tokens between two turns
 belong to neither, and a reward received there belongs to the turn before it. From one turn to the next is one step of time: a
@@ -47,7 +47,7 @@ def turn_rewards(rewards: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> Fl
 
 
 Relative = Callable[["Tensor", "Tensor", "Tensor"], "Tensor"]
-"""Advantages of scores f[b] relative to groups i[b], where valid bool[b], such as those of `agents.advantages`."""
+"""Functions such as `agents.advantages.leave_one_out`: from scores f[b], groups i[b] and valid bool[b] to advantages."""
 
 
 def turn_group_relative(

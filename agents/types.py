@@ -49,7 +49,7 @@ class Policy(Protocol):
 
         Args:
             observation: `tokens` i32[b l], `length` i32[b 1].
-            action_mask: i8[b v], 1 for legal tokens, where the environment limits them.
+            action_mask: i8[b v], 1 for legal tokens, if the environment limits them.
             rows: bool[b], the rows that need an action; None for all. Excluding rows only saves work.
         """
         ...
@@ -127,7 +127,7 @@ class Trajectory:
     group: int
     """Number of the group; trajectories of one group answer the same problem."""
     prompt_length: int
-    """Number of tokens that the episode started with: those of the prompt, or of the captured state."""
+    """Number of tokens that the episode started with, from the prompt or the captured state."""
     terminated: bool
     truncated: bool
     verdict: Verdict | None

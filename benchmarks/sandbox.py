@@ -3,6 +3,9 @@
 Every runner gets the same programs with the same tests, HumanEval's if `RLVR_DATA_DIR` names a folder that holds them, else a
 small set of our own. CPU counts every process of the runner, its own and its children's, and excludes starting up.
 
+Two more pairs follow: the same programs and tests under pytest, in the sandbox (`together`) and in an interpreter per file; and
+a program in C++, compiled and run on three inputs, in the sandbox and by plain subprocesses, an eighth as often.
+
     python benchmarks/sandbox.py [--programs 164] [--workers 1 2] [--repeats 3]
 """
 
@@ -10,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import io
 import json
+import math
 import multiprocessing
 import os
 import resource
@@ -27,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from verifiers import Problem
-from verifiers.unit_tests import CheckTests, UnitTestVerifier
+from verifiers.unit_tests import CheckTests, FunctionTests, StdioCase, StdioTests, UnitTestVerifier, with_contract
 
 TIMEOUT_S = 10.0
 FALLBACK = CheckTests(
@@ -35,6 +40,19 @@ FALLBACK = CheckTests(
     "def check(candidate):\n    for n in range(10):\n        assert candidate(list(range(n))) == n * (n - 1) // 2\n",
     'def total(numbers):\n    """Sum of the numbers."""\n',
 )
+
+
+CPP = """#include <iostream>
+#include <vector>
+int main() {
+    std::vector<long> numbers;
+    for (long n; std::cin >> n;) numbers.push_back(n);
+    long sum = 0;
+    for (long n : numbers) sum += n;
+    std::cout << sum << "\\n";
+}
+"""
+CPP_CASES = (("1 2 3", "6\n"), ("", "0\n"), ("-5 5 1000000000000", "1000000000000\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +67,12 @@ class Task:
         tests = self.tests
         return f"{tests.prefix}{self.completion}\n{tests.test}\ncheck({tests.entry_point})\n"
 
+    def test_file(self) -> FunctionTests:
+        """The tests as a file for pytest."""
+        tests = with_contract(self.tests, "together")
+        assert isinstance(tests, FunctionTests)
+        return tests
+
 
 def load_tasks(count: int) -> list[Task]:
     folder = os.environ.get("RLVR_DATA_DIR")
@@ -60,16 +84,65 @@ def load_tasks(count: int) -> list[Task]:
 
 
 @contextlib.contextmanager
-def sandbox(workers: int) -> Iterator[Callable[[list[Task]], list[bool]]]:
-    verifier = UnitTestVerifier(workers=workers, timeout_s=TIMEOUT_S)
+def sandbox(workers: int, contract: str = "separate") -> Iterator[Callable[[list[Task]], list[bool]]]:
+    verifier = UnitTestVerifier(workers=workers, timeout_s=TIMEOUT_S, allow_together=True)
 
     def run(tasks: list[Task]) -> list[bool]:
-        problems = [Problem(str(number), "", task.tests) for number, task in enumerate(tasks)]
+        references = [with_contract(task.tests, contract) for task in tasks]
+        problems = [Problem(str(number), "", reference) for number, reference in enumerate(references)]
         return [v.score == 1 for v in verifier.verify_batch([task.completion for task in tasks], problems)]
 
     run([Task("    return sum(numbers)\n", FALLBACK)] * workers * 2)
     yield run
     verifier.close()
+
+
+@contextlib.contextmanager
+def pytest_per_file(workers: int) -> Iterator[Callable[[list[Task]], list[bool]]]:
+    """An interpreter with pytest per file of tests; no isolation."""
+
+    def run_one(task: Task) -> bool:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "solution.py").write_text(f"{task.tests.prefix}{task.completion}")
+            Path(folder, "test_file.py").write_text(task.test_file().test)
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--assert=plain", "test_file.py"]
+            environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=60, check=False)
+            return done.returncode == 0
+
+    with ThreadPoolExecutor(workers) as threads:
+        yield lambda tasks: list(threads.map(run_one, tasks))
+
+
+@contextlib.contextmanager
+def cpp_in_sandbox(workers: int) -> Iterator[Callable[[list[Task]], list[bool]]]:
+    verifier = UnitTestVerifier(workers=workers, timeout_s=TIMEOUT_S)
+    problem = Problem("p", "", StdioTests(tuple(StdioCase(*case) for case in CPP_CASES), languages=("cpp",)))
+
+    def run(tasks: list[Task]) -> list[bool]:
+        return [v.score == 1 for v in verifier.verify_batch([CPP] * len(tasks), [problem] * len(tasks))]
+
+    run([Task("", FALLBACK)])
+    yield run
+    verifier.close()
+
+
+@contextlib.contextmanager
+def plain_cpp(workers: int) -> Iterator[Callable[[list[Task]], list[bool]]]:
+    """The compiler and the program, without isolation."""
+
+    def run_one(_: Task) -> bool:
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "main.cpp").write_text(CPP)
+            subprocess.run(["g++", "-O2", "-w", "-std=gnu++17", "-o", "main", "main.cpp"], cwd=folder, check=True)
+            runs = (
+                subprocess.run([f"{folder}/main"], input=stdin, capture_output=True, text=True, check=False)
+                for stdin, _ in CPP_CASES
+            )
+            return [run.stdout for run in runs] == [expected for _, expected in CPP_CASES]
+
+    with ThreadPoolExecutor(workers) as threads:
+        yield lambda tasks: list(threads.map(run_one, tasks))
 
 
 @contextlib.contextmanager
@@ -114,7 +187,14 @@ def _execute(script: str, result: list[str]) -> None:
         os.chdir("/")
 
 
-RUNNERS = {"sandbox": sandbox, "subprocess": plain_subprocess, "fork per program": fork_per_program}
+RUNNERS = {
+    "sandbox": sandbox,
+    "subprocess": plain_subprocess,
+    "fork per program": fork_per_program,
+    "together": functools.partial(sandbox, contract="together"),
+    "pytest per file": pytest_per_file,
+}
+CPP_RUNNERS = {"sandbox, C++": cpp_in_sandbox, "subprocess, C++": plain_cpp}
 
 
 def tree_cpu_s() -> float:
@@ -166,12 +246,16 @@ def main() -> None:
     print(f"{'runner':20} {'workers':>7} {'programs/s':>10} {'CPU ms':>7} {'passed':>6}")
     for workers in arguments.workers:
         with contextlib.ExitStack() as stack:
-            runs = {name: stack.enter_context(runner(workers)) for name, runner in RUNNERS.items()}
-            rounds = [{name: measure(run, tasks) for name, run in runs.items()} for _ in range(arguments.repeats)]
+            runs = {name: stack.enter_context(runner(workers)) for name, runner in (RUNNERS | CPP_RUNNERS).items()}
+            few = tasks[: math.ceil(len(tasks) / 8)]
+            rounds = [
+                {name: measure(run, few if name in CPP_RUNNERS else tasks) for name, run in runs.items()}
+                for _ in range(arguments.repeats)
+            ]
         for name in runs:
             rates, costs, passed = zip(*(figures[name] for figures in rounds), strict=True)
             rate, cost = statistics.median(rates), statistics.median(costs)
-            print(f"{name:20} {workers:7} {rate:10.0f} {cost:7.2f} {min(passed):6}")
+            print(f"{name:20} {workers:7} {rate:10.3g} {cost:7.2f} {min(passed):6}")
     print(f"an idle worker of the sandbox: {idle_memory_mib(tasks):.1f} MiB of private memory")
 
 

@@ -93,7 +93,7 @@ class Values:
 
 
 def world_mdp(world: World) -> FiniteMDP:
-    """The decision process of a world: its states are `world.states`, in that order, its actions those of `MOVES`."""
+    """The decision process of a world: its states are `world.states`, in that order, and its actions are `MOVES`."""
     index = {cell: number for number, cell in enumerate(world.states)}
     transition = np.zeros((len(index), len(MOVES), len(index)))
     reward = np.full((len(index), len(MOVES)), float(world.step_reward))
@@ -301,7 +301,7 @@ def softmax_policy_gradient(
     visited = visits(mdp, policy, gamma=gamma, horizon=horizon)
     if horizon is None:
         return visited[:, None] * policy * advantage
-    # t steps made leave h - t: the terms of `visits` run against those of the values.
+    # t steps made leave h - t: the terms of `visits` run in the opposite order to the values.
     gradient: Array = policy * np.einsum("ts,tsa->sa", visited, advantage[:0:-1])
     return gradient
 

@@ -27,7 +27,7 @@ _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 """The encodings of numbers, by the format's number of their type."""
 _STRING, _ARRAY = 8, 9
 _FLOATS = {30: "bfloat16", 1: "float16", 0: "float32"}
-"""The types of tensors that are not quantised, by the format's number of the type: that of most weights before that of
+"""The types of tensors that are not quantised, by the format's number of the type: the type of most weights before the type of
 norms."""
 
 

@@ -54,8 +54,8 @@ class MessageEnv:
         form: The form of the exchange.
 
     Raises:
-        InvalidArgumentError: If the streams are a mixture, the rules ask for the tokens of an episode, or a token that stops is
-            no text.
+        InvalidArgumentError: If the streams are a mixture, the rules need the tokens of an episode, or a stop token is no
+            text.
     """
 
     def __init__(self, streams: TokenStreams, form: Form = "calls") -> None:

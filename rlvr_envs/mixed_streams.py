@@ -1,7 +1,7 @@
 """`MixedStreams`: streams that each play an episode of one of several parts at a time.
 
-A row plays in its part's own streams, and the parts share the buffers of tokens. So an episode is that of the part alone, and a
-buffer is as long as the longest of the parts.
+A row plays in its part's own streams, and the parts share the buffers of tokens. So an episode is the same as in the part
+alone, and a buffer is as long as the longest of the parts.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class MixedStreams(TokenStreams):
         ]
         with contextlib.ExitStack() as undone:
             if any(part._may_raise for part in self.parts):
-                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # its buffer is that of all
+                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # all share its buffer
                 for part in self.parts:
                     undone.enter_context(part._undone_on_error(shared=part is widest))
             for part, step in zip(self.parts, steps, strict=True):

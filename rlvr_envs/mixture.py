@@ -98,22 +98,26 @@ class MixtureEnv(TaskEnv):
     def each_part(
         cls, options: Mapping[str, Any], use: Callable[[type[TaskEnv], dict[str, Any]], _Result]
     ) -> dict[str, _Result]:
-        """What a function returns for the class and the arguments of each part, by the part's name.
+        """The results of a function for the class and the arguments of each part, by the part's name.
 
         Raises:
-            UnknownNameError: If an argument is of no part.
+            UnknownNameError: If an argument belongs to no part.
             UnknownArgumentError: If a part does not take one of its arguments; the message names the part.
         """
         for name in {name.partition(".")[0] for name in options if "." in name} - cls.parts.keys():
             raise unknown_name("part", name, cls.parts)
         results = {}
         for name, part in cls.parts.items():
+            arguments = {**part_arguments(options, name), **cls.own.get(name, {})}
             try:
-                results[name] = use(part, {**part_arguments(options, name), **cls.own.get(name, {})})
+                results[name] = use(part, arguments)
             except UnknownArgumentError as error:
+                said = next(
+                    (f"{key}={arguments[key]!r}" for key in arguments if f"argument {key!r}" in str(error)), "x=1"
+                )
+                others = " or ".join(f"{other}.{said}" for other in cls.parts if other != name)
                 raise UnknownArgumentError(
-                    f"{name}: {error} An argument of one environment alone begins with its name: "
-                    f"{' or '.join(f'{other}.ARGUMENT=VALUE' for other in cls.parts)}"
+                    f"{name}: {error} An argument of one environment alone begins with its name: {others}"
                 ) from error
         return results
 
@@ -131,7 +135,7 @@ def with_levels(cls: type[TaskEnv], argument: str, values: Sequence[Any]) -> typ
 
 
 def part_arguments(options: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """The arguments of one part among those of a mixture: those of all parts, and its own, such as `MBPP.max_new_tokens`."""
+    """The arguments of one part of a mixture: the common ones, and its own, such as `MBPP.max_new_tokens`."""
     shared = {name: value for name, value in options.items() if "." not in name and name not in ("mix", "mix_by")}
     own = {name.partition(".")[2]: value for name, value in options.items() if name.startswith(f"{part}.")}
     return shared | own

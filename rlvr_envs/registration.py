@@ -33,7 +33,7 @@ def plugged_in() -> dict[str, str]:
 
 
 def register_environments() -> None:
-    """Register every id, and those of installed packages; doing it again changes nothing."""
+    """Register every id, including the ids of installed packages; doing it again changes nothing."""
     for env_id, path in ENVIRONMENTS.items():
         _register(env_id, path, path.partition(":")[2])
     for env_id, path in STATE_ENVIRONMENTS.items():

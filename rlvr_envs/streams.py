@@ -50,7 +50,7 @@ _ENCODED_PROMPTS = 4096
 
 @runtime_checkable
 class _RendersParts(Protocol):
-    """Turns a problem into the text of its prompt, or into parts of it, of which no token holds more than one."""
+    """Turns a problem into the text of its prompt, or into parts of it, so that no token spans two of them."""
 
     def __call__(self, problem: Problem, /) -> str: ...
 
@@ -226,8 +226,8 @@ class TokenStreams:
             drop_awaited: Forget the verdicts that are awaited, as a reset of all rows does.
 
         Raises:
-            InvalidArgumentError: If a problem index is out of range, a row awaits its verdict, or a state does not fit or is
-                that of an episode that has ended.
+            InvalidArgumentError: If a problem index is out of range, a row awaits its verdict, or a state does not fit or its
+                episode has ended.
             PromptTooLongError: If a prompt does not fit.
         """
         waiting = sorted(set(rows) & set(self.pending_rows()))
@@ -380,7 +380,7 @@ class TokenStreams:
 
     @contextlib.contextmanager
     def _undone_on_error(self, *, shared: bool = True) -> Iterator[None]:
-        """A block whose changes are undone if it raises, of what parts of a mixture share only where that is `shared`."""
+        """A block whose changes are undone if it raises; with `shared`, also the arrays that parts of a mixture share."""
         arrays: list[NDArray[Any]] = [self._turn_start, self._limit, self._inserted, self._stop_state]
         if shared:
             arrays += [self.tokens, self.length, self.live, self.prompt_length]
@@ -412,7 +412,7 @@ class TokenStreams:
 
     def _append(self, rows: NDArray[np.int64], step: _Step) -> None:
         """Append the token of the step's column to each of some rows."""
-        # A slice is much the faster index where it is all of them.
+        # A slice is a much faster index if it covers all of them.
         at = slice(None) if rows is self._all_rows else rows
         tokens = step.tokens[at, step.column]
         if self._legal is not None:
@@ -670,7 +670,7 @@ class TokenStreams:
             step.closing.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave threads behind; they start again where they are needed.
+        """Leave threads behind; they start again when they are needed.
 
         Raises:
             InvalidArgumentError: If verdicts or answers to turns are awaited, which can't be copied.
@@ -691,7 +691,7 @@ class TokenStreams:
     # Legal actions
 
     def legal_masks(self) -> NDArray[np.int8] | None:
-        """The legal next tokens i8[b v] (all 1 where a row is not live), or None where any token is legal."""
+        """The legal next tokens i8[b v] (all 1 for a row that is not live), or None if any token is legal."""
         return self._legal
 
     def _new_legal_masks(self) -> NDArray[np.int8] | None:
@@ -753,7 +753,7 @@ class TokenStreams:
         )
 
     def set_state(self, row: int, state: StreamState) -> None:
-        """Put one stream where `get_state` captured it, in streams of the same data set and rules.
+        """Put one stream into a state that `get_state` captured, in streams of the same data set and rules.
 
         Raises:
             InvalidArgumentError: If the state does not fit, or the row awaits its verdict.

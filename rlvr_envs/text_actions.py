@@ -86,7 +86,7 @@ def _goes_on(result: _Result) -> bool:
 
 
 def _together(first: _Result, second: _Result) -> _Result:
-    """Two steps as one."""
+    """Combine two steps into one."""
     observation, reward, terminated, truncated, info = second
     info = {**info, "consumed": first[-1]["consumed"] + info["consumed"]}
     # A step without tokens has one reward, that of a verdict, which belongs to the last token before.

@@ -82,8 +82,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
             The observation, and info with `problem_id` and `problem_index`.
 
         Raises:
-            InvalidArgumentError: If the problem index is out of range, an option is unknown, or a state does not fit or is that
-                of an episode that has ended.
+            InvalidArgumentError: If the problem index is out of range, an option is unknown, or a state does not fit or its
+                episode has ended.
             PromptTooLongError: If the prompt does not fit.
         """
         super().reset(seed=seed)

@@ -343,7 +343,9 @@ def _load_hugging_face(name: str) -> HuggingFaceTokenizer:
         tokenizer = AutoTokenizer.from_pretrained(place, **options)
     except (OSError, ValueError, LookupError) as error:
         raise _not_loaded(name, str(error)) from error
-    generation_config_file(place, local_files_only=False)  # from the hub into its cache, where the tokenizer looks
+    generation_config_file(
+        place, local_files_only=False
+    )  # from the hub into its cache, where the tokenizer is looked up
     return HuggingFaceTokenizer(tokenizer)
 
 

@@ -176,7 +176,7 @@ class ProcessScorer(Protocol):
     """Rewards single tokens; a pure function of the tokens so far."""
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:
-        """Score the last of tokens i32[l], of which the first `prompt_length` are the prompt."""
+        """Score the last of tokens i32[l], which begin with the prompt of `prompt_length` tokens."""
         ...
 
 
@@ -219,7 +219,7 @@ class EndCondition(Protocol):
     """
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-        """Whether the episode is over after tokens i32[l], of which the first `prompt_length` are the prompt."""
+        """Whether the episode is over after tokens i32[l], which begin with the prompt of `prompt_length` tokens."""
         ...
 
 

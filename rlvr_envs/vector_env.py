@@ -70,7 +70,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
         Raises:
             InvalidArgumentError: If an option has another shape or dtype, a problem index is out of range, or a state does not
-                fit or is that of an episode that has ended.
+                fit or its episode has ended.
             PromptTooLongError: If a prompt does not fit.
         """
         check_options(options, {"problems", "reset_mask", "states"})
@@ -148,7 +148,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return self.streams.get_state(row)
 
     def set_state(self, row: int, state: StreamState) -> None:
-        """Put one row where a state was captured, in an environment with the same data set and settings."""
+        """Put one row into a captured state, of an environment with the same data set and settings."""
         self.streams.set_state(row, state)
 
     def fork(self, row: int, into: Sequence[int]) -> None:

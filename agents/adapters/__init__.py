@@ -1,6 +1,6 @@
 """Verifiers and data sets in other people's trainers and evaluations: one short file for each library.
 
-| file | library | what it gives |
+| file | library | contents |
 |---|---|---|
 | `trl.py` | TRL 1.16 | reward functions, and an environment's problems with theirs |
 | `verl.py` | verl 0.9 | `compute_score` |

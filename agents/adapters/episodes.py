@@ -1,4 +1,4 @@
-"""What the adapters share for episodes of several turns: which environments have them, their streams, and what a score is."""
+"""Shared code of the adapters for episodes of several turns: their environments, streams and scores."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SHORTENED = ("summarize_after", "drop_results_after")
 
 
 def has_turns(env: str, split: str | None = None, **arguments: Any) -> bool:
-    """Whether an environment with these arguments says something in between, so that its episodes have several turns.
+    """Whether an environment with these arguments answers turns, so that its episodes have several.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
-        **arguments: Of the environment, such as `tools`.
+        **arguments: Arguments of the environment, such as `tools`.
     """
     if arguments.get("tools") is not None or arguments.get("interaction") is not None:
         return True
@@ -37,11 +37,11 @@ def streams_of(
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
         tokenizer: As for the environment; None for its default.
-        arguments: Of the environment.
-        whole: Whether whoever plays keeps the whole dialogue in view.
+        arguments: Arguments of the environment.
+        whole: Whether the player keeps the whole dialogue in view.
 
     Raises:
-        InvalidArgumentError: If dialogues are kept short, and the whole is in view.
+        InvalidArgumentError: If dialogues are shortened, but the player keeps the whole in view.
     """
     for name in _SHORTENED:
         if whole and arguments.get(name) is not None:
@@ -60,7 +60,7 @@ def opening(world: rlvr_envs.MessageEnv, problem: Problem) -> list[dict[str, str
 
 
 def answered(episode: rlvr_envs.MessageEpisode) -> list[Message]:
-    """What was said to the last turn of an episode."""
+    """The messages that answer the last turn of an episode."""
     said: list[Message] = []
     for message in dialogue_of(episode.completion):
         said = [] if message.role == "assistant" else [*said, message]
@@ -68,7 +68,7 @@ def answered(episode: rlvr_envs.MessageEpisode) -> list[Message]:
 
 
 def judge(episode: rlvr_envs.MessageEpisode) -> tuple[float | None, Verdict | None]:
-    """The score of an episode as it stands, which is what its turns earned and the verifier's; None if that could not judge."""
+    """The score of an episode as it stands: the rewards of its turns and the verifier's score; None if that could not judge."""
     verdict = episode.error
     if verdict is None and (verifier := episode.env.rules.verifier) is not None:
         (verdict,) = verifiers.verify_batch(verifier, [episode.completion], [episode.problem])

@@ -5,7 +5,7 @@ python -c "from agents.adapters import lm_eval; lm_eval.export('GSM8K', 'tasks/g
 lm_eval --include_path tasks --tasks gsm8k_rlvr --model hf --model_args pretrained=MODEL
 ```
 
-The metrics are `score`, the mean over what could be judged, and `verifier_errors`, the share that could not.
+The metrics are `score`, the mean over the samples that could be judged, and `verifier_errors`, the share that could not.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ process_results = scorer_of({name}, {arguments})
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> Path:
-    """Write a task: `NAME.yaml`, `NAME.jsonl` with the problems, and `metrics.py`, where NAME is the folder's.
+    """Write a task: `NAME.yaml`, `NAME.jsonl` with the problems, and `metrics.py`, where NAME is the folder's name.
 
-    The first names the second by its absolute path: export again rather than move the folder.
+    The first file names the second by its absolute path: export again rather than move the folder.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
@@ -96,7 +96,7 @@ def export(
 
 
 def _metrics(env: str, name: str, arguments: Mapping[str, object]) -> str:
-    """The module of the task that judges: with the verifier of these problems, which need not be the environment's."""
+    """The task's module that judges, with the verifier of these problems, which need not be the environment's."""
     written = as_python(f"the verifier {name!r}", arguments)
     return _METRICS.format(env=rlvr_envs.environment_id(env), name=repr(name), arguments=written)
 
@@ -116,6 +116,6 @@ def scorer_of(
 
 
 def mean_of_judged(scores: Sequence[float]) -> float:
-    """The mean of what could be judged; NaN if nothing could."""
+    """The mean over the judged samples; NaN if none could be judged."""
     judged = [score for score in scores if not math.isnan(score)]
     return sum(judged) / len(judged) if judged else math.nan

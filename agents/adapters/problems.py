@@ -63,7 +63,7 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
         **arguments: Of the data set, such as `data_dir`.
 
     Raises:
-        InvalidArgumentError: If the environment answers what a model says.
+        InvalidArgumentError: If the environment answers the model's turns.
     """
     task = rlvr_envs.environment_class(env).task
     split = task.default_split if split is None else split
@@ -80,13 +80,13 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
 
 
 def answers_turns(task: rlvr_envs.TaskSpec, problems: rlvr_envs.Dataset) -> bool:
-    """Whether the episodes of a task have several turns, also without tools."""
+    """Whether the episodes of a task have several turns even without tools."""
     tokenizer = rlvr_envs.get_tokenizer(task.tokenizer, alphabet=getattr(problems, "alphabet", None))
     return task.rules is not None and "interaction" in task.rules(problems, tokenizer)
 
 
 def number_of_problems(problems: rlvr_envs.Dataset, env: str, limit: int | None) -> int:
-    """How many problems of an environment are used, at most `limit`.
+    """The number of an environment's problems to use, at most `limit`.
 
     Raises:
         InvalidArgumentError: If the environment has no problems.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # The class is made where it is asked for, since its base is SkyRL-gym's.
+    # The class is made on request, since its base is SkyRL-gym's.
     if name == "VerifierEnv":
         return _environment_class()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -38,7 +38,7 @@ def _environment_class() -> type[Any]:
 
         Args:
             env_config: SkyRL's configuration of the environment, which is not used.
-            extras: The row: `reward_spec.ground_truth`, and what becomes the problem's metadata.
+            extras: The row: `reward_spec.ground_truth`, and further keys, which become the problem's metadata.
             verifier: As for `verifiers.make`.
             verifier_args: Arguments of the verifier.
         """

@@ -52,7 +52,7 @@ _TURNS = {
     "given": "environment_factory=factory, reward_funcs=reward",
 }
 _EPISODE_TOKENS = 1024
-"""The least room for an episode of several turns, of which each is written as a call."""
+"""The smallest room for an episode of several turns, each written as a call."""
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
 """Exceptions of functions that expect chat messages when they get a text."""
 RewardFunction = Callable[..., list[float | None]]
@@ -74,7 +74,7 @@ def reward_function(
         verifier: As for `verifiers.make`.
         reference: The column with the references.
         problems: Problems that the column `problem` counts from 0; with them, `reference` is not used.
-        stop: Texts at which a completion ends, where its model went on.
+        stop: Texts at which a completion ends, even if its model went on.
         name: What TRL's logs call it.
         **arguments: Arguments of the verifier.
     """
@@ -169,7 +169,7 @@ def environment(
     """Load an environment's problems as a data set for `train_dataset`, and their reward function.
 
     The rows are `prompt` and `problem`, by which the reward function finds the reference; so a reference may be anything, such
-    as unit tests. Prompts are chat messages, or text where the model's tokenizer has no chat template, as a base model's: its
+    as unit tests. Prompts are chat messages, or text if the model's tokenizer has no chat template, like a base model's: then
     completions are judged up to the prompt's stop strings.
 
     Args:
@@ -212,8 +212,8 @@ def export(
         folder: Where to write; made if it is not there.
         split: None for the environment's own default.
         limit: How many problems; None for all.
-        **arguments: Of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`; the script
-            holds them.
+        **arguments: Arguments of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`;
+            the script holds them.
 
     Returns:
         The script.

@@ -1,9 +1,8 @@
 """TRL's `environment_factory`: episodes of several turns with `GRPOTrainer`, in which a turn that goes on is a call of a tool.
 
-TRL plays on for as long as the model calls tools. An environment's own tools are these; where it answers what is said, as games
-do, there is one tool, `say`. Each call is a turn of the episode, and the text that calls nothing is the last one. An episode is
-judged as it stands then: also where TRL has ended it by its own limits, `max_completion_length` and
-`max_tool_calling_iterations`.
+TRL plays on for as long as the model calls tools. These are the environment's own tools; if it answers text, as games do, there
+is one tool, `say`. Each call is a turn of the episode, and a text without a call is the last turn. The episode is then judged
+as it stands, even if TRL has ended it by its own limits, `max_completion_length` and `max_tool_calling_iterations`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 _OVER = "The episode is over."
 _TAKEN = ("reset", "get_reward")
-"""Names that TRL has a use of its own for."""
+"""Names that TRL uses itself."""
 _TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 
 
@@ -40,7 +39,7 @@ class Played:
         self._episode = self._world.start(self._world.streams.dataset[problem])
 
     def _take(self, text: str, *calls: MadeCall) -> str:
-        """Take a turn, and give what is answered."""
+        """Take a turn, and return the answer."""
         episode = self._started
         if episode.over:
             return _OVER
@@ -60,15 +59,15 @@ def episodes(
 ) -> tuple[datasets.Dataset, Callable[[], Played], Callable[..., list[float | None]]]:
     """Load an environment for `train_dataset`, `environment_factory` and `reward_funcs`.
 
-    The reward is that of an episode here: what its turns earn, and the verifier's score at its end. An episode that could not
-    be judged has None.
+    The reward is the same as of an episode here: the rewards of its turns, and the verifier's score at its end. An episode that
+    could not be judged has None.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
         limit: How many problems; None for all.
         tokenizer: The model's tokenizer, or its folder or Hugging Face name, by which long answers are cut; None for bytes.
-        **arguments: Of the environment, such as `tools`.
+        **arguments: Arguments of the environment, such as `tools`.
 
     Raises:
         InvalidArgumentError: If there are no problems, the dialogue is kept short, or a tool can't be a method.
@@ -99,7 +98,7 @@ def episodes(
 
 
 def _ended(played: Played, completion: Any) -> float | None:
-    """The score of an episode, of which the text of the last message is the last turn if it calls nothing."""
+    """The score of an episode; the text of the last message is its last turn if that calls nothing."""
     last = completion[-1] if completion and not isinstance(completion, str) else {}
     if last.get("role") == "assistant" and not last.get("tool_calls"):
         played._take(text_of(completion))
@@ -129,10 +128,10 @@ def _name(tool: Mapping[str, Any]) -> str:
 
 
 def _method(tool: Mapping[str, Any], *, says: bool = False) -> Callable[..., str]:
-    """A tool as a method, whose signature and docstring say to `transformers` what the tool's schema says.
+    """A tool as a method, whose signature and docstring give `transformers` the tool's schema.
 
     Args:
-        tool: Its schema.
+        tool: Schema of the tool.
         says: Whether its argument is the turn itself, in place of a call.
     """
     name, schema = _name(tool), tool["function"]["parameters"]
@@ -162,7 +161,7 @@ def _method(tool: Mapping[str, Any], *, says: bool = False) -> Callable[..., str
 
 
 def _type(schema: Mapping[str, Any]) -> Any:
-    """The type whose schema is nearest; what does not fit the tool's own schema, the tool answers with what is wrong."""
+    """The type whose schema is nearest; the tool answers arguments that do not fit its own schema with an error."""
     if choices := schema.get("enum"):
         return Literal[tuple(choices)]
     return _TYPES.get(schema.get("type", "string"), str)

@@ -56,10 +56,10 @@ def compute_score(
     """Score one response; the keys of the result are the same for all, as verl's batches need.
 
     Args:
-        data_source: Where the row is from; goes into the problem's id.
+        data_source: The row's source; becomes part of the problem's id.
         solution_str: The response.
         ground_truth: The row's `reward_model.ground_truth`, which is the reference.
-        extra_info: The row's own; becomes the problem's metadata.
+        extra_info: The row's further data; becomes the problem's metadata.
         verifier: As for `verifiers.make`.
         verifier_args: Arguments of the verifier.
         **unused: Further arguments that verl passes to all reward functions, such as the address of a reward model.
@@ -92,8 +92,8 @@ def export(
         folder: Where to write; made if it is not there.
         split: None for the environment's own default.
         limit: How many problems; None for all.
-        **arguments: Of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`; the second
-            file holds them.
+        **arguments: Arguments of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`;
+            the second file holds them.
 
     Returns:
         The data, `SPLIT.parquet`, and `reward.py` or `agent.yaml`.
@@ -163,7 +163,7 @@ def check_row(row: Mapping[str, Any], env: str, problem: Problem) -> None:
     """Check that a row is the problem that it was exported as.
 
     Raises:
-        DataError: If it is another.
+        DataError: If it is another problem.
     """
     if problem.id != row["id"]:
         raise DataError(

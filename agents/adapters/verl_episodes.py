@@ -1,8 +1,8 @@
 """verl's agent loop for episodes of several turns, which `agents.adapters.verl.export` names in `agent.yaml`.
 
-The environment plays in tokens, as it does here: what the model samples is what is trained on, and what the environment says in
-between is in the response with a mask of 0. Rewards are those of the same episode here. A verifier that breaks is an exception,
-since verl can't leave a sample out.
+The environment plays in tokens, as it does here: the trained tokens are the sampled ones, and the environment's tokens in
+between are in the response with a mask of 0. Rewards equal those of the same episode here. A verifier that breaks is an
+exception, since verl can't leave a sample out.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class EpisodeLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        split: Of its data set.
-        arguments: Of the environment, a dictionary as text.
-        **given: What verl gives every agent loop.
+        split: Split of its data set.
+        arguments: Arguments of the environment, a dictionary as text.
+        **given: Arguments that verl passes to every agent loop.
 
     Raises:
         InvalidArgumentError: If the responses of verl are too short for an episode, or the environment limits which tokens are
@@ -96,7 +96,7 @@ class _Played:
         self.prompt: list[int] = observation["tokens"][: int(observation["length"][0])].tolist()
         self.response: list[int] = []
         self.mask: list[int] = []
-        """1 for what the model sampled, 0 for what the environment said."""
+        """1 for the model's tokens, 0 for the environment's."""
         self.metrics: dict[str, Any] = {}
         self.over = False
         self._logprobs: list[float] = []
@@ -105,7 +105,7 @@ class _Played:
         self._info = info
 
     def take(self, sampled: Any, step: tuple[rlvr_envs.Observation, float, bool, bool, dict[str, Any]]) -> None:
-        """Add what was sampled, and what followed from it."""
+        """Add the sampled tokens, and the environment's answer to them."""
         observation, reward, terminated, truncated, self._info = step
         if self._info.get("new_context"):
             raise InvalidArgumentError("the environment begins a new context, which verl has no place for")

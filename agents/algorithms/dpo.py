@@ -65,7 +65,7 @@ class DPOConfig(AgentConfig):
     """Which pairs are made of a group of the policy's own completions: the best with the worst, or `all` with different
     scores."""
     preference_loss: PreferenceLoss = PreferenceLoss.SIGMOID
-    """Loss of a pair: `sigmoid` (DPO) or `ipo`, whose optimum stays finite where preferences are certain."""
+    """Loss of a pair: `sigmoid` (DPO) or `ipo`, whose optimum stays finite if preferences are certain."""
     label_smoothing: Annotated[float, Between(0, 0.5, open_high=True)] = 0.0
     """Probability that a preference is taken to be wrong, from 0 to below 0.5."""
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
@@ -148,7 +148,7 @@ class DPO(Agent):
     # The loss
 
     def prepare(self, batch: Batch) -> Batch:
-        """Add the log-probabilities of reference and policy; those of a file's completions are the policy's own."""
+        """Add the log-probabilities of reference and policy; completions of a file get the policy's own."""
         batch = super().prepare(batch)
         current = learn.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
         if self.pairs is not None:

@@ -18,10 +18,10 @@ the network that is fitted to them; the buffer makes transitions of one batch ne
 The state is what the policy reads: the prefix of tokens, by any `transformers` model, or the vector that an environment shows,
 by an `MLPPolicy`. Where the environment limits tokens, maxima are over the legal ones.
 
-Departures from the paper: whole episodes are played between updates, of which there is one for every `tokens_per_update`
-tokens, as if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an
-episode. A truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that are not part of the
-task, the value of its last state follows.
+Departures from the paper: whole episodes are played between updates, with one update for every `tokens_per_update` tokens, as
+if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an episode. A
+truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that are not part of the task, the
+value of its last state follows.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NO_POLICY_GRADIENT = "dqn learns action values from a buffer, and has no policy
 
 @dataclass(frozen=True)
 class DQNConfig(AgentConfig):
-    """Settings of DQN; those of `AgentConfig` that belong to policy gradients must be left as they are."""
+    """Settings of DQN; settings of `AgentConfig` that belong to policy gradients must keep their defaults."""
 
     problems_per_step: int = 16
     group_size: int = 1

@@ -55,7 +55,7 @@ class GDPO(ClippedGroupAgent):
         self._weights: dict[str, float] | None = None  # of each part, from the first verdict
 
     def check_env(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Refuse an environment whose scores have no parts, where an empty completion shows that before one is sampled."""
+        """Refuse an environment whose scores have no parts, if an empty completion shows that before one is sampled."""
         if "observation" in with_token_info(env).single_observation_space.spaces:  # type: ignore[attr-defined] # checked there
             raise InvalidArgumentError(
                 "GDPO needs a score of several parts, which only the verifier of an environment with tokens gives, and this "

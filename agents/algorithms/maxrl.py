@@ -2,7 +2,7 @@
 
 Reinforcement learning maximises the probability p of a right completion, supervised learning log p. The gradient of log p is
 that of p divided by p, the sum over j of (1 - p)^(j-1) grad p; the mean of (R_i - mean) / mean grad log pi(y_i) over a group
-of G is unbiased for its first G - 1 terms, of which the plain policy gradient is the first. Problems that are seldom solved
+of G is unbiased for its first G - 1 terms; the first is the plain policy gradient. Problems that are seldom solved
 get a larger weight.
 
 Departures from the paper: its estimator without the baseline reaches term G, at a higher variance; the loss is PPO's clipped

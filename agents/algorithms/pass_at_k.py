@@ -30,7 +30,7 @@ class PassAtKConfig(ClippedGroupConfig):
 
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     k: Annotated[int, AtLeast(1)] = 4
-    """Number of completions of which the best counts, at most `group_size` - 1."""
+    """Number k of completions whose best score counts, at most `group_size` - 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,7 +25,7 @@ without them (`whiten=False`, `gae_lambda=1`, `aggregation="sequence-mean-token-
 
 Departures from the paper: advantages are whitened over the whole batch (Engstrom et al. 2020, arXiv:2005.12729, list such
 implementation choices; most implementations whiten each minibatch). Value targets are not whitened. The default is one pass
-over a batch, in four minibatches, where the paper makes 3 to 15 passes: from the early checkpoints of
+over a batch, in four minibatches, while the paper makes 3 to 15 passes: from the early checkpoints of
 benchmarks/learning_curves.py (one seed, 20 and 25 steps) greedy accuracy went from 0.82 to 0.92 on Sort and from 0.42 to 0.60
 on Addition; with four passes it went to 0.78 and 0.47 in three times the time, and the sampled reward was the same within
 0.03.
@@ -74,7 +74,7 @@ class PPOConfig(AgentConfig):
     clip_high: Annotated[float, AtLeast(0, infinite=True)] = 0.2
     """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
     dual_clip: Annotated[float | None, Above(1, infinite=True)] = None
-    """Largest ratio that counts where the advantage is negative (Ye et al. 2020, arXiv:1912.09729), such as 3; None sets no
+    """Largest ratio that counts if the advantage is negative (Ye et al. 2020, arXiv:1912.09729), such as 3; None sets no
     limit."""
 
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "epochs": 10}

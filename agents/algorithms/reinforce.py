@@ -93,7 +93,7 @@ class Reinforce(Agent):
         """The moving average of the scores of earlier batches."""
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The return from each token on, or with `credit="whole"` that of the episode, minus the baseline."""
+        """The return from each token on, or with `credit="whole"` the episode's return, minus the baseline."""
         returns = self._returns(batch)
         if self.config.credit == "whole":
             returns = whole_returns(returns, batch.loss_mask)

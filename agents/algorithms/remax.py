@@ -3,12 +3,12 @@
 REINFORCE with the score of the greedy completion of the same problem as baseline: this costs one more completion per problem,
 needs no critic, and does not depend on the samples.
 
-A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes that of the greedy
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes the score of the greedy
 completion too, so that both are scored by the same rule. If the verifier breaks on a problem's greedy completion, there is no
 baseline, and all completions of the problem are excluded from training like those whose own verifier broke.
 
 Departures from the paper: by default four completions of each problem share its greedy one (the paper: one), so that four
-fifths of all completions are trained on: in 25 steps of 128 completions on Addition (one seed) the sampled reward went from
+fifths of all completions are trained on. In 25 steps of 128 completions on Addition (one seed) the sampled reward went from
 0.25 to 0.29; with one completion per greedy one it went to 0.26 in 1.4 times the time. There is no KL term unless
 `kl_coefficient` is set; it is then subtracted from the reward of each token, as in the paper.
 """

@@ -1,9 +1,9 @@
 """RFT: rejection-sampling fine-tuning. Sample completions, keep the right ones, and learn them as if they had been given.
 
-The loss of a kept completion is its negative log-likelihood, that of the others 0. With a weight of 1 for what is kept and a
-mean over all that was sampled, the expected gradient of the first optimiser step on a batch is the policy gradient of the
-share of right completions: REINFORCE with rewards 0 and 1 and no baseline. `mean_over="kept"` divides by the number of kept
-completions instead, as supervised learning does, which changes the length of a step, not its direction.
+The loss of a kept completion is its negative log-likelihood, that of the others 0. With a weight of 1 for kept completions and
+a mean over all samples, the expected gradient of the first optimiser step on a batch is the policy gradient of the share of
+right completions: REINFORCE with rewards 0 and 1 and no baseline. `mean_over="kept"` divides by the number of kept completions
+instead, as supervised learning does, which changes the length of a step, not its direction.
 
 This agent is a family of methods, selected by its settings:
 
@@ -15,7 +15,7 @@ This agent is a family of methods, selected by its settings:
   completions of each batch, so that errors do not add up.
 * RFT (Yuan et al. 2023, arXiv:2308.01825): `unique=True` and `per_problem` limit how often a problem is learned.
 
-Departures from the papers: a batch is one training step, where the papers sample the whole data set before they train; STaR's
+Departures from the papers: a batch is one training step, while the papers sample the whole data set before they train; STaR's
 rationalisation, which shows the answer to problems that were not solved, is left out.
 """
 

@@ -18,7 +18,7 @@ One training step, and the functions that implement it:
     A              r + V(s') - V(s), then whitened                       advantages.step_advantages, advantages.whiten
     L              -min(ratio A, clip(ratio) A)                          losses.clipped_surrogate
 
-A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes those of the further
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes the scores of the further
 completions too. A further completion on which the verifier broke is left out of the mean; if it broke on all of a state's, the
 completions that pass through that state are excluded from training.
 

@@ -92,7 +92,7 @@ def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
 
 
 def check_lora(rank: int | None) -> None:
-    """Check that LoRA is installed where it is used.
+    """Check that LoRA is installed if it is used.
 
     Raises:
         MissingDependencyError: If it is not.

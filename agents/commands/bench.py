@@ -32,7 +32,7 @@ from verifiers import InvalidArgumentError
 
 LEADERBOARD = "leaderboard"
 _UNTRAINED = "tiny"
-"""The model that `rlvr train` makes by default, and that of a suite; agents without a language model have no option for it."""
+"""The model that `rlvr train` and suites make by default; agents without a language model have no option for it."""
 _MOST_STEPS = 1_000_000
 """An upper limit: training ends long before, when its budget of tokens is spent."""
 
@@ -77,8 +77,8 @@ class Bench:
     """Column of the data sets with the same value for problems that belong together; by default problems with equal prompts
     do."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(1, num_envs=self.num_envs, budget=self.budget)
@@ -242,7 +242,7 @@ def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> 
 
 
 def _check_complete(entrants: Sequence[_Entrant], out: Path) -> None:
-    """Refuse to continue a bench without a model whose evaluations it holds: the leaderboard would lose them."""
+    """Refuse to continue a bench without a model whose evaluations it holds, since the leaderboard would lose them."""
     named = {label for entrant in entrants for label, _ in entrant.models}
     others = {folder.name for folder in (out / "evaluations").glob("*/*") if folder.is_dir()} - named
     if others:

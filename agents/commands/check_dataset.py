@@ -41,12 +41,12 @@ class CheckDataset:
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
     verifier: str | None = None
-    """Verifier, or its module:attribute; by default that of the data set."""
+    """Verifier, or its module:attribute; by default the data set's."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value, such as packages=numpy."""
     contract: Literal["auto"] | None = None
-    """With auto, tests of programs judge each gold completion in a process of their own, and where it fails together with the
-    program; --out says which was enough."""
+    """With auto, tests of programs judge each gold completion in a process of their own, and if it fails, together with the
+    program; --out records which was enough."""
     out: Path = Path("contracts.jsonl")
     """File that --contract auto writes: id, contract and reason of each problem. Data sets read it by contracts=FILE."""
     overwrite: bool = False
@@ -138,7 +138,7 @@ class CheckDataset:
         return passed == judged and all(read)
 
     def _judged(self, verifier: Verifier, golds: Sequence[Problem], contracts: Counter[str]) -> list[Verdict]:
-        """The verdict of each gold completion, under its contract if that is to be chosen, which is written and counted."""
+        """The verdict of each gold completion, under its contract if contracts are chosen, written and counted."""
         if self.contract is None:
             return judge_golds(verifier, golds)
         choices = choose_contracts(verifier, golds)

@@ -83,7 +83,7 @@ def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[A
 
 
 def say_stops(console: Console, env: object) -> None:
-    """Print what ends a turn in an environment with tokens, where it is more than the tokenizer's end token."""
+    """Print the stop tokens of turns in an environment with tokens, if there are more than the tokenizer's end token."""
     tokenizer = getattr(getattr(env, "unwrapped", env), "tokenizer", None)
     if tokenizer is not None and len(stops := rlvr_envs.stop_tokens(tokenizer)) > 1:
         marks = {token: rlvr_envs.dialogue.spell(tokenizer, [token]) for token in stops}
@@ -112,7 +112,7 @@ def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def pairs_of_part(pairs: Sequence[str], part: str, parts: Sequence[str]) -> tuple[str, ...]:
-    """The `name=value` pairs of one of several environments: those of all, and its own, such as `GSM8K.max_new_tokens=64`."""
+    """The `name=value` pairs of one of several environments: common ones, and its own, such as `GSM8K.max_new_tokens=64`."""
     owners, kept = {rlvr_envs.short_name(name) for name in parts}, list[str]()
     for pair in pairs:
         owner, dot, rest = pair.partition(".")
@@ -304,13 +304,13 @@ LEVELS = "adaptive"
 
 
 def at_hardest(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an environment, and of one with several levels those of the hardest."""
+    """The arguments of an environment; if it has several levels, those of the hardest."""
     others = {name: value for name, value in arguments.items() if name != LEVELS}
     return others if LEVELS not in arguments else others | {arguments[LEVELS][0]: arguments[LEVELS][1][-1]}
 
 
 PROMPT = {"prompt": "auto"}
-"""The default of commands: the prompt of a chat where the tokenizer has a chat template."""
+"""The default of commands: a chat prompt if the tokenizer has a chat template."""
 
 
 def say_prompt(console: Console, env: object, *, as_messages: bool = False) -> None:

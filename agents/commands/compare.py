@@ -51,8 +51,8 @@ class Compare:
     pass_at: tuple[int, ...] = ()
     """Numbers k for which to compare pass@k too, the probability that one of k samples is correct."""
     maj_at: tuple[int, ...] = ()
-    """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are
-    the same where the verifier that judged them says so."""
+    """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are the
+    same if the verifier that judged them says so."""
     until_decided: bool = False
     """Say for each pair of runs whether it is decided, by a test that stays valid however often it is read while problems are
     drawn in a random order, as rlvr bench --until-decided does; scores must be from 0 to 1."""
@@ -75,8 +75,16 @@ class Compare:
     def __post_init__(self) -> None:
         check_at_least(0, show=self.show, order_seed=self.order_seed)
         check_share(margin=self.margin, max_error_share=self.max_error_share)
-        if self.margin and not self.until_decided:
-            raise InvalidArgumentError("--margin says when runs are practically equal: give --until-decided, too")
+        deciding = {
+            "--margin": self.margin != 0,
+            "--max-error-share": self.max_error_share != MAX_ERROR_SHARE,
+            "--order-seed": self.order_seed is not None,
+        }
+        for option, given in deciding.items():
+            if given and not self.until_decided:
+                raise InvalidArgumentError(
+                    f"{option} is about what decides a comparison: give --until-decided, too, or leave it out"
+                )
         check_at_least(1, **{name: min(getattr(self, name), default=None) for name in ("pass_at", "maj_at")})
 
     def run(self, console: Console) -> int:

@@ -1,4 +1,4 @@
-"""`rlvr check-dataset --contract auto`: under which contract the tests of each problem judge its reference right."""
+"""`rlvr check-dataset --contract auto`: the contract under which the tests of each problem accept its gold completion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, Verifier
 from verifiers.unit_tests import CONTRACTS, UnitTestVerifier, contract_of, with_contract
 
 _CAUSE = 200
-"""Largest number of characters of a cause."""
+"""Maximum number of characters of a cause."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class ContractChoice:
     contract: str
     reason: str
     verdict: Verdict
-    """That of the gold completion under the contract."""
+    """The verdict on the gold completion under the contract."""
 
     def row(self) -> dict[str, str]:
         """The line of the file that a data set reads by `contracts=`."""
@@ -32,10 +32,10 @@ class ContractChoice:
 def choose_contracts(verifier: Verifier, problems: Sequence[Problem]) -> list[ContractChoice]:
     """Choose the first contract, of separate and together, under which a problem's gold completion passes.
 
-    Where there is none, the contract stays that of the data set.
+    If there is none, the data set's contract stays.
 
     Args:
-        verifier: What judges them.
+        verifier: The verifier that judges them.
         problems: Problems with a gold completion.
 
     Raises:

@@ -25,7 +25,7 @@ _CHUNK = 256
 
 @dataclass(frozen=True)
 class DataStats:
-    """Count what a data set consists of: lengths, levels, kinds of references, repetitions, and what can't be judged."""
+    """Count the contents of a data set: lengths, levels, references, repetitions, and problems that can't be judged."""
 
     name: Annotated[str, tyro.conf.Positional]
     """An environment, such as GSM8K or rlvr/GSM8K-v0."""

@@ -53,7 +53,7 @@ def _described(name: str) -> type[rlvr_envs.TaskEnv] | type[rlvr_envs.StateEnv]:
 
 
 def description(environment: type[rlvr_envs.TaskEnv] | type[rlvr_envs.StateEnv]) -> str:
-    """The docstring of an environment, and what it leaves to that of `TaskEnv` or `StateEnv`."""
+    """The docstring of an environment, followed by that of its base, `TaskEnv` or `StateEnv`."""
     base = rlvr_envs.TaskEnv if issubclass(environment, rlvr_envs.TaskEnv) else rlvr_envs.StateEnv
     own, common = (inspect.cleandoc(cls.__doc__ or "") for cls in (environment, base))
     return f"{own}\n\n# {base.__name__}\n{common}"

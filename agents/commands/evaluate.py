@@ -136,7 +136,7 @@ class Evaluate(EvaluateOptions):
                 raise
 
     def check_model(self) -> None:
-        """Check a language model, the environment and that both fit, before torch loads.
+        """Check a language model, the environment, and that both fit, before torch loads.
 
         Raises:
             RLVRError: As loading the model and building the environment would.
@@ -204,7 +204,7 @@ class Evaluate(EvaluateOptions):
             try:
                 env = make_vec(name, 1, {**chat, **arguments})
             except DataError:
-                # An alphabet that can't spell a chat is of actions that are tokens: without a chat, that is what is refused.
+                # An alphabet that can't spell a chat belongs to actions that are tokens: without a chat, that error is raised.
                 rlvr_envs.MessageEnv(make_vec(name, 1, arguments).streams)
                 raise
             yield env, Endpoint(config, temperature=self.temperature)

@@ -16,7 +16,7 @@ from agents.runs.files.versions import package_versions
 def report(
     console: Console, options: EvaluateOptions, name: str, out: Path, result: Evaluation, resumed_as: Path
 ) -> None:
-    """Print the score of an evaluation, with what determined it and how to go on.
+    """Print the score of an evaluation, with the settings that determined it and the next commands.
 
     Args:
         console: Where to print.

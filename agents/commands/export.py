@@ -37,7 +37,7 @@ class Export:
     folder: Path
     """Folder to write to, made if it is not there; for prime-rl its name is the package's."""
     target: Annotated[Target | None, tyro.conf.Positional, tyro.conf.arg(metavar="{verl,trl,prime-rl,lm-eval}")] = None
-    """For whom: verl (Parquet and a reward function, or an agent loop for several turns), trl (a script), prime-rl (a taskset
+    """Target: verl (Parquet and a reward function, or an agent loop for several turns), trl (a script), prime-rl (a taskset
     for Prime Intellect's verifiers), or lm-eval (a task for lm-evaluation-harness)."""
     env: str | None = None
     """Environment, such as GSM8K or rlvr/GSM8K-v0."""

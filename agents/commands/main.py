@@ -109,7 +109,7 @@ COMMANDS = {
     ),
     "data": _CommandEntry(
         "agents.commands.data_stats:DATA_COMMANDS",
-        "look into a data set: rlvr data stats counts what it consists of, and what can't be judged",
+        "look into a data set: rlvr data stats counts its contents, and problems that can't be judged",
         subcommands="COMMAND",
     ),
     "verify": _CommandEntry("agents.commands.verify:Verify", "verify one completion against one reference"),
@@ -287,7 +287,7 @@ def check_before_loading(preview: Preview | None, arguments: Sequence[str], prog
 
 
 def _typed(words: Sequence[str]) -> dict[str, str]:
-    """The settings on a part of a command line, each with the text that follows its name; that of a switch is empty."""
+    """The settings on a part of a command line, each with the text that follows its name, which is empty for a switch."""
     typed: dict[str, str] = {}
     for name, value in itertools.pairwise([*words, ""]):
         if name.startswith("--"):
@@ -310,7 +310,7 @@ def _load(home: str, prog: str) -> Any:
 
 @contextlib.contextmanager
 def _needing_torch(prog: str) -> Iterator[None]:
-    """Within the block, say how torch is installed where it is missing."""
+    """Within the block, say how torch is installed if it is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -425,7 +425,7 @@ def parse_command(options: type[Any], arguments: Sequence[str], prog: str) -> _C
 def _parse(
     options: type[Any], arguments: Sequence[str], prog: str, others: Sequence[str] | None = None
 ) -> tuple[Any, list[str]]:
-    """Read options, and return the words that are read elsewhere: those of the `others`, such as --group-size."""
+    """Read options, and return the words of the `others`, such as --group-size, which are read elsewhere."""
     _check_given_once(options, arguments)
     arguments = _without_commas(options, arguments)
     wide = contextlib.nullcontext() if {*_HELP} & {*arguments} else _wide_terminal()

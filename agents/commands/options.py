@@ -34,8 +34,8 @@ class SFTOptions:
     resume: bool = False
     """Continue the interrupted training in the folder --out. The other options must be the same."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
     save_dtype: SaveDtype = "source"
     """Type of the saved weights: source, that of --model, float32, bfloat16 or float16."""
 
@@ -64,12 +64,12 @@ class TrainRMOptions:
     """Folder, GGUF file or Hugging Face name of the model to start from; "tiny" creates a small transformer with random
     weights."""
     held_out: float = 0.1
-    """Share of the prompts whose pairs are not learned from but tested with."""
+    """Share of the prompts whose pairs are held out for the test."""
     per_problem: int = 4
     """Maximum number of pairs of one problem that are made from a folder of rlvr eval."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(1, per_problem=self.per_problem)
@@ -107,8 +107,8 @@ class RLHFOptions:
     verifier_args: tuple[str, ...] = ()
     """Arguments of that verifier, each as name=value."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def check(self, settings: Mapping[str, str]) -> None:
         """Refuse invalid options, as far as they can be checked before torch loads.

@@ -46,9 +46,9 @@ _WORDS = 256
 class Play:
     """Step through one episode of an environment, by typing or with a model, and see its verdict.
 
-    Without --model you play: type the completion, which ends with the end of input (Ctrl-D). With --tokens, and where the
+    Without --model you play: type the completion, which ends with the end of input (Ctrl-D). With --tokens, and if the
     environment restricts the legal tokens, each line is tokenised by itself: type text, #ID for a token by its number, or
-    nothing for the end token. Where there are no tokens, as in CartPole-v1, each line is the number of an action.
+    nothing for the end token. If there are no tokens, as in CartPole-v1, each line is the number of an action.
     """
 
     env: str
@@ -83,8 +83,8 @@ class Play:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(0, problem=self.problem, top=self.top, temperature=self.temperature, seed=self.seed)
@@ -129,7 +129,7 @@ class Play:
         return 0
 
     def _play_numbers(self, saved: SavedAgent | None, console: Console) -> None:
-        """Play where observations are numbers: by a table, a perceptron, or a person."""
+        """Play an environment whose observations are numbers: by a table, a perceptron, or a person."""
         for option in ("tokens", "opponent", "verifier", "reward_model"):
             if getattr(self, option):
                 raise InvalidArgumentError(
@@ -172,7 +172,7 @@ class Play:
         return by_perceptron
 
     def _load_policy(self, arguments: dict[str, Any]) -> Any:
-        """Load the model, and set its tokenizer as that of the environment."""
+        """Load the model, and set its tokenizer for the environment."""
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy
 

@@ -47,7 +47,7 @@ def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
     """
     record = settings.get("verifier") or settings.get("environment", {}).get("verifier")
     if not (isinstance(record, list) and len(record) == 2 and isinstance(record[1], Mapping)):
-        raise DataError(f"the record says no verifier that can be built again by its name, but {record!r}")
+        raise DataError(f"the record names no verifier that can be built again, but {record!r}")
     name, arguments = record
     made = verifiers.make(name) if is_verifier_file(name) else verifiers.make(name, **arguments)
     return preferring(made, settings.get("environment", {}).get("prompt", {}).get("answer"))

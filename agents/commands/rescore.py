@@ -41,8 +41,8 @@ class Rescore:
     shown: int = 20
     """Number of differing verdicts to print; all are counted."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(0, shown=self.shown)
@@ -53,7 +53,7 @@ class Rescore:
         recorded = RecordedRun.read(self.folder)
         name, split = recorded.settings.get("env"), recorded.settings.get("split")
         if not isinstance(name, str) or not recorded.rows:
-            raise DataError(f"{self.folder} says no environment, or holds no samples: there is nothing to judge")
+            raise DataError(f"{self.folder} names no environment, or holds no samples: there is nothing to judge")
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, split, env_arguments(self.env_args))
         prompt = recorded.settings.get("environment", {}).get("prompt")

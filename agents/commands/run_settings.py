@@ -93,7 +93,7 @@ def _with(recorded: Any, settings: Mapping[str, str]) -> Any:
 
 
 def _typed_over(recorded: Any, text: str) -> Any:
-    """The value of a setting that was typed, or the recorded one where that is the same; None chooses what the run has."""
+    """The value of a setting that was typed, or the recorded one if it means the same; None chooses the run's value."""
     if text == "" and isinstance(recorded, bool):
         text = "True"
     value = literal(text)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServeEnv:
-    """Serve an environment over HTTP, for who plays its episodes in text: OpenEnv's protocol, and POST /reset, POST /step."""
+    """Serve an environment over HTTP, to play its episodes in text: OpenEnv's protocol, and POST /reset, POST /step."""
 
     env: str
     """Environment, such as GuessNumber, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
@@ -34,8 +34,8 @@ class ServeEnv:
     max_episodes: int = 1024
     """Maximum number of episodes that are played at once."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
         check_at_least(1, max_episodes=self.max_episodes)

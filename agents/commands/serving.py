@@ -1,4 +1,4 @@
-"""What the commands that serve over HTTP share: the address, the token, and serving until they are interrupted."""
+"""Shared code of the commands that serve over HTTP: the address, the token, and serving until an interrupt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_port(port: int) -> None:
     """Check the option `--port`.
 
     Raises:
-        InvalidArgumentError: If it is no port.
+        InvalidArgumentError: If it is not a port.
     """
     check_at_least(0, port=port)
     if port > 65535:
@@ -41,13 +41,13 @@ def served(
     """Serve until interrupted.
 
     Args:
-        console: Where it is said what is served at which address.
-        command: The command, for a message that names what it needs.
-        name: What is served.
+        console: Console on which the service and its address are printed.
+        command: The command, for a message that names a missing package.
+        name: Name of the service.
         make_app: Makes the service, given the token that requests must carry.
         host: Address to listen on.
         port: Port to listen on.
-        token: As it is given, env:NAME.
+        token: The token as given, env:NAME.
 
     Returns:
         The exit code.

@@ -131,7 +131,7 @@ def _prompt(prompt: Any) -> str:
 
 
 def _completion(row: RecordLine, color: str | None) -> tuple[str, Text]:
-    """The completion, colored where the row has its tokens and their values, and a legend for its title."""
+    """The completion, colored if the row has its tokens and their values, and a legend for its title."""
     recorded = [name for name, column in _COLUMNS.items() if row.get(column) is not None and row.get("token_texts")]
     if color is not None and color not in recorded:
         raise InvalidArgumentError(

@@ -62,8 +62,8 @@ class TrainOptions:
     token_budget: int | None = None
     """Number of sampled tokens after which training ends, at the end of the step that reaches it, even before --steps."""
     model: str = "tiny"
-    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or where
-    observations are vectors, as in CartPole-v1, a multilayer perceptron."""
+    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or, if
+    observations are vectors as in CartPole-v1, a multilayer perceptron."""
     hidden: tuple[int, ...] = ()
     """Width of each hidden layer of that multilayer perceptron, by default 64 64 with tanh units, and 256 256 with rectifiers
     for dqn."""
@@ -81,8 +81,8 @@ class TrainOptions:
     lora_rank: int | None = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
     precision: Precision = "auto"
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
     on a CPU that does, and float32 otherwise."""
@@ -90,7 +90,7 @@ class TrainOptions:
     """Whether the backward pass recomputes activations instead of keeping them; "auto" does so if they would not fit in
     free memory. It takes a third more time; a lower --micro-batch-size takes less."""
     shared_prefix: bool = True
-    """Compute the common prefix of a group's completions once, where that is faster."""
+    """Compute the common prefix of a group's completions once, if that is faster."""
     max_cached_tokens: int | None = None
     """Maximum number of tokens in the KV cache when sampling, which limits how many long episodes are played at once. None
     uses the free memory of a GPU, and sets no limit on a CPU."""
@@ -145,7 +145,7 @@ class TrainOptions:
     """Arguments of vLLM, each as name=value: settings of VLLMConfig, such as server=http://localhost:8000, and arguments of
     vllm.LLM, such as gpu_memory_utilization=0.4."""
     nproc: int = 1
-    """Number of processes on this machine that train together, each on a GPU of its own where there are GPUs; on several
+    """Number of processes on this machine that train together, each on a GPU of its own if there are GPUs; on several
     machines use torchrun -m agents train. See docs/scale.md."""
     max_restarts: int = 0
     """Number of times that all processes are started again from the last checkpoint after one has died; with --nproc."""
@@ -270,7 +270,7 @@ def env_shows_vectors(name: str, pairs: Iterable[str]) -> bool:
     """Whether an environment, by its name and its arguments as name=value, shows vectors."""
     try:
         return vector_env(name, 1, env_arguments(list(pairs))) is not None
-    except RLVRError:  # the environment is built again where what is wrong with the command line is reported
+    except RLVRError:  # the environment is built again later, where errors of the command line are reported
         return False
 
 

@@ -29,7 +29,7 @@ REPORT = "preferences.json"
 
 @dataclass(frozen=True)
 class TrainRM(TrainRMOptions):
-    """Fit a reward model to pairs of completions, of which one is preferred, and test it on held-out pairs."""
+    """Fit a reward model to pairs of a preferred and a rejected completion, and test it on held-out pairs."""
 
     config: RewardModelConfig = field(default_factory=RewardModelConfig)
     """Settings of the training."""

@@ -112,7 +112,7 @@ def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console)
     """Check that all ranks were started alike, and return the console of this one: only rank 0 prints."""
     if options.nproc not in (1, ranks.size):
         raise InvalidArgumentError(
-            f"--nproc {options.nproc} says nothing to {ranks.size} processes of torchrun: leave it out"
+            f"--nproc {options.nproc} has no effect on {ranks.size} processes of torchrun: leave it out"
         )
     ranks.require_same("versions", package_versions())
     ranks.require_same("options", {"agent": cls.name, **plain_options(options)})
@@ -175,7 +175,8 @@ def train_in(
             )
             raise
         if run is not None:
-            _finish(run, agent, console, held_out)
+            early = agent.steps < options.steps and agent.tokens < (options.token_budget or math.inf)
+            _finish(run, agent, console, held_out, early=early)
             if isinstance(agent, Agent):
                 _report_problems(run, agent, env, console)
             command = evaluation_command(
@@ -189,14 +190,14 @@ def train_in(
     return 0
 
 
-def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: HeldOut | None) -> None:
+def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: HeldOut | None, *, early: bool) -> None:
     """Draw the curve of a run that is done, and say where its results are."""
     if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = counted(agent.steps, "step")
     console.print(f"{steps} done; the run is in {run.folder}", markup=False, soft_wrap=True)
     when = None if held_out is None else held_out.stop_when
-    if when is not None and (reason := run.held_out.stop_reason(when)) is not None:
+    if early and when is not None and (reason := run.held_out.stop_reason(when)) is not None:
         console.print(f"training ended early: {reason}", markup=False, soft_wrap=True)
     if (best := run.best_checkpoint()) is None:
         return
@@ -275,7 +276,7 @@ def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -
 
 
 def _say_fewer(console: Console, held_out: HeldOut) -> None:
-    """Say where evaluations have fewer problems than was asked for, since as many are kept to confirm the best checkpoint."""
+    """Print which evaluations have fewer problems than asked for, since as many confirm the best checkpoint."""
     for name, env in held_out.envs.items():
         if (count := held_out.problems_of(env)) < held_out.problems:
             console.print(

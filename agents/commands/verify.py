@@ -40,8 +40,8 @@ class Verify:
     prompt: str = ""
     """The problem's prompt, for verifiers that read it, such as judges and reward models."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is that of the variable RLVR_DEVICE, or
-    else the first of cuda, xpu and mps that is available."""
+    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device
     def run(self, console: Console) -> int:
@@ -63,7 +63,7 @@ class Verify:
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1
 
     def _verdict(self, verifier: Verifier) -> Verdict:
-        """The verdict with the reference as text, or as what it is in JSON where the verifier does not take it as text.
+        """The verdict with the reference as text, or read as JSON if the verifier does not take it as text.
 
         Raises:
             VerifierContractError: If the verifier takes it as neither.

@@ -38,7 +38,7 @@ class View:
     port: int = 7575
     """Port on which this machine serves the viewer, from 1 to 65535."""
     overwrite: bool = False
-    """Replace the log even if it is not that of this run."""
+    """Replace the log even if it is another run's."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.port <= 65535:

@@ -16,8 +16,8 @@ class StepText:
         """Reward, held-out score, share of groups whose rewards differ and speed, as far as they are known.
 
         Args:
-            metrics: The step's metrics by the names of `agents.learn.metrics`; `eval/NAME` is a held-out score, `eval/mean`
-                that of several environments, and longer names say more of one.
+            metrics: The step's metrics by the names of `agents.learn.metrics`; `eval/NAME` is a held-out score, `eval/mean` the
+                mean over several environments, and longer names are details of one.
         """
         scores = {name: value for name, value in metrics.items() if name.startswith("eval/")}
         if scores:

@@ -46,7 +46,7 @@ _CALLS = 12
 _STANDARD_ERROR = 2
 """Number of the file that `faulthandler` writes to: `sys.stderr` may be None."""
 _STOP_S = 30.0
-"""Seconds to wait for threads that were told to stop, which takes a moment unless the machine is very busy."""
+"""Seconds to wait for threads to stop, which takes a moment unless the machine is very busy."""
 
 
 class Heartbeat:
@@ -67,7 +67,7 @@ class Heartbeat:
         self._counts: dict[int, bytes] = {}
         self._heard = dict.fromkeys(listens, time.monotonic())
         self._waits: dict[int, float] = {}
-        self._told = rank > 1  # rank 0 tells of others, and rank 1 of rank 0
+        self._told = rank > 1  # rank 0 reports others, and rank 1 reports rank 0
         self._threads = [threading.Thread(target=target, daemon=True) for target in (self._beat, self._watch)]
         for thread in self._threads:
             thread.start()
@@ -80,7 +80,7 @@ class Heartbeat:
 
     @contextlib.contextmanager
     def waiting(self, patience_s: float) -> Iterator[None]:
-        """A context in which this thread waits for other ranks; after `patience_s` the user is told where they are."""
+        """A context in which this thread waits for other ranks; after `patience_s` the user learns where they are."""
         self._waits[threading.get_ident()] = time.monotonic() + patience_s
         try:
             yield
@@ -118,7 +118,7 @@ class Heartbeat:
             store.set(_answer_key(self._rank), own_whereabouts())
 
     def _tell(self, store: Store) -> None:
-        """Write once in a run where others are that are waited for unusually long."""
+        """Write, once in a run, the positions of ranks that others have waited for unusually long."""
         if self._told or not any(due < time.monotonic() for due in list(self._waits.values())):
             return
         if late := whereabouts(store, list(self._heard)):

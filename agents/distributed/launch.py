@@ -75,7 +75,7 @@ def exit_code_of(failures: Mapping[int, ProcessFailure]) -> int:
 
 
 def _silence_launcher() -> None:
-    """Leave out the launcher's own report of a failure, which says less than that of the process."""
+    """Leave out the launcher's own report of a failure, since the process reports more."""
     for name in list(logging.root.manager.loggerDict):
         if name.startswith(_LOGGERS):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -1,4 +1,4 @@
-"""Tensors of which each rank holds a part: put together for a checkpoint, and divided again as they are read from one.
+"""Tensors divided among ranks: put together for a checkpoint, and divided again as they are read from one.
 
 A part is of consecutive rows, `ceil(rows / ranks)` of them while there are so many, as `torch.chunk` divides.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def whole(tensor: Tensor, *, wanted: bool = True) -> Tensor | None:
-    """A copy on the CPU of a tensor with the parts of all ranks; None where it is not wanted. Called by all ranks."""
+    """A copy on the CPU of a tensor with the parts of all ranks; None if it is not wanted. Called by all ranks."""
     together: Tensor = cast(Any, tensor.detach()).full_tensor() if is_sharded(tensor) else tensor.detach()
     return together.to("cpu", copy=True) if wanted else None
 

@@ -42,7 +42,7 @@ RANK_TIMEOUT_S = 1800.0
 _REPORT_TIMEOUT_S = 50.0
 """Seconds for which a failed rank waits for rank 0 to report its error."""
 _PATIENCE = 0.1
-"""Share of the time limit after which the user is told where a late rank is."""
+"""Share of the time limit after which the position of a late rank is printed."""
 _LATER_S = 5.0
 """Seconds by which the other ranks wait longer for rank 0 than rank 0 for them."""
 _FAREWELL_S = 3.0
@@ -50,7 +50,7 @@ _FAREWELL_S = 3.0
 _COLLECTIVES = {"cuda": "nccl", "xpu": "xccl"}
 """The libraries by which GPUs exchange tensors."""
 _END, _FAILED = "end", "failed"
-"""Key in the store that says how rank 0 ended, and its value if it failed."""
+"""Key in the store for the way in which rank 0 ended, and its value if it failed."""
 
 
 class ProcessRanks(Ranks):
@@ -126,7 +126,7 @@ class ProcessRanks(Ranks):
         dist.distributed_c10d._set_pg_timeout(timedelta(seconds=seconds))  # torch has no public name for it
 
     def _missing(self, error: RuntimeError, *, waited_s: float) -> Exception:
-        """The error for ranks that did not come: their own where they posted one."""
+        """The error for ranks that did not come: their own if they posted one."""
         posted = self._posted()
         if posted is not None:
             return posted
@@ -299,7 +299,7 @@ def _backends(rank: int, device: str | None) -> str:
 
 
 def _attempt() -> str:
-    """The prefix of all keys of this start of the processes, which must not find those of an earlier one in the store.
+    """The prefix of all keys of this start of the processes, so that the keys of an earlier start are never found.
 
     Restarts are counted by each node for itself, so with several nodes each start needs a store of its own.
     """

@@ -40,7 +40,7 @@ class Sharding:
 
 
 class Ranks(abc.ABC):
-    """The processes of a run, of which this one is number `rank` of `size`.
+    """The processes of a run; this one is number `rank` of `size`.
 
     All ranks call the methods that exchange something in the same order.
     """
@@ -65,7 +65,7 @@ class Ranks(abc.ABC):
 
     @abc.abstractmethod
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by the sum of those of all ranks, which is bit-equal on all of them."""
+        """Replace each tensor by its sum over all ranks, which is bit-equal on all of them."""
 
     @abc.abstractmethod
     def branch(self) -> Ranks:
@@ -126,7 +126,7 @@ class Ranks(abc.ABC):
         return self.gather(value if self.is_main else None)[0]  # type: ignore[return-value] # rank 0 sends a T
 
     def divide(self, items: Sequence[T]) -> list[T]:
-        """This rank's items: every `size`-th, so that those of similar length are spread."""
+        """This rank's items: every `size`-th, so that items of similar length are spread."""
         return list(items[self.rank :: self.size])
 
     def rows_at_once(self, rows: int, largest: int) -> int:
@@ -184,7 +184,7 @@ def active_ranks() -> Ranks:
 
 
 def set_joined(ranks: Ranks) -> None:
-    """Make `ranks` those of this process, in all threads."""
+    """Make `ranks` the ranks of this process, in all threads."""
     global _joined
     _joined = ranks
 

@@ -34,7 +34,7 @@ class Row:
 
 
 def row_of(trajectory: Trajectory) -> Row:
-    """The numbers of an episode; its text is kept only where the verifier broke, for the report."""
+    """The numbers of an episode; its text is kept only if the verifier broke, for the report."""
     fields = {
         field.name: getattr(trajectory, field.name)
         for field in dataclasses.fields(trajectory)

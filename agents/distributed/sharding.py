@@ -149,8 +149,8 @@ class ShardedModule:
     def whole_layers(self) -> Iterator[dict[str, Tensor]]:
         """The entries of the module's state on the CPU, whole on every rank, of one layer after the other; called by all ranks.
 
-        Weights outside the layers, such as the embedding, come one by one. A rank that keeps none of what it is given never has
-        more than one layer.
+        Weights outside the layers, such as the embedding, come one by one. A rank that keeps none of them never has more than
+        one layer.
         """
         state = self.module.state_dict()
         prefixes = [

@@ -300,7 +300,7 @@ def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | N
 
 
 def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOutputs) -> Tensor:
-    """The loss f64[] of an agent's optimiser step on a whole batch, without that of a critic.
+    """The loss f64[] of an agent's optimiser step on a whole batch, without a critic's loss.
 
     Args:
         agent: The agent.
@@ -317,7 +317,7 @@ def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOut
 
 
 _FEWEST_BATCHES = 50
-"""Number of batches from which on their standard deviation says how far their mean may be off."""
+"""Number of batches from which on their standard deviation is a reliable error of their mean."""
 
 
 @dataclass(frozen=True)
@@ -335,7 +335,8 @@ class BiasReport:
     """Norm of the mean's component orthogonal to the gradient, relative to the component along it, with the expected sampling
     error subtracted: 0 for a multiple of the gradient."""
     direction_error: float
-    """Root of the mean square of the sampling error in the orthogonal component, relative to that along the gradient."""
+    """Root of the mean square of the sampling error in the orthogonal component, relative to the component along the
+    gradient."""
     z: float
     """Largest difference along the gradient and some random directions orthogonal to it, in standard errors."""
     z_across: float
@@ -364,12 +365,12 @@ class BiasReport:
 
     @property
     def bias_text(self) -> str:
-        """The bias if the batches show one, or else what they exclude."""
+        """The bias if the batches show one, or else the bias that they exclude."""
         return _shown_or_excluded(self.bias, self.bias_error, shown=not self.unbiased, batches=self.batches)
 
     @property
     def direction_text(self) -> str:
-        """The bias in direction if the batches show one, or else what they exclude."""
+        """The bias in direction if the batches show one, or else the bias that they exclude."""
         if self.scale <= 0:
             return "not along"
         return _shown_or_excluded(
@@ -384,7 +385,7 @@ class BiasReport:
 
 
 def _shown_or_excluded(bias: float, error: float, *, shown: bool, batches: int) -> str:
-    """A bias that is shown, or the largest that a sample without a sign of it leaves possible, at a level of 0.1 %."""
+    """A bias that the sample shows, or the largest that it leaves possible, at a level of 0.1 %."""
     if batches < _FEWEST_BATCHES:
         return "too few batches"
     return f"{bias:.1%}" if shown else f"below {bias + _z_bound(1) * error:.1%}"

@@ -1,9 +1,9 @@
 """Reinforcement learning from human feedback, from end to end, beside verifiable rewards on the same problems.
 
-The steps of Ouyang et al. 2022 (arXiv:2203.02155): a supervised warm start; pairs of its completions, of which one is
-preferred; a reward model fitted to the pairs; PPO on the reward model's score with a KL penalty. Four models take part in
-the last: policy, reference, reward model and critic. Preferences come from a verifier in the place of people: the environment's
-own (right completions are preferred to wrong ones), or a judge (reinforcement learning from AI feedback, Lee et al. 2023,
+The steps of Ouyang et al. 2022 (arXiv:2203.02155): a supervised warm start; pairs of a preferred and a rejected completion; a
+reward model fitted to the pairs; PPO on the reward model's score with a KL penalty. Four models take part in the last: policy,
+reference, reward model and critic. Preferences come from a verifier in the place of people: the environment's own (right
+completions are preferred to wrong ones), or a judge (reinforcement learning from AI feedback, Lee et al. 2023,
 arXiv:2309.00267). The environment's verifier is also asked about every completion of PPO, which is not trained on it.
 
 The control is the same PPO from the same start, with the environment's verifier as the reward.
@@ -58,7 +58,7 @@ class RLHFConfig:
     samples: Annotated[int, AtLeast(2)] = 4
     """Number of completions of each of these problems."""
     held_out: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.1
-    """Share of these problems whose pairs the reward model is tested with."""
+    """Share of these problems whose pairs are held out to test the reward model."""
     reward_model_epochs: Annotated[int, AtLeast(1)] = 4
     """Number of passes over the pairs."""
     members: Annotated[int, AtLeast(1)] = 1

@@ -116,7 +116,7 @@ class Agent(Algorithm):
 
     @property
     def tokens(self) -> int:
-        """Number of tokens generated so far, including those of completions that were not trained on."""
+        """Number of tokens generated so far, including completions that were not trained on."""
         return self.progress.tokens
 
     # Acting and learning
@@ -130,7 +130,7 @@ class Agent(Algorithm):
     ) -> Action:
         """Choose tokens; see `Policy.act`.
 
-        A plain Gymnasium loop, with the legal tokens where the environment limits them:
+        A plain Gymnasium loop, with the legal tokens if the environment limits them:
 
         ```python
         observation, info = env.reset(seed=0)
@@ -211,8 +211,8 @@ class Agent(Algorithm):
     def compute_advantages(self, trajectories: Sequence[Trajectory]) -> tuple[Batch, Tensor]:
         """The first half of `update`: return the batch, with all inputs of the loss, and its advantages f64[b l].
 
-        In half precision, a batch with a single optimiser step has no `old_logprobs`; its loss takes those of the update.
-        The agent is not changed. `optimize` is the other half.
+        In half precision, a batch with a single optimiser step has no `old_logprobs`; its loss uses the log-probabilities of
+        the update itself. The agent is not changed. `optimize` is the other half.
 
         Raises:
             InvalidArgumentError: If there are no trajectories, or they can't be trained on together; see `check_batch`.

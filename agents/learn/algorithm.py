@@ -142,7 +142,7 @@ class Algorithm(abc.ABC):
         """Called with each batch after its update, to update an agent's own state, such as a moving average."""
 
     def own_state(self) -> dict[str, Any]:
-        """Return state that this agent has in addition to that of all agents, as tensors and plain data."""
+        """Return the state that only this kind of agent has, as tensors and plain data."""
         return {}
 
     def load_own_state(self, state: dict[str, Any]) -> None:  # noqa: B027 - most agents carry nothing

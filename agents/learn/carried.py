@@ -128,7 +128,7 @@ def begin_groups(
         episodes: Gives the episodes of a round of problems by its number.
         step: Number of the step's round.
         per_step: Number of groups of a round, and of a batch.
-        carried_groups: Number of groups beside those of a batch.
+        carried_groups: Number of groups in addition to a batch's.
         under_way: Number of groups that earlier steps have begun.
     """
     groups, rounds = list[CarriedGroup](), dict[int, list[list[Episode]]]()
@@ -154,7 +154,7 @@ def fill_batch(
     """Play groups on until enough of them are done.
 
     Args:
-        groups: The groups, of which the first `required` have to be among those that are returned as done.
+        groups: The groups; the first `required` have to be among those that are returned as done.
         wanted: Number of groups to return as done, at least `required`.
         required: Number of groups that can't be carried any further.
         play_on: Plays the unfinished episodes of all groups on by one segment.
@@ -189,7 +189,7 @@ def _play_on(groups: Sequence[CarriedGroup], play_on: PlayOn) -> list[CarriedGro
 
 
 def carried_metrics(groups: Sequence[CarriedGroup], step: int, version: int) -> dict[str, float]:
-    """How much of a batch was sampled with earlier weights than those of the version that sampled last.
+    """How much of a batch was sampled with weights before the version that sampled last.
 
     Args:
         groups: The groups of the batch.

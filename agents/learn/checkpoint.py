@@ -40,7 +40,7 @@ def save_checkpoint(
     """Write the model, in the form that `load_policy` reads, and a state of tensors and plain data.
 
     Weights are saved once: `model/` has them in `dtype`, and the state has the bits that this drops. See `save_model` for a
-    model with an adapter; where that is merged, the state has the adapter.
+    model with an adapter; if that is merged, the state has the adapter.
 
     The folder is replaced as a whole; see `agents.runs.files.checkpoint_folder`.
 
@@ -160,7 +160,7 @@ def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
 
 
 def _check_model_type(folder: Path, model: Any) -> None:
-    """Check the model type, since `transformers` loads weights of another class where names agree and makes up the rest."""
+    """Check the model type, since `transformers` loads weights of another class if names agree, and invents the rest."""
     if not is_pretrained(model) or not (folder / _MODEL / "config.json").is_file():
         return  # an adapter has no such file; its base is checked by its weights
     model_type = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]

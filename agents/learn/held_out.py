@@ -81,7 +81,7 @@ class HeldOut:
         """Check that nothing is evaluated in the environment of training, or in a part of it.
 
         Raises:
-            InvalidArgumentError: If something is.
+            InvalidArgumentError: If an evaluation shares it.
         """
         used = _worlds(training)
         for name, env in self.envs.items():
@@ -93,7 +93,7 @@ class HeldOut:
 
 
 def _worlds(env: VectorEnv[Any, Any, Any]) -> list[object]:
-    """What an environment steps: the streams of tokens and, of a mixture, those of its parts; else the environment itself."""
+    """The objects that an environment steps: its streams and, in a mixture, its parts' streams; else the environment."""
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
         return [world]
@@ -109,7 +109,7 @@ class HeldOutEvaluations:
         source: Where batches come from, which is paused while it needs the same engine.
         ranks: The processes that train together.
         seed: Seed of the agent.
-        history: The evaluations so far; that of rank 0 counts.
+        history: The evaluations so far; rank 0's history counts.
     """
 
     def __init__(

@@ -112,7 +112,7 @@ class Learner:
         """Compute the gradient of a whole batch's loss; see `step`, which then updates the weights.
 
         Returns:
-            Sums over each micro-batch, for `pass_metrics`. Like the gradient they are those of all ranks.
+            Sums over each micro-batch, for `pass_metrics`. Like the gradient, they cover all ranks.
         """
         completions = int(batch.valid.sum())
         weights = token_weights(
@@ -270,7 +270,7 @@ class Learner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state of `state_dict`."""
-        # The choice of kernel is that of this process, not of the one that saved.
+        # This process chooses its kernel, not the one that saved.
         kernel = {"fused": self.optimizer.defaults["fused"]}
         groups = [group | kernel for group in state["optimizer"]["param_groups"]]
         moments = state["optimizer"]["state"]

@@ -1,4 +1,4 @@
-"""The metrics of a training step. Names are those of TRL where it has the same metric.
+"""The metrics of a training step. Names are those of TRL if it has the same metric.
 
 | name | meaning |
 |---|---|
@@ -10,14 +10,14 @@
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
 | `applied/NAME` | share of the episodes decided by any part of a `hybrid` or `first` verifier that this part decided |
 | `gold_reward`, `gold_errors` | of `with_gold`: mean gold score; number of episodes on which the gold verifier broke |
-| `gold_correlation` | correlation of the gold score with the score that is trained on; absent where one of them does not vary |
+| `gold_correlation` | correlation of the gold score with the score that is trained on; absent if one of them does not vary |
 | `rewards/chosen`, `rejected`, `margins` | DPO: mean implicit rewards of pairs, and their difference |
 | `rewards/accuracies` | DPO: share of pairs whose difference is above 0 |
 | `pairs` | DPO: number of pairs |
 | `kept` | RFT: share of the completions that are learned from |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
 | `unsupported` | number of episodes scored 0 because their tests use objects in a way the sandbox does not support |
-| `contracts/together/reward`, `separate/reward` | mean score where tests run together with the program, and elsewhere |
+| `contracts/together/reward`, `separate/reward` | mean score if tests run together with the program, and otherwise |
 | `baseline_errors` | number of other episodes excluded because the verifier broke on their baseline (ReMax, VinePPO) |
 | `loss`, `loss/TERM` | loss of the optimiser step, and its terms if there are several |
 | `entropy` | entropy of the policy at the trained tokens, in nats; it and the ratios are absent if no token had a gradient |
@@ -149,7 +149,7 @@ def _part_means(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _contract_means(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """Mean scores by contract; empty where no program could have forged its verdict."""
+    """Mean scores by contract; empty if no program could have forged its verdict."""
     scores: dict[str, list[float]] = {"together": [], "separate": []}
     for trajectory in valid:
         together = trajectory.verdict is not None and ran_together(trajectory.verdict)

@@ -67,5 +67,5 @@ class Models:
         }
 
     def whole_model(self, *, everywhere: bool = False) -> Any:
-        """The policy's model with all weights: itself, or where they are divided a copy on rank 0, or on all."""
+        """The policy's model with all weights: itself, or if they are divided, a copy on rank 0, or on all."""
         return self.policy.model if self.sharded is None else self.sharded.whole_module(everywhere=everywhere)

@@ -204,7 +204,7 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
         set_flat_parameters(policy, old)
         before = policy.distributions(_inputs(micro_batch), micro_batch.first, legal)
         set_flat_parameters(policy, new)
-        # Both are -inf for illegal tokens, where the difference is undefined and the probability is 0.
+        # Both are -inf for illegal tokens, whose difference is undefined and whose probability is 0.
         gap = torch.where(before > -torch.inf, before - after, 0.0)
         divergence = (before.exp() * gap).sum(-1)
         total += float(divergence[micro_batch.loss_mask[:, micro_batch.first :]].cpu().double().sum())

@@ -21,7 +21,7 @@ class Progress:
     rounds: int = 0
     """Number of rounds of problems drawn; more than `steps` if a step draws several."""
     tokens: int = 0
-    """Number of tokens generated so far, including those of completions that were not trained on."""
+    """Number of tokens generated so far, including completions that were not trained on."""
     carried: tuple[CarriedGroup, ...] = ()
     """The groups that were begun, and that the next step plays on (`carried_groups`)."""
     problems: UniformSampler = field(default_factory=lambda: UniformSampler(0))

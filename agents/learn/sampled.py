@@ -21,7 +21,7 @@ class Sampled:
     rounds: int
     """Number of rounds of problems drawn."""
     tokens: int
-    """Number of tokens generated, including those of episodes that are not trained on."""
+    """Number of tokens generated, including episodes that are not trained on."""
     seen: SeenEpisodes
     """All episodes played, as far as verifier errors are concerned."""
     metrics: Mapping[str, float]

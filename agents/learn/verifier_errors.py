@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agents.runs.run import Run
 
 WINDOW = 32
-"""Smallest number of episodes for the share of errors: those of the last step, and of earlier steps if it has fewer."""
+"""Smallest number of episodes for the share of errors, from the last step and, if it has fewer, from earlier steps."""
 _CAUSES = 5
 """Largest number of causes recorded for one step."""
 

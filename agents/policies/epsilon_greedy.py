@@ -1,4 +1,4 @@
-"""`EpsilonGreedyPolicy`: the likeliest token of another policy, or at times any legal one."""
+"""`EpsilonGreedyPolicy`: the likeliest token of another policy, or sometimes any legal one."""
 
 from __future__ import annotations
 

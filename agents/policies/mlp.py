@@ -28,7 +28,7 @@ _ACTIVATIONS: dict[str, type[torch.nn.Module]] = {"tanh": torch.nn.Tanh, "relu":
 class MLPPolicy(TorchPolicy):
     """A policy for environments with vectors as observations and discrete actions, such as CartPole-v1.
 
-    The body is a multilayer perceptron; weights are orthogonal, and those of the last layer small, so that it begins
+    The body is a multilayer perceptron; weights are orthogonal, and small in the last layer, so that it begins
     close to uniform (Andrychowicz et al. 2021, arXiv:2006.05990, section 3.2).
 
     Args:

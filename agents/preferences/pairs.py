@@ -1,4 +1,4 @@
-"""Pairs of completions of one prompt, of which one is preferred: read from files, and made from scored completions.
+"""Pairs of a preferred and a rejected completion of one prompt: read from files, and made from scored completions.
 
 A file of pairs is JSON Lines or Parquet, with the columns of TRL's preference data sets:
 

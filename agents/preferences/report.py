@@ -1,7 +1,7 @@
 """How well scores agree with preferences: accuracy, and calibration of the probabilities that they imply.
 
 Scores r imply that the first of two completions is preferred with the probability sigmoid(r_1 - r_2) (Bradley and Terry 1952).
-Which completion of a pair comes first says nothing, so a pair counts with the confidence sigmoid(|r_1 - r_2|), from 0.5 to 1,
+The order within a pair has no meaning, so a pair counts with the confidence sigmoid(|r_1 - r_2|), from 0.5 to 1,
 in the completion with the higher score. Over a bin of confidences the share of pairs whose preferred completion that is should
 equal the mean confidence; the expected calibration error (Guo et al. 2017, arXiv:1706.04599, equation 3) is the mean of the
 differences, weighted by the number of pairs. Pairs of equal scores count as half right.

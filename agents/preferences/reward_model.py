@@ -48,8 +48,8 @@ class RewardModelConfig:
     """
 
     epochs: int | None = None
-    """Number of passes over the pairs; None takes 10 for a model with random weights, and 1 for one that was trained before,
-    since a large model learns pairs by heart in more."""
+    """Number of passes over the pairs; None uses 10 for a model with random weights, and 1 for a trained one, since a large
+    model memorises pairs in more passes."""
     batch_size: int = 64
     """Number of pairs in each optimiser step."""
     center_coefficient: float = 0.01
@@ -107,7 +107,7 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
             which reads bytes. A model that `rlvr sft` or `rlvr train` saved with characters or bytes as its tokens becomes one
             that reads bytes.
         seed: Seed of the weights that are random.
-        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU where there is one.
+        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU if there is one.
 
     Raises:
         InvalidArgumentError: If no model or tokenizer can be loaded, or the device is not available.

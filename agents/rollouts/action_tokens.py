@@ -33,7 +33,7 @@ def shows_vectors(env: VectorEnv[Any, Any, Any]) -> bool:
 class ActionTokens(VectorWrapper[Any, Any, Any, Any, Any]):
     """Shows the actions of each row as tokens i32[b l], and its observation as a vector f32[b d] with the name `observation`.
 
-    Numbers are flattened, and a choice of n becomes n numbers of which one is 1, as by `gymnasium.spaces.utils.flatten`.
+    Numbers are flattened, and a choice of n becomes n numbers, one of them 1, as by `gymnasium.spaces.utils.flatten`.
 
     Raises:
         InvalidArgumentError: If the environment has no time limit, so that an episode may never end.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agents.runs.decisions import PairDecision, Rules, decide_pairs
 from agents.runs.drawing_order import whole_clusters
-from agents.runs.reading import RecordedRun
+from agents.runs.reading import GrowingRun
 
 _HOPELESS = 50
 """Problems of a pair after which too many errors end it, since they will not become few."""
@@ -67,6 +67,7 @@ def draw_until_decided(
     """
     rules = replace(rules, largest_cluster=drawing.largest_cluster)
     closed: dict[tuple[str, str], PairDecision] = {}
+    records = [GrowingRun(entrant.folder) for entrant in entrants]
     active, drawn, spent = list(entrants), 0, 0
     while True:
         step = max(1, drawing.at_once // max(entrant.samples for entrant in active))
@@ -78,7 +79,7 @@ def draw_until_decided(
             for entrant in active:
                 entrant.evaluate_first(max(target, entrant.recorded))
             drawn, spent = target, spent + cost
-        runs = [RecordedRun.read(entrant.folder) for entrant in entrants]
+        runs = [record.read() for record in records]
         for decision in decide_pairs(runs, rules, [entrant.name for entrant in entrants]):
             pair = (decision.first, decision.second)
             hopeless = decision.too_many_errors and decision.excluded + decision.comparison.problems >= _HOPELESS

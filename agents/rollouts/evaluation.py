@@ -73,8 +73,8 @@ def evaluate(
         search: Finds each sample among several tries, such as `agents.search.BestOfN`; None samples once. With the guide
             `"oracle"` the score is an upper bound, as pass@k is, and `Evaluation.oracle` says so.
         record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
-        on_sample: Called with each sample: first those of the record, then each as its episode ends.
-        order_seed: Seed of a random order, of which the first problems are taken; None for the order of the data set. See
+        on_sample: Called with each sample: first the record's, then each as its episode ends.
+        order_seed: Seed of a random order, whose first problems are taken; None for the order of the data set. See
             `agents.runs.drawing_order`.
         clusters: The column of the data set with the same value for problems that belong together, for every interval; None
             groups problems with equal prompts.
@@ -145,7 +145,7 @@ def complete_samples(
         make: Makes samples, each given by problem and number, in any order.
         settings: The settings that determine the samples, for the record.
         record: Record to which each sample is written; those of a resumed record are not repeated.
-        on_sample: Called with each sample: first those of the record, then each as it is made.
+        on_sample: Called with each sample: first the record's, then each as it is made.
         problem: The problem of an index, for the record.
         question: A problem as the policy is asked it, for the record.
         cluster: The cluster of a problem.
@@ -179,7 +179,7 @@ def complete_samples(
 
 
 def problem_order(env: VectorEnv[Any, Any, Any], seed: int, clusters: str | None) -> list[int]:
-    """The indices of an environment's problems in a random order, those of a cluster one after the other.
+    """The indices of an environment's problems in a random order, with the problems of a cluster one after the other.
 
     Raises:
         InvalidArgumentError: If the environment does not expose its problems, two have one id, or one does not have the column.
@@ -195,7 +195,7 @@ def problem_order(env: VectorEnv[Any, Any, Any], seed: int, clusters: str | None
 def problem_id(given: str, problem: int, seed: int, *, drawn: bool) -> str:
     """The id of a problem in an evaluation; if the environment draws it, with the seed and number that it is drawn by.
 
-    Drawn problems may have no id, or one drawn twice: samples of different problems are then still told apart, and
+    Drawn problems may have no id, or one drawn twice: samples of different problems are then still distinguished, and
     evaluations with the same seed compared.
     """
     return f"{given or 'drawn'}@{seed}.{problem}" if drawn else given
@@ -225,7 +225,7 @@ def sampled_rows(
         for index, found in search.find(env, policy, episodes):
             problem, number = keys[index]
             sample = Sample.of(found.trajectory, problem=problem, sample=number)
-            # The seed is that of the search, from which those of its tries follow.
+            # The seed is the search's, and the seeds of its tries follow from it.
             sample = dataclasses.replace(sample, seed=episodes[index].seed, search_tokens=found.tokens)
             yield SampledRow(sample, found.trajectory.completion, found.trajectory.verdict, found.trajectory)
         return

@@ -42,7 +42,7 @@ def given_episode(
 
 
 def given_turns(streams: rlvr_envs.TokenStreams, index: int, turns: Sequence[str]) -> Trajectory:
-    """Make the episode of a problem in which the policy says these turns, each with a stop token if it does not stop by itself.
+    """Make the episode of a problem with the given turns, each with a stop token if it does not stop by itself.
 
     Raises:
         InvalidArgumentError: If the environment ends the episode before the last turn, or goes on after it.
@@ -86,7 +86,7 @@ def _episode(
     ended: bool = True,
     score: float = 0.0,
 ) -> Trajectory:
-    """An episode of tokens i32[l], of which those in the mask bool[l] are the policy's own.
+    """An episode of tokens i32[l]; those in the mask bool[l] are the policy's own.
 
     Where its contexts begin, and the number of tokens that each opens with, are `openings`.
     """

@@ -131,7 +131,7 @@ def play_on(
 ) -> Iterator[tuple[int, Trajectory | PartialEpisode]]:
     """Play episodes, new ones and those that were interrupted, and interrupt each when it has `tokens` more of the policy.
 
-    An episode is interrupted where the policy acts, so that an action of several tokens may go beyond.
+    An episode is interrupted when the policy acts, so that an action of several tokens may exceed the number.
 
     Args:
         env: As for `rollout`; a `TokenVectorEnv` below its wrappers.
@@ -268,7 +268,7 @@ class _Player:
         return observation, info.get("action_mask")
 
     def _rows_for(self, starting: Sequence[int], free: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """A free row for each of some episodes, its own where it was interrupted in one."""
+        """A free row for each of some episodes: the row in which it was interrupted, if any."""
         unused = dict.fromkeys(np.flatnonzero(free).tolist())
         own: dict[int, int] = {}
         for index in starting:

@@ -30,7 +30,7 @@ class Player(Protocol):
 
 
 class OnInserted(Protocol):
-    """Shows what the environment says between two turns."""
+    """Shows the environment's text between two turns."""
 
     def __call__(self, text: str) -> None:
         """Show text that the environment has appended."""

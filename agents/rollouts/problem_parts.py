@@ -1,4 +1,4 @@
-"""The problems of an environment, which has several parts if it is a mixture, and what is observed of their groups."""
+"""The problems of an environment, in several parts if it is a mixture, and the outcomes of their groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from verifiers import Outcome
 
 @dataclass(frozen=True)
 class GroupOutcome:
-    """What is observed of a group."""
+    """The outcome of a group."""
 
     problem: int
     scores: tuple[float, ...]
@@ -27,12 +27,12 @@ class GroupOutcome:
 
 @dataclass(frozen=True)
 class ProblemParts:
-    """The problems of an environment, of which a mixture has several parts."""
+    """The problems of an environment, in several parts if it is a mixture."""
 
     ranges: tuple[range, ...]
     weights: tuple[float, ...] = (1.0,)
     by: Literal["problems", "tokens", "levels"] = "problems"
-    """What the weights weigh: see `rlvr_envs.mix`."""
+    """The unit of the weights: see `rlvr_envs.mix`."""
     names: tuple[str, ...] = ("",)
 
     def part_of(self, problem: int) -> int:
@@ -51,7 +51,7 @@ def problem_parts(env: VectorEnv[Any, Any, Any]) -> ProblemParts | None:
 
 
 def group_outcomes(trajectories: Sequence[Trajectory]) -> list[GroupOutcome]:
-    """What is observed of the groups of some episodes."""
+    """The outcomes of the groups of some episodes."""
     groups: dict[int, list[Trajectory]] = {}
     for trajectory in trajectories:
         groups.setdefault(trajectory.group, []).append(trajectory)
@@ -67,7 +67,7 @@ def group_outcomes(trajectories: Sequence[Trajectory]) -> list[GroupOutcome]:
 
 
 def _right(trajectory: Trajectory) -> float:
-    """How right a completion is, from 0 to 1."""
+    """The correctness of a completion, from 0 to 1."""
     outcome = None if trajectory.verdict is None else trajectory.verdict.outcome
     if outcome in (None, Outcome.SCORED):
         return min(max(trajectory.score, 0.0), 1.0)

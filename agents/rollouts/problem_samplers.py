@@ -43,7 +43,7 @@ class ProblemSampler(Protocol):
     """Chooses problems, and takes note of their outcomes."""
 
     def choose(self, parts: ProblemParts | None, number: int, count: int) -> list[int]:
-        """The problems of the groups of round `number`, -1 where the environment draws them itself.
+        """The problems of the groups of round `number`, -1 if the environment draws them itself.
 
         The same arguments, seed and state give the same problems.
         """
@@ -150,7 +150,7 @@ class UniformSampler:
         return np.minimum(np.searchsorted(ends, positions, side="right"), len(weights) - 1)
 
     def _pick(self, problems: range, number: int, before: int | None, count: int) -> NDArray[np.int64]:
-        """Choose problems of one part, of which `before` were chosen in earlier rounds; None if that is not known."""
+        """Choose problems of one part after `before` chosen in earlier rounds; None if that number is unknown."""
         if before is None:
             return self._draw(problems, number, count, None)
         return problems.start + pass_positions(len(problems), range(before, before + count), self.seed)
@@ -269,13 +269,13 @@ class LearnabilitySampler(UniformSampler):
 
 
 class DifficultySampler(LearnabilitySampler):
-    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, where p is that of a recorded evaluation throughout.
+    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, where p always comes from a recorded evaluation.
 
     Args:
         seed: Seed of draws.
         floor: Share of the draws that stays uniform.
         recorded: The scores of each problem's completions by the problem's id.
-        env: The environment that was evaluated, which may be one part of a mixture; None if that is not known.
+        env: The environment that was evaluated, which may be one part of a mixture; None if that is unknown.
     """
 
     def __init__(
@@ -288,7 +288,8 @@ class DifficultySampler(LearnabilitySampler):
         """Find the recorded problems among those of an environment.
 
         Raises:
-            InvalidArgumentError: If none of them is there, or one of them is in several parts of a mixture.
+            InvalidArgumentError: If the environment has none of the recorded problems, or one of them in several parts of a
+                mixture.
         """
         world = env.unwrapped
         data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
@@ -315,7 +316,7 @@ class DifficultySampler(LearnabilitySampler):
             )
 
     def _evaluated(self, parts: Sequence[str]) -> str | None:
-        """The part that was evaluated; None if it is not known."""
+        """The part that was evaluated; None if it is unknown."""
         evaluated = rlvr_envs.short_name(self._env or "")
         return next((part for part in parts if rlvr_envs.short_name(part) == evaluated), None)
 
@@ -347,7 +348,7 @@ def make_problem_sampler(
         name: Its name.
         seed: Seed of orders and draws.
         floor: Share of the draws that stays uniform.
-        difficulty: Folder of the evaluation that says how difficult problems are.
+        difficulty: Folder of the evaluation that determines the problems' difficulty.
 
     Raises:
         MissingDataError: If the folder holds no evaluation.

@@ -17,7 +17,7 @@ class SearchResult:
     """The episode that one search chose, and its cost."""
 
     trajectory: Trajectory
-    """The episode that was chosen, judged by the environment; log-probabilities are NaN where its tokens were not sampled."""
+    """The episode that was chosen, judged by the environment; log-probabilities are NaN for tokens that were not sampled."""
     guide_score: float
     """The guide's score for it, in the search's own unit."""
     tokens: int

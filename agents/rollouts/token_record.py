@@ -23,7 +23,7 @@ class TokenRecord:
 
     Args:
         rows: Number b of rows.
-        space: Space of one row's observation, with `tokens`, and `observation` where the environment shows vectors.
+        space: Space of one row's observation, with `tokens`, and `observation` if the environment shows vectors.
     """
 
     def __init__(self, rows: int, space: spaces.Dict) -> None:
@@ -102,7 +102,7 @@ class TokenRecord:
         return self.action_masks
 
     def _check_width(self, mask: NDArray[np.int8], action: Action, rows: NDArray[np.int64]) -> None:
-        """Check that a policy returns one token at a time where tokens are limited: the mask covers only the next token."""
+        """Check that a policy returns one token at a time if tokens are limited: the mask covers only the next token."""
         width = action.tokens.shape[1]
         if width > 1 and not mask[rows].all():
             raise InvalidArgumentError(

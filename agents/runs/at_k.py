@@ -31,7 +31,7 @@ class AtK:
     left_out: int
     """Problems with fewer than k samples that are right or wrong."""
     scored: int = 0
-    """Samples with a score that says neither, since some sample's is neither 0 nor 1."""
+    """Number of samples whose scores do not mean right or wrong, since some score is neither 0 nor 1."""
 
     def summary(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -150,7 +150,7 @@ def _scored(rows: Sequence[Sample]) -> list[Sample]:
 
 
 def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
-    """Whether scores are those of a function that returns 1 for right and 0 for wrong; a sum or a share has others, too."""
+    """Whether all scores are 1 for right or 0 for wrong; a sum or a share has others, too."""
     return all(row.score in (0, 1) for row in scored)
 
 

@@ -68,7 +68,7 @@ def sample_clusters(samples: Iterable[Clustered]) -> dict[int, Hashable]:
 
 
 def distinct_note(problems: int, distinct: int) -> str:
-    """What a report adds to its number of problems where some belong together: `", 9 clusters"`, or nothing."""
+    """The addition to a report's number of problems if some belong together, `", 9 clusters"`; otherwise empty."""
     return "" if distinct == problems else f", {counted(distinct, 'cluster')}"
 
 

@@ -34,7 +34,7 @@ class ExternalCompletion:
     """The problem's index in the data set, its id, or its question."""
     text: str
     source: str
-    """Where it stands, for messages."""
+    """Its position in the file, for messages."""
     by_position: bool = False
     """Whether no column names the problem, so that the row's position does."""
     unread: Mapping[str, object] = field(default_factory=dict)
@@ -42,22 +42,22 @@ class ExternalCompletion:
 
 
 PLAIN_COLUMNS = ("completion", "problem_id")
-"""What a plain row holds, in columns of these names where no others are given."""
+"""The default names of the columns in plain rows."""
 _PROBLEM_COLUMNS = ("problem_id", "id", "problem")
 _OWN_COLUMNS = ("completion", "dialogue", *_PROBLEM_COLUMNS)
 
 
 def read_completions(path: Path, columns: Mapping[str, str] | None = None) -> list[ExternalCompletion]:
-    """Read a file of completions; its format is found out by what it begins with.
+    """Read a file of completions; its beginning shows the format.
 
     Args:
         path: The file.
-        columns: The columns of plain rows that hold what `PLAIN_COLUMNS` names, such as `{"completion": "response"}`.
+        columns: Other names of the columns in `PLAIN_COLUMNS`, such as `{"completion": "response"}`.
 
     Raises:
         UnknownNameError: If `columns` names something else.
-        DataError: If it is of no known format, holds none, or one of its rows is without a completion or a problem.
-        InvalidArgumentError: If its suffix is that of no known format.
+        DataError: If it is of no known format or holds no completions, or a row has no completion or no problem.
+        InvalidArgumentError: If no known format has its suffix.
         OSError: If it can't be read.
     """
     for name in columns or {}:
@@ -68,7 +68,7 @@ def read_completions(path: Path, columns: Mapping[str, str] | None = None) -> li
 
 
 def _renamed(rows: Sequence[rlvr_envs.Row], columns: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    """The place and the values of each row, with the columns that are named under the names of plain rows."""
+    """The position and the values of each row, with the renamed columns under the names of plain rows."""
     for row in rows:
         if missing := [column for column in columns.values() if column not in row.values]:
             raise row.error(f"no column {missing[0]!r}; it has {sorted(row.values)}")
@@ -167,7 +167,7 @@ def _inspect_log(path: Path) -> list[tuple[str, dict[str, Any]]]:
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        return []  # lines, or damaged, which whoever reads lines says
+        return []  # lines, or damaged, which the reader of lines reports
     if not isinstance(content, Mapping) or any(column in content for column in _READERS):
         return []
     if not isinstance(samples := content.get("samples"), list):

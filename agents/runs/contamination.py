@@ -40,7 +40,7 @@ def text_of(problem: Problem) -> str:
 def overlaps(training: Iterable[str], evaluated: Sequence[Problem], *, words: int = NGRAM) -> list[Overlap]:
     """Find the n-grams of each problem in training texts.
 
-    Case, punctuation and spacing do not count. Memory is that of the evaluated n-grams; the training texts are read once.
+    Case, punctuation and spacing do not count. Memory holds only the evaluated n-grams; the training texts are read once.
 
     Args:
         training: Texts.
@@ -72,7 +72,7 @@ def _words(text: str) -> list[str]:
 
 
 def _windows(tokens: list[str], words: int) -> Iterator[tuple[str, ...]]:
-    """Every run of so many words; all of them together where there are no more."""
+    """Every run of so many words; all words together if there are no more."""
     if len(tokens) <= words:
         return iter([tuple(tokens)] if tokens else [])
     return (tuple(tokens[start : start + words]) for start in range(len(tokens) - words + 1))

@@ -39,7 +39,7 @@ class DatasetStatistics:
         Args:
             measure: The length of a problem's prompt.
             unit: The unit of that length: `"characters"` or `"tokens"`.
-            verifier: Reads the references, and so says which of them can't be read.
+            verifier: Reads the references, and so finds those that can't be read.
             verifier_name: Its name, which decides how the kinds of text are distinguished.
         """
         self._measure, self._unit = measure, unit

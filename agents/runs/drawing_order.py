@@ -12,7 +12,7 @@ from verifiers import InvalidArgumentError, Problem
 
 
 def drawing_order(problems: Iterable[str], clusters: Mapping[str, Hashable], seed: int) -> list[str]:
-    """Problems in a random order that follows from the seed and their names alone, those of a cluster one after the other.
+    """Problems in a random order that follows from the seed and their names alone, with each cluster kept together.
 
     Problems that are left out, or come later, change nothing about the order of the others.
 

@@ -66,7 +66,7 @@ class Evaluation:
     trajectories: tuple[Trajectory, ...] = ()
     """The episodes that were played, in the same order, without those of a resumed record."""
     search: Mapping[str, Any] | None = None
-    """The search that found the samples, as its manifest; None where each was sampled once."""
+    """The search that found the samples, as its manifest; None if each was sampled once."""
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -119,17 +119,17 @@ class Evaluation:
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Number of tokens that a server has read as prompts; None where no server was asked, or one that does not count."""
+        """Number of tokens that a server has read as prompts; None if no server was asked, or one that does not count."""
         return _total([row.prompt_tokens for row in self.rows])
 
     @property
     def cost(self) -> float | None:
-        """What a server charges for the samples, without attempts that were repeated; None without a price or counts."""
+        """The server's charge for the samples, without attempts that were repeated; None without a price or counts."""
         return _total([row.cost for row in self.rows])
 
     @property
     def warning(self) -> str | None:
-        """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
+        """A warning if more than `MOST_ERRORED` of the samples have no score; otherwise None."""
         return errored_warning(self.rows)
 
     def summary(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Evaluation:
 
 
 def errored_warning(rows: Sequence[Sample]) -> str | None:
-    """What to say where more than `MOST_ERRORED` of the samples have no score; None where not."""
+    """A warning if more than `MOST_ERRORED` of the samples have no score; otherwise None."""
     total, errored = len(rows), sum(row.errored for row in rows)
     if errored <= MOST_ERRORED * total:
         return None
@@ -216,7 +216,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 def _total(amounts: Sequence[_Number | None]) -> _Number | None:
-    """The sum of amounts; None if one is not known, or there are none."""
+    """The sum of amounts; None if one is unknown, or there are no amounts."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known and len(known) == len(amounts) else None
 

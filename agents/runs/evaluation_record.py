@@ -105,7 +105,7 @@ class Sample:
     prompt_tokens: int | None = None
     """Number of tokens that its turns were sampled after, added up over them, as a server counts them; None for others."""
     cost: float | None = None
-    """What a server charges for its tokens; None where there is no price, or the server does not count them."""
+    """The server's charge for its tokens; None without a price, or if the server does not count them."""
     cluster: str | None = None
     """Equal for samples of problems with equal prompts, see `agents.runs.clusters`; None if the problem is its own."""
 
@@ -264,7 +264,7 @@ def sample_line(
 
 
 def recorded_completion(line: Mapping[str, Any]) -> str:
-    """The completion of a sample's line; that of an episode of several turns knows the turns before it.
+    """The completion of a sample's line, with the turns before it in an episode of several turns.
 
     Raises:
         DataError: If the line's dialogue is damaged.

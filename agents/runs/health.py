@@ -8,7 +8,7 @@ it appears, and again only after `WINDOW` steps without it.
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
 | `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
-| `together` | the mean reward where tests run together with the program has risen by as much, and elsewhere it has not |
+| `together` | the mean reward under tests that run together with the program has risen by as much, and under others not |
 | `signal` | no reward of the window differs from another, or in most groups none does (`MOST_FLAT`) |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `held_out` | no held-out score has risen by half as much as the reward, by more than `SIGMAS` standard errors of that |
@@ -18,7 +18,7 @@ it appears, and again only after `WINDOW` steps without it.
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
 | `nonfinite` | a gradient of the current step was not finite, so that it changed no weight |
 
-Held-out scores are compared with the reward where both are from 0 to 1. Rewards of steps are treated as independent with the
+Held-out scores are compared with the reward if both are from 0 to 1. Rewards of steps are treated as independent with the
 variance of their window, so that a trend within a window makes the test less sensitive, not more.
 """
 
@@ -249,7 +249,7 @@ def _truncation(
 def _forged(
     step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[HealthWarning]:
-    """The sign that only verdicts which a program can forge get better, from the first window f64[n] to the last."""
+    """The sign that only verdicts that a program can forge get better, from the first window f64[n] to the last."""
     together, separate = "contracts/together/reward", "contracts/separate/reward"
     if not {together, separate} <= last.keys():
         return
@@ -320,7 +320,7 @@ def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[Healt
 
 
 def _standard_errors_below(now: NDArray[np.float64], start: NDArray[np.float64]) -> float:
-    """By how many standard errors (Welch) the mean of `now` f64[n] is below that of `start`; 0 if it is not."""
+    """The number of standard errors (Welch) by which the mean of `now` f64[n] is below that of `start`; 0 if it is not."""
     difference = float(start.mean() - now.mean())
     if difference <= 0:
         return 0.0

@@ -9,7 +9,7 @@ memory, and writing it does not need Inspect's 80 packages.
 | `samples/ID_epoch_N.json` | a row: prompt, reference, completion, verdict; the epoch is the sample's number, from 1 |
 | `summaries.json` | the same rows for the viewer's table, with long texts cut |
 
-Each sample has the scores `outcome` and `score`, and `step`, `length`, `advantage` and `reward` where its row says them, so
+Each sample has the scores `outcome` and `score`, and `step`, `length`, `advantage` and `reward` if its row has them, so
 that the viewer's filter takes `step >= 20 and reward < 1`. A sample whose verifier broke is an error without a `score`.
 
 Completions are other people's text: the header tells the viewer to show everything as plain text (`trust_content`), which
@@ -108,7 +108,7 @@ def _json_list(values: Iterable[object]) -> Iterator[str]:
 
 
 def _keys(rows: Iterable[RecordLine]) -> list[tuple[str, int]]:
-    """The id and the epoch of each row, of which no two are equal: problems with equal ids differ by their index."""
+    """The distinct id and epoch of each row: problems with equal ids differ by their index."""
     names: dict[tuple[int, str], str] = {}
     last: dict[str, int] = {}
     keys = []

@@ -78,7 +78,7 @@ def _by_question(dataset: rlvr_envs.Dataset) -> dict[str, list[int]]:
 
 
 def _check_positions(completions: Sequence[ExternalCompletion], dataset: rlvr_envs.Dataset) -> None:
-    """Refuse completions that name no problem where a column of their file has the questions in another order."""
+    """Refuse completions that name no problem if a column of their file has the questions in another order."""
     if not any(completion.unread for completion in completions):
         return
     by_question = _by_question(dataset)

@@ -2,7 +2,7 @@
 
 Runs that differ in nothing but their seed and folder are one curve: the mean over seeds, with the 95 % interval of that mean
 (Student's t) as a band. A single run is drawn as it was measured, faintly, under its running mean. Scores on held-out problems
-are drawn as they were measured, those of a single run with their intervals.
+are drawn as they were measured, and for a single run with their intervals.
 """
 
 from __future__ import annotations

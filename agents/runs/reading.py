@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.runs.clusters import own_cluster
+from agents.runs.clusters import own_cluster, recorded_cluster
 from agents.runs.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
-from agents.runs.files.json_files import read_json, read_lines
+from agents.runs.files.json_files import read_from, read_json, read_lines
 from agents.runs.rollout_log import ROLLOUTS
 from verifiers import DataError, InvalidArgumentError, MissingDataError
 
@@ -26,7 +26,7 @@ def check_named_once(folders: Sequence[Path]) -> None:
     """Check that runs are different folders, so that none counts as several.
 
     Raises:
-        InvalidArgumentError: If one is named twice, also by another path.
+        InvalidArgumentError: If one is named twice, even by another path.
     """
     for folder, count in Counter(folder.resolve() for folder in folders).items():
         if count > 1:
@@ -51,17 +51,7 @@ class RecordedRun:
             MissingDataError: If the folder holds no evaluation.
             DataError: If the evaluation is damaged.
         """
-        folder = Path(folder)
-        if not (folder / MANIFEST).is_file():
-            raise MissingDataError(
-                f"{folder} {'holds no evaluation' if folder.exists() else 'does not exist'}: expected a folder with {MANIFEST} "
-                f"and {SAMPLES}, as rlvr eval writes"
-            )
-        manifest = read_manifest(folder / MANIFEST)
-        rows: dict[tuple[int, int], RecordLine] = {}
-        for row in read_lines(folder / SAMPLES, _checked):
-            rows[row["problem"], row["sample"]] = row
-        return cls(folder, manifest, tuple(rows[key] for key in sorted(rows)))
+        return GrowingRun(Path(folder)).read()
 
     @property
     def name(self) -> str:
@@ -109,7 +99,32 @@ class RecordedRun:
 
     def problem_clusters(self) -> dict[str, str | None]:
         """The cluster of each problem by the problem's id, None if it is its own: see `agents.runs.clusters`."""
-        return {sample.problem_id: sample.cluster for sample in self.samples()}
+        return {row["problem_id"]: recorded_cluster(row) for row in self.rows}
+
+
+class GrowingRun:
+    """An evaluation that is read again as it grows, each of its lines once.
+
+    Args:
+        folder: Its folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._end = folder, 0
+        self._rows: dict[tuple[int, int], RecordLine] = {}
+
+    def read(self) -> RecordedRun:
+        """Read what was added; see `RecordedRun.read`."""
+        folder = self._folder
+        if not (folder / MANIFEST).is_file():
+            raise MissingDataError(
+                f"{folder} {'holds no evaluation' if folder.exists() else 'does not exist'}: expected a folder with {MANIFEST} "
+                f"and {SAMPLES}, as rlvr eval writes"
+            )
+        manifest = read_manifest(folder / MANIFEST)
+        added, self._end = read_from(folder / SAMPLES, _checked, self._end)
+        self._rows |= {(row["problem"], row["sample"]): row for row in added}
+        return RecordedRun(folder, manifest, tuple(self._rows[key] for key in sorted(self._rows)))
 
 
 def paired_clusters(runs: Sequence[RecordedRun], problems: Sequence[str]) -> list[Hashable]:

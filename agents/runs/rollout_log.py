@@ -85,7 +85,7 @@ class RolloutLog:
 
         Args:
             step: Number of the step, from 1.
-            trajectories: All b episodes of the step; those of other ranks without tokens are left out.
+            trajectories: All b episodes of the step; episodes of other ranks, without tokens, are left out.
             advantages: f64[b l], the advantage of each token.
             tokenizer: Gives the texts of tokens; None if it is unknown.
             dataset: Has the problems; None if the environment does not expose them.
@@ -100,7 +100,7 @@ class RolloutLog:
             self._lines.write(_line(step, index, trajectory, row, tokenizer, dataset, question))
 
     def _chosen(self, trajectories: Sequence[Trajectory]) -> list[int]:
-        """Which episodes are written: whole groups, as their advantages compare them, evenly spaced over the step."""
+        """The episodes to write: whole groups, since advantages compare their members, evenly spaced over the step."""
         groups: dict[int, list[int]] = {}
         for index, trajectory in enumerate(trajectories):
             if not isinstance(trajectory, TrajectoryElsewhere):

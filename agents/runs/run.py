@@ -121,7 +121,7 @@ class Run:
             run_id = str(before.get("run_id") or f"{self.folder.resolve().name}-{uuid.uuid4().hex[:8]}")
             if not resume:
                 self._write_config({**config, "run_id": run_id})
-            # Without a checkpoint, what was evaluated before the first step is repeated, too.
+            # Without a checkpoint, the evaluation before the first step is repeated, too.
             done = -1 if self.checkpoint is None else _step_of(self.checkpoint)
             step = max(done, 0)
             self._rewards = self._keep_until(done)

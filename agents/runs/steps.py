@@ -47,7 +47,7 @@ def take_steps(
     callbacks: Sequence[Callback],
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Make training steps until the agent has done as many as it should.
+    """Make training steps until the agent has reached the number of steps or tokens.
 
     Args:
         agent: Counts its steps and tokens.
@@ -69,7 +69,7 @@ def take_steps(
 
 @contextlib.contextmanager
 def kept_on_interrupt(keep: Callable[[], None]) -> Iterator[None]:
-    """Write a checkpoint where Ctrl-C or SIGTERM interrupts the block; the interrupt is raised again."""
+    """Write a checkpoint if Ctrl-C or SIGTERM interrupts the block; the interrupt is raised again."""
     try:
         yield
     except KeyboardInterrupt:

@@ -34,7 +34,7 @@ def is_unsupported(verdict: Verdict) -> bool:
 
 
 def ran_together(verdict: Verdict) -> bool:
-    """Whether a verdict, or a part of it, is of tests that ran together with the program, which can forge it."""
+    """Whether a verdict, or a part of it, comes from tests that ran together with the program, which can forge it."""
     return any(detail.get("tests") == "together" for detail in _details(verdict))
 
 

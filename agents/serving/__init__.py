@@ -2,9 +2,9 @@
 
 | file | contents |
 |---|---|
-| `app.py` | which routes a verifier has, and what they answer |
-| `env_app.py` | the same of an environment |
-| `guard.py` | who may ask, and how much at once |
-| `batching.py` | how requests that arrive together are judged together |
-| `server.py` | where it listens, and how it stops |
+| `app.py` | the routes of a verifier, and their answers |
+| `env_app.py` | the routes of an environment, and their answers |
+| `guard.py` | access, and limits on requests |
+| `batching.py` | requests that arrive together are judged together |
+| `server.py` | the address it listens on, and how it stops |
 """

@@ -128,7 +128,7 @@ class Service:
         return verdicts if isinstance(verdicts, Response) else answer(openrlhf.reply(verdicts))
 
     async def _judged(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict] | Response:
-        """One verdict for each completion, none of which is `VERIFIER_ERROR`, or the refusal."""
+        """One verdict for each completion, without any `VERIFIER_ERROR`, or the refusal."""
         if len(completions) > self._max_items:
             message = f"one request may have at most {self._max_items} completions, got {len(completions)}"
             return refusal(413, "too_large", message)
@@ -188,7 +188,7 @@ def create_app(
 
 
 def guarded(title: str, batcher: Batcher, *, token: str | None, max_bytes: int) -> FastAPI:
-    """An application without routes: a batcher that runs as long as it, a guard before it, and errors as the table says."""
+    """An application without routes: a batcher that runs as long as it does, a guard before it, and errors as in the table."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -212,7 +212,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 def first_fault(errors: Sequence[Any]) -> tuple[bool, str]:
-    """The first of what pydantic finds wrong: whether it is an unknown key, and what is said of it."""
+    """The first fault that pydantic finds: whether it is an unknown key, and its message."""
     unknown = [fault for fault in errors if fault["type"] == _UNKNOWN_KEY]
     first = (unknown or errors)[0]  # without its input, which may be long
     location = ".".join(map(str, first["loc"]))

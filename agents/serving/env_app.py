@@ -5,15 +5,15 @@
 | `WS /ws` | OpenEnv: `{"type": "reset"}`, `"step"` or `"state"` with `"data"`, each answered; `"close"` ends it |
 | `POST /reset` | begins an episode |
 | `POST /step` | takes a turn: `{"episode_id", "action"}` |
-| `GET /state` | how far an episode is: `?episode_id=ID` |
+| `GET /state` | progress of an episode: `?episode_id=ID` |
 | `GET /health` | name of the environment, version, counts; needs no token |
 
 `reset` takes `{"problem", "seed", "episode_id"}`, all optional: the index of a problem, or a seed by which it is drawn. An
-action is `{"text", "calls": [{"name", "arguments"}], "tokens"}`: what the model says, which tools it calls, and how many
-tokens that was, of which the environment has a budget. Both answer `{"observation", "reward", "done"}`. The observation has
-`messages`, those of the prompt or what is said to the turn, with `new_context` where they replace all before; `tools` at the
-beginning; and at the end `outcome`, `answer` and `truncated`. The reward is what the turn earned, and at the end also the
-verifier's score. An episode that could not be judged has no reward: the answer is an error.
+action is `{"text", "calls": [{"name", "arguments"}], "tokens"}`: the model's text, its tool calls, and the number of its
+tokens, for which the environment has a budget. Both answer `{"observation", "reward", "done"}`. The observation has `messages`,
+the prompt's or the answer to the turn, with `new_context` if they replace everything before; `tools` at the beginning; and at
+the end `outcome`, `answer` and `truncated`. The reward is the turn's own, and at the end also the verifier's score. An episode
+that could not be judged has no reward: the answer is an error.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ IDLE_S = 600.0
 
 
 class Reset(KnownKeys):
-    """Which episode begins."""
+    """The body of `POST /reset`."""
 
     problem: int | None = Field(None, ge=0)
     seed: int | None = Field(None, ge=0)
@@ -137,7 +137,7 @@ class Session:
             return {"observation": view, "reward": reward + score, "done": True}
 
     def state(self) -> dict[str, object]:
-        """How far the episode is."""
+        """The progress of the episode."""
         episode = self._episode
         turns = 0 if episode is None else len(episode.turns) + episode.over
         return {"episode_id": self.id, "step_count": turns, "done": episode is not None and episode.over}
@@ -150,7 +150,7 @@ class Session:
         return prompt
 
     async def _judged(self, episode: rlvr_envs.MessageEpisode) -> tuple[float, dict[str, object]]:
-        """The score at the end of an episode, and what is said of it."""
+        """The score at the end of an episode, and further fields of the observation."""
         verdict = episode.error
         if verdict is None and self._world.rules.verifier is not None:
             try:
@@ -270,7 +270,7 @@ def _as_json(message: Message) -> dict[str, object]:
 
 
 async def _reply(session: Session, text: str) -> dict[str, object] | None:
-    """What OpenEnv's client is answered; None where it closes."""
+    """The answer to OpenEnv's client; None if it closes."""
     try:
         kind, data = _read(text)
         if kind == "close":
@@ -325,9 +325,9 @@ def create_env_app(
 
     Args:
         streams: The environment.
-        name: What `/health` calls it.
-        token: What requests must bring; None lets everybody ask.
-        limits: How much a request may ask; `max_waiting` is the number of episodes that are played at once.
+        name: Its name in `/health`.
+        token: The token that requests must carry; None lets everybody ask.
+        limits: Limits on requests; `max_waiting` is the number of episodes that are played at once.
 
     Raises:
         InvalidArgumentError: If the environment has rules about tokens.

@@ -125,8 +125,8 @@ class AgentConfig:
     """Smallest importance weight, from 0 to 1; truncation raises smaller weights to it, and masking sets them to 0."""
     max_error_share: Annotated[float, Between(0, 1)] = 0.5
     """Largest share of episodes on which the verifier may break; 1 sets no limit. Training stops with a
-    `VerifierFailureError` if the share is exceeded over the last step (over the last steps with 32 episodes together, where a
-    step has fewer), or at the end of training."""
+    `VerifierFailureError` if the share is exceeded over the last step (over the last steps with 32 episodes together, if a step
+    has fewer), or at the end of training."""
     problem_sampler: Literal["uniform", "learnability", "difficulty"] = "uniform"
     """How the problems of a step are chosen: all of them once before any comes again (`uniform`), or in proportion to p(1 - p),
     where p is the share of a problem's completions that were right recently (`learnability`) or in an evaluation

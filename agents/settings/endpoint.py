@@ -42,8 +42,8 @@ class EndpointConfig:
     retries: int = 5
     """Number of further attempts after one that failed."""
     backoff_s: float = 1.0
-    """Seconds before the second attempt; each further one waits twice as long, up to a minute, unless the server says how
-    long."""
+    """Seconds before the second attempt; each further one waits twice as long, up to a minute, unless the server names a
+    time."""
     price: tuple[float, float] | None = None
     """The server's price of a million tokens of prompts, and of a million sampled ones, from which the cost of samples is
     computed; None if it is free."""

@@ -1,6 +1,6 @@
 """Suites: the environments of a benchmark, the numbers of samples, and the training of agents before it.
 
-A suite is a TOML file; those in this folder have a name. `read_suite` says what a file holds.
+A suite is a TOML file; those in this folder have a name. `read_suite` describes the contents of a file.
 """
 
 from __future__ import annotations

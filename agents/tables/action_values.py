@@ -46,7 +46,7 @@ class ActionValueConfig(TabularConfig):
 
 
 class ActionValueAgent(TabularAgent):
-    """Learns Q(s, a), the expected return of an action, and chooses the best action or, with probability ε, any.
+    """Learns Q(s, a), the expected return of an action, and chooses the best action or, with probability ε, any action.
 
     A subclass defines `name` and learns in `observe` or `end_episode`, by `move_towards`.
     """

@@ -266,7 +266,7 @@ class TabularAgent(abc.ABC):
             problems: Number of problems; None for all, if the environment has `num_problems`.
             samples: Number of episodes of each problem.
             greedy: Whether to choose the best actions as far as known, rather than as when learning.
-            seed: Seed of drawn problems and of the agent's choices; None for that of its settings.
+            seed: Seed of drawn problems and of the agent's choices; None uses the seed of its settings.
             record: Record to which each sample is written; those of a resumed record are not repeated.
             on_sample: Called with each sample.
 

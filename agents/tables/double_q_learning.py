@@ -55,7 +55,7 @@ class DoubleQLearning(ActionValueAgent):
         self.update_table(learning, transition.state, transition.action, self.target(transition, learning, judging))
 
     def target(self, transition: Transition, learning: NDArray[np.float64], judging: NDArray[np.float64]) -> float:
-        """R + γ Q2(s', argmax_b Q1(s', b)), without the latter where the episode terminated."""
+        """R + γ Q2(s', argmax_b Q1(s', b)), without the latter if the episode terminated."""
         if transition.terminated:
             return transition.reward
         best = int(learning[transition.next_state].argmax())

@@ -37,7 +37,7 @@ class EpsilonGreedyConfig(TabularConfig):
 
 
 class EpsilonGreedy(BanditAgent):
-    """The action with the highest mean reward, or at times any."""
+    """Chooses the action with the highest mean reward, or with probability ε any."""
 
     name = "epsilon-greedy"
     config: EpsilonGreedyConfig

@@ -41,7 +41,7 @@ class ExpectedSARSA(ActionValueAgent):
         self.move_towards(transition.state, transition.action, self.target(transition))
 
     def target(self, transition: Transition) -> float:
-        """R + γ Σ_b π(b|s') Q(s', b), without the latter where the episode terminated."""
+        """R + γ Σ_b π(b|s') Q(s', b), without the latter if the episode terminated."""
         if transition.terminated:
             return transition.reward
         own = self.config.target_epsilon

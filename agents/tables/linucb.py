@@ -7,8 +7,8 @@ the action has earned estimates θ_a, and the action whose mean could still be t
 
     A_t = argmax_a  θ_a · x + α sqrt(xᵀ A_a⁻¹ x)
 
-The features of a state are those of the environment (`features`, f64[s d], as `rlvr/ContextualBanditState-v0` has); without
-any, each state has one of its own, so that contexts share nothing.
+The features of a state come from the environment (`features`, f64[s d], as in `rlvr/ContextualBanditState-v0`); without any,
+each state has one of its own, so that contexts share nothing.
 
 The paper has λ = 1, and breaks ties at random, which here go to the first action.
 """
@@ -38,7 +38,7 @@ class LinUCBConfig(TabularConfig):
 
 
 class LinUCB(BanditAgent):
-    """The action with the highest upper confidence bound of a linear model."""
+    """Chooses the action with the highest upper confidence bound of a linear model."""
 
     name = "linucb"
     config: LinUCBConfig
@@ -66,7 +66,7 @@ class LinUCB(BanditAgent):
         return bounds
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """The action with the highest bound; of several the first. Nothing is left to chance."""
+        """The action with the highest bound, the first of several; nothing is random."""
         return int(self.bounds(state).argmax())
 
     def acting_values(self, state: int) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ class LinUCB(BanditAgent):
 
 
 def _features(env: gymnasium.Env[Any, Any], states: int) -> NDArray[np.float64]:
-    """The features of each state f64[s d]: those of the environment, or one of its own for each state."""
+    """The features of each state f64[s d]: the environment's, or one of its own for each state."""
     given = getattr(env.unwrapped, "features", None)
     if given is None:
         return np.eye(states)

@@ -5,7 +5,8 @@ After an episode, the value of each of its actions moves towards the return that
     G_t = r_(t+1) + γ G_(t+1),    Q(s_t, a_t) ← Q(s_t, a_t) + α (G_t - Q(s_t, a_t))
 
 It bootstraps from nothing, so that a wrong value spoils no other, and learns only when an episode is over. With `step_size=1`
-and `step_decay=1` values are the means of all returns, as in the book; a constant step size forgets those of earlier policies.
+and `step_decay=1` values are the means of all returns, as in the book; a constant step size forgets the returns of earlier
+policies.
 
 With `first_visit` an action counts once in an episode, with the return from its first time on, which makes returns of different
 episodes independent; by default every time counts.

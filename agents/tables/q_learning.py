@@ -36,7 +36,7 @@ class QLearning(ActionValueAgent):
         self.move_towards(transition.state, transition.action, self.target(transition))
 
     def target(self, transition: Transition) -> float:
-        """R + γ max_b Q(s', b), without the latter where the episode terminated."""
+        """R + γ max_b Q(s', b), without the latter if the episode terminated."""
         if transition.terminated:
             return transition.reward
         return transition.reward + self.config.gamma * float(self.values[transition.next_state].max())

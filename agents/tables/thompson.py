@@ -47,7 +47,7 @@ class ThompsonConfig(TabularConfig):
 
 
 class Thompson(BanditAgent):
-    """Each action with the probability that it is the best."""
+    """Chooses each action with the probability that it is the best."""
 
     name = "thompson"
     config: ThompsonConfig

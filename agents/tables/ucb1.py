@@ -42,7 +42,7 @@ class UCB1(BanditAgent):
     config: UCB1Config
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """The action with the highest bound; of several the first. Nothing is left to chance."""
+        """The action with the highest bound, the first of several; nothing is random."""
         return int(self.bounds(state).argmax())
 
     def bounds(self, state: int) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The groups of completions that a run recorded: those of a training step, or those of an evaluation's problem."""
+"""The groups of completions that a run recorded, of a training step or of an evaluation's problem."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Group: TypeAlias = Sequence[Completion]
 
 
 def grouped(completions: Sequence[Completion]) -> dict[Key, Group]:
-    """Put completions together, those of the last step first; a later line of the same sample replaces an earlier one."""
+    """Put completions together, the last step's first; a later line of the same sample replaces an earlier one."""
     groups: dict[Key, dict[int, Completion]] = {}
     for completion in completions:
         groups.setdefault(completion.key, {})[completion.sample.sample] = completion

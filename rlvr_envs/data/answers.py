@@ -67,7 +67,7 @@ class FinalAnswers:
     """Turns rows with a problem and its final answer into problems; the other columns are metadata."""
 
     problem: str | Sequence[str] = "problem"
-    """The column of the problem, or several, of which a row's first counts."""
+    """The column of the problem, or several; the first that a row has counts."""
     answer: str = "answer"
     """The column of the final answer."""
     form: str = "plain"

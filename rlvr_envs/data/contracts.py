@@ -16,19 +16,20 @@ _Dataset = TypeVar("_Dataset", bound=Dataset)
 
 
 def with_contracts(dataset: _Dataset, path: str | os.PathLike[str] | None) -> _Dataset:
-    """Let tests run separate from the program or together with it, as a file says of each problem.
+    """Let tests run separately from the program or together with it, as a file says for each problem.
 
-    A verifier still refuses those that run together unless it has `allow_together=True`.
+    A verifier still refuses tests that run together unless it has `allow_together=True`.
 
     Args:
         dataset: The problems.
         path: A `.jsonl` or `.parquet` file with the columns `id` and `contract` (`"separate"` or `"together"`). It may name
-            problems of other splits, and those that it leaves out stay as they are; None for all as they are.
+            problems of other splits, and problems that it leaves out stay as they are; None changes nothing.
 
     Raises:
         InvalidArgumentError: If the data set holds no problems of its own that could be replaced.
         MissingDataError: If there is no such file.
-        DataError: If a row of it is invalid, the tests of a problem do not run so, or it names no problem of the data set.
+        DataError: If a row is invalid, the tests of a problem do not run in that way, or the file names no problem of the data
+            set.
     """
     if path is None:
         return dataset

@@ -16,7 +16,7 @@ INSTALL = "pip install 'rlvr-envs[hub]'"
 """The command that installs the packages for access to the hub."""
 
 PARQUET = "refs/convert/parquet"
-"""The branch on which the hub keeps Parquet copies, those of scripts included."""
+"""The branch on which the hub keeps Parquet copies, including those of scripts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ SUFFIXES = (".jsonl", ".parquet")
 """Suffixes of the files that a folder's splits are in, in order of preference."""
 
 FILE_SUFFIXES = (*SUFFIXES, ".json", ".csv")
-"""Suffixes of the files that can be read; behind each but `.parquet` there may be `.gz`."""
+"""Suffixes of the files that can be read; each but `.parquet` may be followed by `.gz`."""
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
@@ -50,11 +50,11 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def iterate_rows(path: Path) -> Iterator[Row]:
-    """Read the rows of a file one by one, so that those of JSON Lines and Parquet need not all be in memory.
+    """Read the rows of a file one by one, so that rows of JSON Lines and Parquet need not all be in memory.
 
     Args:
         path: A `.jsonl` file, a `.json` file with an array of objects or with lines, a `.csv` file with a first line of names,
-            whose values are all text, any of these with `.gz` behind, or a `.parquet` file.
+            whose values are all text, any of these compressed as `.gz`, or a `.parquet` file.
 
     Raises:
         InvalidArgumentError: If the file has another suffix.

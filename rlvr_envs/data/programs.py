@@ -108,7 +108,7 @@ def optional_text(row: Row, column: str) -> str:
 
 @dataclass(frozen=True)
 class ProgramRows:
-    """Turns rows with a task and its tests into problems, whose tests stay where they are; the other columns are metadata."""
+    """Turns rows with a task and its tests into problems, whose tests stay in storage; the other columns are metadata."""
 
     tests: str
     """The column of the tests."""

@@ -14,7 +14,7 @@ class Stored(Protocol):
     """The stored place of a row; it can be pickled, and so can a problem made of the row."""
 
     def read(self, columns: Sequence[str]) -> dict[str, object]:
-        """Read these columns of the row again, or those of them that it has.
+        """Read these columns of the row again, as far as it has them.
 
         Raises:
             DataError: If the row is no longer there.
@@ -125,7 +125,7 @@ class Row:
         """Check that a prompt is not empty, and consists of characters.
 
         Raises:
-            DataError: If its text, or that of all its messages, is empty, or it holds half of a surrogate pair.
+            DataError: If its text, or the text of all its messages, is empty or holds half of a surrogate pair.
         """
         if isinstance(prompt, str):
             self.check_characters(prompt, column)
@@ -165,7 +165,7 @@ class Row:
 
 
 def own_id(default_id: str, own: str | int) -> str:
-    """The id of a problem whose source has ids of its own: `"aime25/7"`, where the default is `"aime25/test/0"`."""
+    """The id of a problem whose source has ids of its own: `"aime25/7"`, while the default is `"aime25/test/0"`."""
     return f"{default_id.partition('/')[0]}/{own}"
 
 

@@ -48,7 +48,7 @@ class Source:
     hub_splits: Mapping[str, str] = field(default_factory=dict)
     """Names of splits on the hub that differ from those here."""
     hub_parts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """The configurations and their splits on the hub that, one after the other, are a split of ours made of several."""
+    """For a split of ours made of several: the configurations and their splits on the hub, one after the other."""
     hub_files: Mapping[str, str] = field(default_factory=dict)
     """The Parquet files of splits, if the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
     combined_split: str | None = None

@@ -58,7 +58,7 @@ class StoredTests:
 
 
 def stored_tests(row: Row, converter: str, *columns: str) -> StoredTests:
-    """Leave the tests of a row where they are.
+    """Leave the tests of a row in storage.
 
     Args:
         row: The row.

@@ -67,7 +67,7 @@ def load(
             * problems, in a list or tuple; or a data set of any other kind, returned as it is;
             * `"module:attribute"`, where the module may also be in the current folder: a class or function is called with
               `split=`, and anything else is the data set, as above;
-            * an entry point of the group `"rlvr_envs.datasets"`, which leads to the same;
+            * an entry point of the group `"rlvr_envs.datasets"`, which is treated alike;
             * a `.jsonl`, `.parquet`, `.json` or `.csv` file, which is one split and whose name does not matter;
             * a folder with `<split>.jsonl` or `<split>.parquet` in it; a name is also looked for in `data_dir`, or
               else in the folder that the environment variable `RLVR_DATA_DIR` names;
@@ -92,8 +92,8 @@ def load(
         contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.
 
     Returns:
-        A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one reads:
-        tests, instructions, choices, and those of verl's layout.
+        A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one verifier
+        reads: tests, instructions, choices, and references of verl's layout.
 
     Raises:
         UnknownNameError: If the split, the layout, the converter or a key of `columns` is not known.

@@ -1,4 +1,4 @@
-"""How a conversation of several turns becomes tokens, and how a turn of the policy is read.
+"""Conversations of several turns as tokens, and the reading of the policy's turns.
 
 The model's own tokens stay as they are; messages of others are appended as a suffix, and none of their text becomes a special
 token.

@@ -74,7 +74,7 @@ class PlainDialogue:
         return encode_literal(self.tokenizer, text, start=True)
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
-        """Encode the messages, those of tools in their frame."""
+        """Encode the messages, with results of tools in their frame."""
         parts: list[NDArray[np.int32]] = []
         for message in messages:
             framed = message.role == "tool"
@@ -103,7 +103,7 @@ def _find(only: tuple[str, str] | None, text: str) -> Iterator[Callable[[], Tool
 
 
 def _only_argument(tools: Sequence[ToolSchema]) -> tuple[str, str] | None:
-    """The name of the only tool, and that of its only argument, which is text; None if there are more."""
+    """The names of the only tool and of its only argument, which is text; None if there are more."""
     if len(tools) != 1:
         return None
     function = tools[0]["function"]

@@ -459,7 +459,7 @@ class PromptRenderer:
     prompt: Prompt
     tokenizer: Tokenizer
     question: Callable[[Problem], Problem] | None = None
-    """Puts the question of a problem in the words of a chat; None where it is one already. See `question_in`."""
+    """Puts the question of a problem in the words of a chat; None if it is in such words already. See `question_in`."""
     tools: ToolDescription | None = None
     """The description of tools that the text also contains."""
 

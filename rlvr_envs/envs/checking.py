@@ -104,7 +104,7 @@ def _prompts(task: TaskSpec, dataset: Dataset, settings: Settings) -> list[Promp
 
 
 def _fewest_tokens(task: TaskSpec, dataset: Dataset, settings: Settings, prompt: Prompt, tokenizer: Path) -> int:
-    """The tokens that an episode may have, without those of a chat template and those that an id adds by itself."""
+    """The tokens that an episode may have, without the additions of a chat template and of the id itself."""
     longest = settings.max_prompt_tokens
     if longest is None:
         longest = _fewest_prompt_tokens(dataset, prompt, tokenizer)
@@ -113,7 +113,7 @@ def _fewest_tokens(task: TaskSpec, dataset: Dataset, settings: Settings, prompt:
 
 
 def _fewest_prompt_tokens(dataset: Dataset, prompt: Prompt, tokenizer: Path) -> int:
-    """The tokens of the longest prompt's messages, without those of a chat template."""
+    """The tokens of the longest prompt's messages, without a chat template's."""
     renderer = PromptRenderer(prompt, ByteTokenizer(), question_in(dataset, prompt))
     longest = longest_problem(dataset, renderer.question)
     if longest is not None:

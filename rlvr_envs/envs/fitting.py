@@ -75,7 +75,7 @@ def check_installed(spec: object, verifier: Verifier, dataset: Dataset) -> None:
         dataset: The problems.
 
     Raises:
-        MissingDependencyError: If that is so; it says what to install.
+        MissingDependencyError: If they do; the message says what to install.
     """
     if _name_of(spec) == "unit_tests":
         cast("UnitTestVerifier", verifier).check_installed(dataset)
@@ -137,7 +137,7 @@ def check_spelling(rules: Rules, prompt: Prompt) -> None:
     """Refuse a prompt that asks for marks around the answer which the legal tokens can't spell.
 
     Raises:
-        InvalidArgumentError: If a byte of the marks is in no legal token, where the same tokens are always legal.
+        InvalidArgumentError: If the same tokens are always legal, and none of them holds some byte of the marks.
     """
     if not isinstance(rules.legal_actions, FixedActions):
         return

@@ -46,7 +46,7 @@ class GameInteraction:
 
     game: Game
     whole: bool = False
-    """Whether the game finds the move in a turn by itself, and gets all of the turn."""
+    """Whether the game finds the move in a turn by itself, and so gets the whole turn."""
 
     @property
     def fingerprint(self) -> str:

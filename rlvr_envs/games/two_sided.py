@@ -38,7 +38,7 @@ class Seat:
     start: Start
     """The position in which this side began."""
     moves: tuple[int, ...] = ()
-    """The moves since, in turn of this side and the other."""
+    """The moves since, of this side and the other in turn."""
 
     @property
     def prompt(self) -> str:

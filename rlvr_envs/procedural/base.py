@@ -117,7 +117,7 @@ class SeededDataset(GeneratedDataset):
     seed: int
     """Seed of the whole data set, at least 0."""
     size: int | None
-    """Number of problems; None for that of the split in `sizes`."""
+    """Number of problems; None for the split's number in `sizes`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -204,7 +204,7 @@ def _check_answer_format(answer_format: str | None) -> None:
 
 
 def written_answer(prompt: Prompt, answer: str) -> str:
-    """An answer in the form in which a prompt asks for it: that of `answer_format`, or the one that its template names."""
+    """An answer in the form that a prompt asks for, by `answer_format` or by its template."""
     if not isinstance(prompt, TextPrompt | ChatPrompt):
         return answer
     named = (form for sign, form in _FORMATS.items() if sign in prompt.template)

@@ -68,7 +68,7 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
         instructions: Maximum number of instructions of a prompt, 1 to 3. Some kinds leave little room for another.
         kinds: Kinds of instructions, as ids of IFEval such as `"punctuation:no_comma"`, as the part before the colon, such as
             `"keywords"`, or as a preset; one text, or several in a sequence. `"basic"` are the 22 that are judged without
-            another package, `"all"` the 25, of which the language of a response and English in capitals or small letters need
+            another package, `"all"` are the 25; the language of a response, and English in capitals or small letters, need
             `langdetect`.
         max_words: Largest number of words that an instruction asks for or allows, 40 to 1000. A word may take several tokens,
             in capitals and in languages other than English above all.

@@ -18,7 +18,7 @@ def olympiadbench(row: Row, default_id: str) -> Problem:
     answer = ", ".join(text.strip() for text in answers)
     context = optional_text(row, "context").strip()
     used = ("question", "context", "final_answer")
-    # Some columns hold pictures, of which this part has none.
+    # Some columns hold pictures, which this part of the data set does not have.
     metadata = {name: value for name, value in row.without(*used).items() if not name.startswith("image")}
     return Problem(
         default_id,

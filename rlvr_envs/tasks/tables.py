@@ -26,7 +26,7 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     *(getattr(benchmarks, f"{name}Env") for name in BENCHMARKS),
     *(getattr(importlib.import_module(f"rlvr_envs.tasks.{module}"), f"{name}Env") for name, module in MADE.items()),
 )
-"""The class of every id: that of `rlvr/GSM8K-v0` is `GSM8KEnv`."""
+"""The class of every id: `GSM8KEnv` for `rlvr/GSM8K-v0`."""
 
 SOURCES: Mapping[str, Source] = MappingProxyType(
     {source.name: source for source in map(benchmarks.source_of, BENCHMARKS)}

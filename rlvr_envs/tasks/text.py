@@ -25,9 +25,9 @@ class TextEnv(TaskEnv):
     and instructions that `convert` makes, are judged by `choice`, `unit_tests` and `ifeval`.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and those of `rlvr_envs.data.text.load`: `dataset`, `columns` (which column holds the
-    `prompt` and the `reference`), `convert` (what makes the reference of its column), `layout` and `verifiers` (verl's rows,
-    each judged by its `data_source`), `config`, `data_dir` and `contracts`. Defaults: `split="train"`, `max_new_tokens=256`.
+    Those of `rlvr_envs.Settings`, and those of `rlvr_envs.data.text.load`: `dataset`, `columns` (the columns of the `prompt`
+    and the `reference`), `convert` (the converter from a column to the reference), `layout` and `verifiers` (verl's rows, each
+    judged by its `data_source`), `config`, `data_dir` and `contracts`. Defaults: `split="train"`, `max_new_tokens=256`.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(

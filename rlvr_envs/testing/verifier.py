@@ -140,7 +140,7 @@ class _VerifierChecker:
             self._same(alone[index], verdict, texts[index], f"in {_THREADS} threads at once", hint)
 
     def problem_unchanged(self) -> None:
-        """The problem is as it was."""
+        """The problem is unchanged."""
         hint = "Other completions are judged against the same problem: copy what is changed"
         self._expect(repr(self.problem) == self.before, f"an unchanged {self.before}", repr(self.problem), hint)
 

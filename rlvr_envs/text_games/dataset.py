@@ -96,7 +96,7 @@ class TextGameDataset(SeededDataset):
         return TextGame(self.library.module, self.game, drawn % _SEEDS, arguments, self.isolation), drawn // _SEEDS % 2
 
     def _begun(self, game: TextGame, seat: int) -> TextGame:
-        """A game in which the opponent has taken its first turns, where it begins."""
+        """A game after the opponent's first turns, if it begins."""
         game = game._replace(seat=seat)
         return game._replace(opening=let_play(game, (), OPPONENTS[self.opponent])[1])
 

@@ -1,8 +1,8 @@
 """The program that runs in the sandbox: it plays a game of TextArena or GEM again, from its seed and all turns.
 
-It reads requests as lines of JSON from its standard input, and answers each with one: what the player is told after the last
-turn, or before the first, or what the other player has been told where that one is to move. It is sent as text, and imports
-nothing of this distribution. To play a game again it gets one request; a game that goes on gets further turns.
+It reads requests as lines of JSON from its standard input, and answers each with one: the game's messages to the player after
+the last turn, or before the first, or those to the other player if that one is to move. It is sent as text, and imports nothing
+of this distribution. To play a game again it gets one request; a game that goes on gets further turns.
 
 These games draw from `random` and `numpy.random` themselves, print, and ask for files and servers. They run in a process of
 their own, which is seeded before the game is made and has no network. So all of that stays there, and a dialogue always has the
@@ -288,7 +288,7 @@ class Table:
         name: Its id there.
         arguments: Further arguments of the game beside its id.
         seed: Seed of its random numbers.
-        seat: Which player is asked for, where there are two.
+        seat: The player that is asked for, if there are two.
 
     Raises:
         RefusedError: If it can't be played here.
@@ -307,11 +307,11 @@ class Table:
         self._state = self._game.state(self._seat)
 
     def play(self, turns: Sequence[tuple[bool, str]], moves: Sequence[str]) -> dict[str, Any]:
-        """Play on; give what the last turn led to.
+        """Play on; return the result of the last turn.
 
         Args:
             turns: Further turns, each with whether it is that player's.
-            moves: Moves of who is to move, of which the first that is legal is given.
+            moves: Moves of the player to move; the first legal one is returned.
 
         Raises:
             Exception: Whatever the game raises at a turn.

@@ -21,7 +21,7 @@ from verifiers import InvalidArgumentError, VerifierFailureError, missing_depend
 from verifiers.sandbox import ProgramRunner
 
 _TURN_S = 30.0
-"""Processor time, in seconds, that playing a game up to its last turn may take; also of a game that goes on, over all turns."""
+"""Limit on the processor time, in seconds, of a game up to its last turn; for a game that goes on, over all turns."""
 _LIVE = 64
 """Number of games that go on at the same time, each in a process of its own with some 6 MiB of memory."""
 _CHECKED = 256
@@ -158,7 +158,7 @@ def _is_checked(game: TextGame, turns: Sequence[Said]) -> bool:
 
 
 def _request(game: TextGame, turns: Sequence[Said], moves: Sequence[str], *, known: int = -1) -> str:
-    """What the program in the sandbox is asked, which knows so many of the turns already; -1 where it knows nothing."""
+    """The request to the program in the sandbox, which knows `known` turns already; -1 if it knows nothing."""
     said = (*(Said(text, own=False) for text in game.opening), *turns)
     new = said if known < 0 else turns[known:]
     begun = {
@@ -172,7 +172,7 @@ def _request(game: TextGame, turns: Sequence[Said], moves: Sequence[str], *, kno
 
 
 def _play_on(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> dict[str, Any] | None:
-    """Ask the process in which the game goes on; None where there is none that answers."""
+    """Ask the process in which the game goes on; None if no process answers."""
     runner = _runner(game.library, game.isolation)
     asked = _live_games(os.getpid()).ask(
         game,
@@ -193,7 +193,7 @@ def _play_on(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> d
 
 @functools.lru_cache(maxsize=1)
 def _live_games(process: int) -> LiveGames:
-    """The games that go on, for each process its own."""
+    """The games that go on, separate for each process."""
     return LiveGames(_LIVE)
 
 

@@ -13,14 +13,14 @@ from collections.abc import Callable, Hashable
 from verifiers.sandbox import LiveProgram, ProgramEndedError
 
 _ANSWER_S = 60.0
-"""Seconds after which a game that does not answer is played again; one that computes so long has passed its limit before."""
+"""Seconds after which a game that does not answer is played again; one that computes so long has exceeded its limit before."""
 
 
 class LiveGames:
-    """Games by how far they have been played, of which the latest are kept.
+    """Games by the turns played so far; the latest are kept.
 
     Args:
-        most: The most games that are kept.
+        most: Maximum number of games that are kept.
     """
 
     def __init__(self, most: int) -> None:
@@ -38,13 +38,13 @@ class LiveGames:
         """Ask the game that has been played so far, or up to the last turn, or a new one.
 
         Args:
-            game: Which game it is.
+            game: The game.
             turns: All turns.
             start: Starts a process for a new game.
-            question: Gives the question for a process that knows so many of the turns; -1 for a new one.
+            question: Returns the question for a process that knows that many of the turns; -1 for a new process.
 
         Returns:
-            The answer, and what keeps the process for the next question; None where there is no answer.
+            The answer, and a function that keeps the process for the next question; None without an answer.
         """
         known, program = self._take(game, turns)
         try:

@@ -50,7 +50,7 @@ class Walk:
         object.__setattr__(self, "_moves", tuple(tuple(moves_of(piece.decode("latin-1"))) for piece in pieces))
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-        """Whether tokens i32[l], of which the first `prompt_length` are the prompt, have reached the walk's end."""
+        """Whether tokens i32[l], which begin with the prompt of `prompt_length` tokens, have reached the walk's end."""
         return world_of(problem).ends_at(self.cell(tokens, prompt_length, problem))
 
     def cell(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> Cell:

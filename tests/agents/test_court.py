@@ -380,6 +380,24 @@ def test_the_order_matters_where_it_does() -> None:
         compare(Estimator("", advantages=beside_the_next), case("one length", 5), ordered=True)
 
 
+@pytest.mark.parametrize("sizes", [(2,), (4,), (2, 3)])
+def test_groups_of_other_sizes_than_claimed_are_never_asked_for(sizes: tuple[int, ...]) -> None:
+    def checked(record: Record) -> torch.Tensor:
+        assert set(record.groups.bincount().tolist()) | set(record.groups[record.valid].bincount().tolist()) <= {*sizes}
+        return rloo(record)
+
+    judgement = judge(Estimator("", advantages=checked, group_sizes=sizes))
+    assert judgement.findings[0].sentence.startswith("Unbiased in groups of ")
+
+
+def test_an_estimator_without_a_case_to_compare_with_is_refused() -> None:
+    for claim in ({"group_sizes": (16,)}, {"group_sizes": (1,)}, {"skipped": {"one length": "why"}}):
+        with pytest.raises(InvalidArgumentError, match=r"'one length' in groups of 2 to 8; got"):
+            judge(Estimator("mine", advantages=rloo, **claim))
+    with pytest.raises(InvalidArgumentError, match=r"in groups of 2 to 4, since the order in a group matters"):
+        judge(Estimator("mine", advantages=beside_the_next, group_sizes=(5,)))
+
+
 def test_factors_and_variances_of_known_size() -> None:
     """The mean of a group scales by (n - 1) / n, and leaving one out then has the same variance at the gradient's size."""
     for size in range(2, 9):

@@ -286,6 +286,12 @@ def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, capsys: pytest.
     assert "on problems that did not choose it: Sort" in said
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert {"eval/Sort", "eval/Addition", "eval/mean"} <= rows[0].keys()
+    last = rows[-1]["step"]
+    assert last < 4
+    options[options.index("--steps") + 1], options[options.index("--run-folder") + 1] = str(last), str(tmp_path / "all")
+    with pytest.raises(SystemExit):
+        main(options)
+    assert "training ended early" not in capsys.readouterr().out  # the condition holds after the last step
     for wrong, message in (
         (["--stop-when", "stail=1", "--eval-every", "2"], "Did you mean 'stale'?"),
         (["--eval-split", "train"], "set --eval-every"),

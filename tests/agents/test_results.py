@@ -588,7 +588,7 @@ def test_votes_need_a_verifier_that_the_record_names(tmp_path: Path, capsys: pyt
     with pytest.raises(SystemExit) as ended:
         main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--maj-at", "1"])
     assert ended.value.code == 1
-    assert "no verifier that can be built again by its name, but 'my.module.Verifier'" in capsys.readouterr().err
+    assert "no verifier that can be built again, but 'my.module.Verifier'" in capsys.readouterr().err
 
 
 # Overlap of data sets

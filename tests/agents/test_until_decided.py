@@ -15,10 +15,11 @@ from hypothesis import given, strategies as st
 
 from agents.commands.main import main
 from agents.rollouts.drawing import Drawing, Entrant, draw_until_decided
+from agents.runs import reading
 from agents.runs.decisions import Rules, decide_pairs
 from agents.runs.drawing_order import dataset_order, drawing_order, whole_clusters
 from agents.runs.evaluation_record import EvaluationRecord
-from agents.runs.reading import RecordedRun
+from agents.runs.reading import GrowingRun, RecordedRun
 from rlvr_envs.tasks import Addition
 from tests.agents.endpoint_server import Body, Server, chat, running
 from tests.recorded import row, run_of
@@ -190,6 +191,27 @@ def test_clusters_are_drawn_whole_and_count_as_one(tmp_path: Path) -> None:
         dataset_order(problems, 0, "level")
 
 
+def test_a_record_is_read_line_by_line_as_it_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = [*range(200)]
+    recorders = [Recorder(tmp_path / name, [float(index % 2) for index in order], order) for name in ("a", "b")]
+    read: list[int] = []
+    checked = reading._checked
+    monkeypatch.setattr(reading, "_checked", lambda line: read.append(line["problem"]) or checked(line))
+    growing = GrowingRun(tmp_path / "a")
+    for problems in (3, 50, 50, 51):
+        recorders[0].first(problems)
+        rows = growing.read().rows
+        assert rows == RecordedRun.read(tmp_path / "a").rows
+        assert len(rows) == problems
+    with (tmp_path / "a" / "samples.jsonl").open("a") as file:
+        file.write('{"half of a')
+    assert growing.read().rows == rows
+    read.clear()
+    drawing = Drawing([f"group {index // 3}" for index in order], 200, at_once=1)
+    draw_until_decided([each.entrant() for each in recorders], drawing, Rules(), lambda said: None)
+    assert sorted(read) == sorted([*order] * 2)  # once each, at 67 looks
+
+
 def test_the_clusters_of_a_column_and_the_power_of_a_comparison(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,4 +229,7 @@ def test_the_clusters_of_a_column_and_the_power_of_a_comparison(
     code, output, _ = rlvr(capsys, "compare", "a", "b", "--power", "0.05", "0.2")
     assert code == 0
     assert "a difference of 0.05 between b and a needs about " in output
-    assert rlvr(capsys, "compare", "a", "b", "--margin", "0.1")[0] == 2
+    for option, value in (("--margin", "0.1"), ("--max-error-share", "0.2"), ("--order-seed", "0")):
+        code, _, error = rlvr(capsys, "compare", "a", "b", option, value)
+        assert code == 2
+        assert f"{option} is about what decides" in " ".join(error.split())

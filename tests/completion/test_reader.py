@@ -81,7 +81,17 @@ def test_no_number_is_stated(name: str, completion: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "completion", ["\\boxed{12}\n\nThe answer is 42", "The answer is 12. Or maybe 42.", "#### 12\nFinal answer: 42"]
+    "completion",
+    [
+        "\\boxed{12}\n\nThe answer is 42",
+        "The answer is 12. Or maybe 42.",
+        "#### 12\nFinal answer: 42",
+        "The answer is 12. If the tax is added, the answer is 42.",
+        "The answer is 12 (or 42 if order matters).",
+        "The answer is 12, but 42 is also acceptable.",
+        "The answer is 12, but if order matters it is 42.",
+        "\\boxed{12}, but if order matters it is 42.",
+    ],
 )
 @pytest.mark.parametrize("name", ["math", "numeric"])
 def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
@@ -92,9 +102,29 @@ def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "rest",
+    [
+        ", but note that 3 of them are red",
+        ", so if x is 3 then y is 4",
+        " (since 3 times 4 is 12)",
+        " (if 3 rows count)",
+        ", which is 3 times 4",
+    ],
+)
+@pytest.mark.parametrize("mark", ["The answer is {}", "\\boxed{{{}}}"])
+def test_an_explanation_offers_no_second_answer(mark: str, rest: str) -> None:
+    assert {outcome(name, mark.format(12) + rest + ".", "12") for name in ("math", "numeric")} == {"correct"}
+
+
+@pytest.mark.parametrize("rest", [", but that is wrong", ", but I made an error"])
+def test_a_sentence_may_take_its_answer_back(rest: str) -> None:
+    assert {outcome(name, f"The answer is 12{rest}.", "12") for name in ("math", "numeric")} == {"no_answer"}
+
+
+@pytest.mark.parametrize(
     ("completion", "answer"),
     [
-        ("The answer is 12. If the tax is added, the answer is 42.", "12"),
+        ("If the tax is added, the answer is 42. The answer is 12.", "12"),
         ("Suppose they differ: the answer is 42.\n\nThe answer is 12.", "12"),
         ("If you add 7 and 5, the answer is 12.", "12"),
     ],

@@ -229,6 +229,8 @@ def test_what_cannot_be_mixed_is_refused_when_it_is_made() -> None:
         rlvr_envs.environment_id("Addition,Addition")
     with pytest.raises(UnknownNameError, match="Did you mean 'Sort'"):
         made.make_vec(2, **{"Sorts.max_new_tokens": 3})
+    with pytest.raises(TypeError, match=r"^Sort: .* 'digits'\..* alone begins with its name: Addition\.digits=1$"):
+        made.make_vec(2, digits=1)
     with pytest.raises(RLVRError, match="several environments, and one is needed here"):
         _ = made.task
     limits = made.make_vec(2, **{"Sort.max_new_tokens": 3, "Addition.max_new_tokens": 5}).streams.parts

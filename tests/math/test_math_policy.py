@@ -512,11 +512,55 @@ def test_what_stands_behind_a_letter_is_the_option_of_that_letter(prompt):
             assert not correct(gold, answer, prompt=prompt), answer
 
 
-def test_a_constant_that_the_prompt_names_is_not_arbitrary():
-    assert correct("2x+C", "2x+3+C", prompt="Find the antiderivative of $2$.")
-    assert not correct("2x+C", "2x+3+C", prompt="Add the heat capacity $C$ to $2x$.")
-    assert correct("y=c_1e^x+c_2", "y=C_1e^x+C_2", prompt="Solve $y''=y'$.")
-    assert not correct("y=c_1e^x+c_2", "y=C_1e^x+C_2", prompt="Let $c_1$ and $c_2$ be the roots.")
+SYSTEM = r"\mathbf{x}=c_1\begin{pmatrix}1\\1\end{pmatrix}e^{t}+c_2\begin{pmatrix}1\\-1\end{pmatrix}e^{-t}"
+SAME_SYSTEM = r"\mathbf{x}=c_1\begin{pmatrix}2\\2\end{pmatrix}e^{t}+c_2\begin{pmatrix}-1\\1\end{pmatrix}e^{-t}"
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "asking", "others"),
+    [
+        ("2x+C", "2x+3+C", "Find the antiderivative of $2$.", ["Add the heat capacity $C$ to $2x$.", "A charge of C."]),
+        (
+            "2x+c",
+            "2x+3+c",
+            r"Find $\int2\,dx$.",
+            ["", "A price is 2x and rises.", "A line has y-intercept c. Integrate."],
+        ),
+        ("y=c_1e^x+c_2", "y=C_1e^x+C_1+C_2", "Solve $y''=y'$.", ["", "Let $c_1$ and $c_2$ be the roots of $y''=y'$."]),
+        (
+            "c_1t+c_2",
+            "c_2t+c_1",
+            "Give the general solution.",
+            [f"For speeds {c}, solve $y''=0$." for c in ("c1", "c_{2}", "c_i")],
+        ),
+        (r"x=c_1\cos t, y=c_1\sin t", r"x=A\cos t, y=A\sin t", "Solve $x'=-y$, $y'=x$.", [""]),
+        (SYSTEM, SAME_SYSTEM, "Solve the system of differential equations.", ["", "Give the position."]),
+        (
+            "(t,2t,3t)",
+            "(2s,4s,6s)",
+            "Find the equation of the line.",
+            ["", "Give the place.", "Find a line. It is there at time t."],
+        ),
+        ("x=2t,y=3t", "x=4t,y=6t", "Parametrise the line.", ["Parametrise the line of a particle's way."]),
+        (r"\mathbf{r}(t)=(1+t,2,t)", "(t,2,t-1)", "Solve the linear system.", ["It moves with velocity (1,0,1)."]),
+    ],
+)
+def test_constants_and_parameters_are_arbitrary_where_the_prompt_says_so(gold, answer, asking, others):
+    assert correct(gold, answer, prompt=asking)
+    for prompt in others:
+        assert not correct(gold, answer, prompt=prompt), prompt
+        assert correct(gold, gold, prompt=prompt)
+
+
+def test_letters_of_several_options_may_stand_side_by_side():
+    prompt = "Which hold? (A) $x>0$ (B) $x>1$ (C) $x<2$ (D) $x<1$"
+    for gold, right, wrong in (
+        ("ACD", ("A, C, D", r"\text{D, C and A}", "DCA"), ("A, C", "A, B, C, D", "AAD", "A or C or D", "A, C, E")),
+        ("B,D", ("BD", "D, B"), ("B", "BC", "BDA")),
+    ):
+        assert all(correct(gold, answer, prompt=prompt) for answer in right), gold
+        assert not any(correct(gold, answer, prompt=prompt) for answer in wrong), gold
+        assert not correct(gold, right[0], prompt="Which points are on the circle?")
 
 
 def test_what_an_operation_on_sets_makes_is_an_answer_where_the_prompt_speaks_of_it():

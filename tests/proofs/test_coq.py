@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -26,7 +27,9 @@ EXCLUDED_MIDDLE = "Require Import Classical. Theorem solution : forall P, P \\/ 
 
 @pytest.fixture(scope="module")
 def coq():
-    return CoqVerifier(timeout_s=60)
+    verifier = CoqVerifier(timeout_s=60)
+    yield verifier
+    verifier.close()
 
 
 def judged(verifier, source, goal):
@@ -163,6 +166,17 @@ def test_an_unreadable_goal_spoils_no_other_row_of_a_batch(coq):
 @pytest.mark.parametrize("completion", ["", " \n", "```coq\n\n```", "<think>Theorem solution"])
 def test_without_a_source_there_is_no_answer(coq, completion):
     assert judged(coq, completion, "True").outcome is Outcome.NO_ANSWER
+
+
+@needs_coq
+def test_a_verifier_that_is_closed_leaves_no_process_and_can_be_used_again():
+    verifier = CoqVerifier(workers=1)
+    for _ in range(2):
+        assert judged(verifier, "Definition solution := I.", "True").outcome is Outcome.CORRECT
+        servers = verifier._toolchain.runner._pool.idle_pids()
+        assert servers
+        verifier.close()
+        assert not any(os.path.exists(f"/proc/{pid}") for pid in servers)
 
 
 def test_where_coq_is_missing_the_error_names_the_package(monkeypatch, tmp_path):

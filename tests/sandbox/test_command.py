@@ -122,6 +122,47 @@ def test_limits_stop_it(runner, source, stopped, extras):
     assert len(finished.stdout) <= 1 << 20
 
 
+HOARD = """
+import ctypes, mmap, os, time
+hoard = bytearray(40 << 20)
+shared = mmap.mmap(-1, 8 << 20)
+def fill(memory, value):
+    for place in range(0, len(memory), 4096): memory[place] = value
+def run(children, body):
+    for _ in range(children):
+        if os.fork() == 0:
+            body()
+            time.sleep(1)
+            os._exit(0)
+    for _ in range(children): os.wait()
+fill(hoard, 1)
+fill(shared, 1)
+"""
+IN_THE_SAME_SPACE = """
+libc = ctypes.CDLL(None)
+stack = ctypes.create_string_buffer(1 << 20)
+top = ctypes.c_void_p(ctypes.addressof(stack) + (1 << 20) - 64)
+CLONE_VM, CLONE_VFORK, SIGCHLD = 0x100, 0x4000, 17
+os.waitpid(libc.clone(libc.sleep, top, CLONE_VM | CLONE_VFORK | SIGCHLD, ctypes.c_void_p(1)), 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "stopped"),
+    [
+        ("run(1, lambda: 1)", None),
+        ("run(4, lambda: sum(shared[place] for place in range(0, len(shared), 4096)))", None),
+        (IN_THE_SAME_SPACE, None),
+        ("run(1, lambda: fill(hoard, 2))", "memory"),
+        ("run(3, lambda: fill(bytearray(8 << 20), 2))", None),
+        ("run(3, lambda: globals().update(more=b'x' * (20 << 20)))", "memory"),
+    ],
+)
+def test_memory_that_processes_share_counts_once(runner, body, stopped):
+    finished = run(HOARD + body, runner, PROCESSES, memory_mib=80, cpu_s=20)
+    assert (finished.stopped, finished.exit_code) == (stopped, None if stopped else 0), finished.stderr
+
+
 def test_data_is_limited_and_reserved_memory_is_not(runner):
     finished = run("print(len(bytearray(1 << 30)))", runner)
     assert finished.exit_code == 1
@@ -182,10 +223,13 @@ def test_only_files_are_handed_back_and_links_lead_nowhere(runner):
 import os
 os.symlink("/etc/passwd", "link")
 os.symlink(".", "here")
+os.symlink("/usr/lib", "libraries")
+os.symlink("/usr", "system")
 os.mkdir("folder")
 open("folder/file", "w").write("kept")
+os.symlink("/usr/lib", "folder/libraries")
 """
-    writes = ["link", "here/folder/file", "folder", "missing"]
+    writes = ["link", "here/folder/file", "folder", "missing", "libraries", "system/lib"]
     finished = run(source, runner, {**FOLDER, "writes": writes})
     assert finished.exit_code == 0, finished.stderr
     assert finished.written == {"here/folder/file": b"kept", "folder/file": b"kept"}

@@ -124,9 +124,50 @@ def test_the_label_of_the_block_says_the_language(verifier: UnitTestVerifier) ->
     right = [fenced(SUM["cpp"], "C++"), fenced(SUM["bash"], "sh"), fenced(python, "py"), fenced(python), python]
     # The last labelled block counts, and other labels are none.
     right += [fenced(python, "python") + "\n" + fenced(SUM["cpp"], "cpp") + "\n" + fenced("7", "text")]
-    wrong = [fenced(SUM["cpp"], "python"), fenced(python, "cpp"), fenced(SUM["cpp"])]
+    right += [fenced(SUM["cpp"], label) for label in ("c++17", "CPP20", "cpp-23", "c++2a (GCC)")]
+    # Beside a program, commands say how to run it.
+    commands = fenced("g++ main.cpp && ./a.out", "bash")
+    right += [
+        fenced(SUM["cpp"], "cpp") + "\n" + commands,
+        commands + "\n" + fenced(python, "python3") + "\n" + commands,
+    ]
+    wrong = [commands, fenced(SUM["cpp"], "python"), fenced(python, "cpp"), fenced(SUM["cpp"])]
     outcomes = [verifier(completion, either).outcome for completion in (*right, *wrong)]
     assert outcomes == [Outcome.CORRECT] * len(right) + [Outcome.INCORRECT] * len(wrong)
+
+
+MAIN = """public static void main(String[] args) {
+    var in = new java.util.Scanner(System.in); System.out.println(in.nextLong() + in.nextLong());
+}"""
+JAVA = {
+    "no public class": "class Solution { MAIN }",
+    "a package": "package a.b; class Solution { MAIN }",
+    "a nested public class": "class Solution { public class Node { } MAIN }",
+    "a comment": "/** A public class that adds { */ // public class Other {\nclass Solution { MAIN }",
+    "a text": 'class Solution { String text = "} public class Other {"; MAIN }',
+    "a block of text": 'class Solution { String text = """\n } public class "Other" { """; char sign = \'{\'; MAIN }',
+    "another public class": "public class Other { } class Solution { MAIN }",
+    "another main": "class Other { public static void main(String[] args) { } } public class Solution { MAIN }",
+    "a nested main": "class Solution { static class Other { public static void main(String[] args) { } } MAIN }",
+    "no static main": "class Other { void main() { } } class Solution { MAIN }",
+    "annotations": '@SuppressWarnings({"all"}) public final class Solution { @SuppressWarnings({"all"}) MAIN }',
+    "an interface": "public interface Solution { MAIN }",
+    "an enumeration": "enum Solution { ONE; MAIN }",
+}
+
+
+@pytest.mark.parametrize("way", JAVA)
+def test_the_class_of_java_that_has_a_main_is_run(verifier: UnitTestVerifier, way: str) -> None:
+    installed("java")
+    verdict = verifier(JAVA[way].replace("MAIN", MAIN), problem("java", cases=CASES[:1]))
+    assert verdict.outcome is Outcome.CORRECT, verdict.detail
+
+
+@pytest.mark.parametrize("source", ["public class {} {{ }}", "package {}; class Main {{ }}"])
+@pytest.mark.parametrize("name", ["A" * 300, "é" * 200, ".".join("a" * 2000), ".".join(["a" * 200] * 19)])
+def test_no_name_of_java_is_an_error(verifier: UnitTestVerifier, source: str, name: str) -> None:
+    installed("java")
+    assert verifier(source.format(name), problem("java", cases=CASES[:1])).outcome is Outcome.INCORRECT
 
 
 def test_a_language_that_is_not_there_is_named(verifier: UnitTestVerifier, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +199,14 @@ def test_what_is_not_installed_is_named_before_anything_is_sampled(
     with pytest.raises(MissingDependencyError, match="apt-get install default-jdk-headless"):
         gymnasium.make_vec(name, num_envs=2, verifier="unit_tests", **arguments)
     languages._home.cache_clear()
+
+
+def test_a_program_is_no_larger_than_64_mib(verifier: UnitTestVerifier) -> None:
+    installed("c")
+    small, large = (f"char data[{mib} << 20] = {{1}};\n{SUM['c']}" for mib in (32, 65))
+    assert verifier(fenced(small, "c"), problem("c")).outcome is Outcome.CORRECT
+    verdict = verifier(fenced(large, "c"), problem("c"))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "output_limit")
 
 
 HOSTILE = r"""

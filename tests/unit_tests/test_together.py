@@ -12,7 +12,8 @@ import pytest
 
 from tests.sandbox.denying import DENY, run_in_a_new_process
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
-from verifiers.unit_tests import FunctionTests, UnitTestVerifier
+from verifiers.sandbox import JobEnd, ProcessEnd
+from verifiers.unit_tests import FunctionTests, UnitTestVerifier, together_job
 from verifiers.unit_tests.together.identity import changed, functions
 
 TESTS = """
@@ -128,7 +129,9 @@ def test_no_test_passes_that_is_not_reported(verifier: UnitTestVerifier, way: st
 GARBAGE = """
 import os
 for line in (b'7', b'[]', b'{"collected": {}}', b'{"test": [], "when": {}, "outcome": 3, "text": 5}', b'{"collected": [[]]}',
-             b'{"status": [], "changed": "x"}', b'[' * 100000, b'1' * 10000, b'\\xff', b'{"collected": ["\\\\ud800"]}'):
+             b'{"collected": ["x"], "test": "x", "when": [], "outcome": []}', b'{"test": "x", "when": "call", "outcome": {}}',
+             b'{"collected": ["x"], "test": "x", "when": ' + b'[' * 900 + b']' * 900 + b'}', b'{"status": [], "changed": "x"}',
+             b'[' * 100000, b'1' * 10000, b'\\xff', b'{"collected": ["\\\\ud800"]}'):
     os.write(4, line + b"\\n")
 """
 
@@ -189,6 +192,200 @@ def test_it_agrees_with_pytest_of_the_machine(verifier: UnitTestVerifier, tmp_pa
         environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
         assert (judge(verifier, program).outcome is Outcome.CORRECT) == (done.returncode == 0)
+
+
+ADD = "def add(x): return x + 1\n"
+WRONG = "def add(x): return x\n"
+TEST = "import pytest, sys, unittest\nimport solution\nfrom solution import add\n"
+TEST_ADD = f"{TEST}def test_add(): assert add(1) == 2\n"
+NAMED = {
+    "another file": f"```python main.py\n{ADD}```",
+    "a comment": f"```python\n# my_solution.py\n{ADD}```",
+    "the test file": f"```python test_file.py\n{ADD}def test_more(): assert False\n```",
+    "a file of the problem": f"```python given.py\n{ADD}```",
+    "a package": "```python app/one.py\nONE = 1\n```\n"
+    "```python app/main.py\nfrom .one import ONE\ndef add(x): return x + ONE\n```",
+    "both": "```python one.py\nimport main\ndef one(): return main.ONE\n```\n"
+    "```python main.py\nimport one\nONE = 1\ndef add(x):\n    import solution\n"
+    "    return x + one.one() + (solution.add is not add)\n```",
+}
+
+
+@pytest.mark.parametrize("way", NAMED)
+def test_the_program_is_one_module_under_the_names_of_completion_and_tests(
+    verifier: UnitTestVerifier, way: str
+) -> None:
+    files = {"given.py": "ONE = 1\n", "solution.py": WRONG}
+    test = f"{TEST_ADD}def test_given():\n    import given\n    assert given.ONE == 1\n"
+    verdict = judge(verifier, NAMED[way], test, files=files)
+    assert (verdict.outcome, verdict.detail["passed"]) == (Outcome.CORRECT, 2), verdict.detail
+    wrong = judge(verifier, NAMED[way].replace("return x", "return 0 * x"), test, files=files)
+    assert wrong.outcome is Outcome.INCORRECT, wrong.detail
+
+
+BROKEN = {
+    "does not compile": f"{TEST_ADD}def test_more(:\n",
+    "a module that is not there": f"import no_such_module\n{TEST_ADD}",
+    "a name that a module has not": f"from math import no_such_name\n{TEST_ADD}",
+    "a module in a test": f"{TEST_ADD}def test_more():\n    import no_such_module\n",
+    "a name that is not there": f"{TEST_ADD}def test_more(): assert math.isclose(add(1), 2)\n",
+    "a fixture that is not there": f"{TEST_ADD}def test_more(mocker): assert add(1) == 2\n",
+    "a coroutine": f"{TEST_ADD}async def test_more(): assert add(1) == 2\n",
+    "no tests": TEST,
+    "every test is skipped": f"{TEST}@pytest.mark.skipif(sys.platform == 'linux', reason='')\ndef test_add(): add(1)\n",
+    "skips itself": f"import pytest\npytest.importorskip('no_such_module')\n{TEST_ADD}",
+    "ends the process": f"{TEST_ADD}sys.exit(0)\n",
+}
+FORGERIES = """
+import os
+for number in (3, 4):
+    try:
+        os.ftruncate(number, 0)
+        os.lseek(number, 0, 0)
+        os.write(number, b'{"broken": "x", "problem": "x", "test": "test_file.py::test_add", "expected": "left out"}\\n')
+    except OSError:
+        pass
+"""
+UNUSABLE = (
+    ADD,
+    WRONG,
+    "import no_such_module",
+    "raise SystemExit",
+    "import pytest\npytest.skip(allow_module_level=True)",
+    FORGERIES,
+)
+
+
+@pytest.mark.parametrize("way", BROKEN)
+def test_a_broken_test_file_is_an_error_whatever_the_program_does(verifier: UnitTestVerifier, way: str) -> None:
+    verdicts = [judge(verifier, program, BROKEN[way]) for program in UNUSABLE]
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.VERIFIER_ERROR}
+    assert {verdict.detail["failure"] for verdict in verdicts} == {"broken_test"}
+    assert len({str(verdict.detail["reason"]) for verdict in verdicts}) == 1
+    assert verdicts[0].detail["reason"]
+
+
+@pytest.mark.parametrize("program", UNUSABLE[1:])
+def test_no_program_breaks_a_test_file(verifier: UnitTestVerifier, program: str) -> None:
+    assert judge(verifier, program, TEST_ADD).outcome is Outcome.INCORRECT
+
+
+RAISES = f"{TEST}@pytest.mark.xfail(raises=ValueError, strict=True)\ndef test_more(): add(-1)\n"
+CHECKED = "def add(x):\n    if x < 0: raise ValueError\n    return x + 1\n"
+MARKED = {
+    "raises": (
+        RAISES,
+        CHECKED,
+        [
+            CHECKED.replace("Value", "Key"),
+            ADD,
+            *(
+                CHECKED.replace("raise ValueError", call)
+                for call in (
+                    "import pytest; pytest.xfail()",
+                    "import pytest; pytest.skip()",
+                    "raise SystemExit",
+                    "import os; os._exit(0)",
+                )
+            ),
+        ],
+    ),
+    "fails": (
+        f"{TEST}@pytest.mark.xfail(strict=True)\ndef test_more(): assert add(1) == 3\n",
+        ADD,
+        ["def add(x): return 3"],
+    ),
+    "fails in unittest": (
+        f"{TEST}class TestMore(unittest.TestCase):\n    @unittest.expectedFailure\n"
+        "    def test(self): self.assertEqual(add(1), 3)\n",
+        ADD,
+        ["def add(x): return 3"],
+    ),
+    "skipped": (
+        f"{TEST_ADD}@pytest.mark.skipif(sys.platform == 'linux', reason='')\ndef test_more(): assert add(1) == 3\n"
+        "@pytest.mark.parametrize('x', [])\ndef test_none(x): assert False\n",
+        ADD,
+        [WRONG],
+    ),
+    "not skipped": (
+        f"{TEST}@pytest.mark.skipif(sys.platform != 'linux', reason='')\ndef test_more(): assert add(1) == 2\n",
+        ADD,
+        [WRONG, f"import sys\nsys.platform = 'other'\n{WRONG}"],
+    ),
+    "by the program": (
+        f"{TEST}@pytest.mark.skipif(solution.SKIPS, reason='')\ndef test_more(): assert add(1) == 2\n",
+        f"SKIPS = False\n{ADD}",
+        [f"SKIPS = True\n{WRONG}", f"SKIPS = True\n{ADD}"],
+    ),
+    "by a mark that is added": (
+        f"{TEST}def test_more(request): assert add(request) == 2\n",
+        "def add(x): return 2",
+        ["import pytest\ndef add(x): x.node.add_marker(pytest.mark.xfail)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("way", MARKED)
+def test_the_tests_alone_decide_what_is_skipped_or_fails(verifier: UnitTestVerifier, way: str) -> None:
+    test, right, wrong = MARKED[way]
+    verdict = judge(verifier, right, test)
+    assert verdict.outcome is Outcome.CORRECT, verdict.detail
+    for program in wrong:
+        assert judge(verifier, program, test).outcome is Outcome.INCORRECT, program
+
+
+NEEDS_PROGRAM = {
+    "values": "@pytest.mark.parametrize('x', solution.NUMBERS)\ndef test_add(x): assert add(x) == x + 1\n",
+    "functions": "@pytest.mark.parametrize('f', [add])\ndef test_add(f): assert f(1) == 2\n",
+    "calls": "TWO = add(1)\ndef test_add(): assert TWO == 2\n",
+    "asserts": "assert add(1) == 2\ndef test_add(): pass\n",
+    "classes": "class Mine(solution.Base): pass\ndef test_add(base: solution.Base = None): assert Mine().add(1) == 2\n",
+    "its file": "import importlib.util\nspec = importlib.util.spec_from_file_location('it', 'solution.py')\n"
+    "module = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(module)\nadd = module.add\n"
+    "def test_add(): assert add(1) == 2\n",
+    "its signature": "import inspect\nNAMES = [*inspect.signature(add).parameters]\n"
+    "def test_add(): assert (add(1), NAMES) == (2, ['x'])\n",
+    "a star": "from solution import *\ndef test_add(): assert ONE + 1 == add(ONE)\n",
+}
+
+
+@pytest.mark.parametrize("way", NEEDS_PROGRAM)
+def test_a_test_file_may_use_the_program_when_it_is_imported(verifier: UnitTestVerifier, way: str) -> None:
+    base = "ONE, NUMBERS = 1, [1, 2]\nclass Base:\n    def add(self, x): return add(x)\n"
+    for program, outcome in ((ADD, Outcome.CORRECT), (WRONG, Outcome.INCORRECT)):
+        verdict = judge(verifier, base + program, TEST + NEEDS_PROGRAM[way])
+        assert verdict.outcome is outcome, verdict.detail
+
+
+FLOODS = (
+    "import json\nnames = [f'x{i}' for i in range(60_000)]\nos.write(4, json.dumps({'collected': names}).encode() + b'\\n')",
+    "os.write(4, b'{}\\n' * 1_000_000)",
+    "os.write(4, b'[' + b'1,' * (9 << 20))",
+)
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_report_that_is_no_reporters_is_not_read(verifier: UnitTestVerifier, flood: str) -> None:
+    verdict = judge(verifier, f"import os\n{flood}\n{ADD}", TEST_ADD)
+    assert (verdict.detail["failure"], verdict.detail["cases"]) == ("output_limit", ())
+
+
+def test_reading_a_report_takes_time_in_proportion_to_it() -> None:
+    lines = [
+        {"collected": [f"x{i}" for i in range(9_000)]},
+        *({"test": f"x{i}", "when": "call"} for i in range(90_000)),
+    ]
+    run = together_job._Run(lines, 0, JobEnd(None, 0.0, {"together": ProcessEnd(0, 0.0, 0)}), {})
+    looked_at = 0
+
+    class Line(dict):  # type: ignore[type-arg]
+        def get(self, *key: object) -> object:
+            nonlocal looked_at
+            looked_at += 1
+            return super().get(*key)
+
+    together_job._result(run._replace(lines=[Line(line) for line in lines]), {})
+    assert looked_at < 20 * len(lines)
 
 
 def test_functions_that_change_are_named() -> None:

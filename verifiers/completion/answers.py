@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from verifiers.completion import words
-from verifiers.completion.behind import alternatives_after, is_taken_back, next_line
+from verifiers.completion.behind import alternatives_after, hedges_after, is_taken_back, next_line
 from verifiers.completion.code import may_have_code, unfenced, without_code, without_deleted
 from verifiers.completion.denied import is_void_here
 from verifiers.completion.explicit import explicit_marks
@@ -164,9 +164,11 @@ class _Search(Generic[Value]):
             if not is_taken_back(self._text[end : later.start]):
                 return Found(value, mark.form, other)
             mark, value, end = later, other, later.end
-        if is_taken_back(self._text[end:]):
+        if is_taken_back(f"{mark.rest}{self._text[end:]}" if end == mark.end else self._text[end:]):
             return Found(None, "an answer that is taken back")
+        hedges = (self._different((offered,), value) for offered in hedges_after(self._text, mark))
         other = self._different(alternatives_after(self._text, mark), value)
+        other = next((hedge for hedge in hedges if hedge is not None), other)
         if other is None and mark.form == "phrase":
             other = self._different((next_line(self._text, mark),), value)
         return Found(value, mark.form, other)
@@ -184,7 +186,7 @@ class _Search(Generic[Value]):
             later = [one for one in self._explicit if one.start >= mark.end and not is_void_here(self._text, one)]
         if "phrase" in self._forms:
             behind = phrases(self._text, mark.end, more=self._kind.cues)
-            later += [one for one in behind if mark.form != "phrase" or one.is_second]
+            later += [one for one in behind if mark.form != "phrase" or one.is_second or one.is_conditional]
         return sorted(later, key=lambda one: one.start)
 
     def _before(self, mark: Mark) -> Value | None:

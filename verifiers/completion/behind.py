@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from verifiers.completion import words
 from verifiers.completion.mark import BEFORE, Mark
@@ -18,6 +19,16 @@ _CONFIRMED = re.compile(words.CONFIRMATIONS.pattern, re.IGNORECASE)
 _BEHIND = r"(?:</?\w{1,10}+>|[\s.,;!?$*_`)\]}\\\"'”’])*+"
 _ALTERNATIVE = re.compile(rf"{_BEHIND}(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*", re.IGNORECASE)
 _WITHIN = re.compile(r"\s(?:or\s+)?(?:maybe|perhaps|possibly|alternatively)\b[,:]?\s*", re.IGNORECASE)
+_VALUE = r"(\$[^$\n]{1,60}\$|\\\([^\n]{1,60}?\\\)|-?[0-9](?:[0-9.,/]*[0-9])?%?|(?-i:[A-HJ])(?![A-Za-z]))"
+_NO_NOUN = (
+    r"(?=\s*(?:[).,;]|$|(?:if|when|unless|for|with|without|depending|is|would|could|might|may|can|works|too|also)\b))"
+)
+_SAYS = r"\b(?:it|that|this|answer|value|result|one)(?:'s|\s(?:is|becomes|(?:would|could|might|may|should|must|will)\sbe))\s+"
+_HEDGED = re.compile(
+    rf"{words.HEDGES.pattern}(?:(?<!if)(?<!when)(?<!unless)\s+{_VALUE}{_NO_NOUN}|[,\s][^\n]{{0,80}}?{_SAYS}{_VALUE})",
+    re.IGNORECASE,
+)
+_HEDGED_SENTENCE = re.compile(rf"\s*{words.HEDGES.pattern}[^\n.!?]{{0,200}}", re.IGNORECASE)
 
 
 def is_taken_back(text: str) -> bool:
@@ -45,6 +56,19 @@ def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
     if comment and len(value) <= _LONGEST_OFFER and _VALUE_ALONE.search(value):
         readings.append(value)
     return tuple(text for text in dict.fromkeys(readings) if text and offered.startswith(text[:3]))
+
+
+def hedges_after(text: str, mark: Mark) -> Iterator[str]:
+    """The values that the sentence of a mark, or a hedge behind it, offers, as in `12 (or 24 if order matters)`."""
+    rest = mark.rest
+    if mark.form != "phrase":
+        end = SENTENCE_END.search(text, mark.end, mark.end + BEFORE)
+        rest = text[mark.end : end.start() if end else mark.end + BEFORE].lstrip("$")
+    else:
+        end = SENTENCE_END.match(text, mark.end)
+    following = _HEDGED_SENTENCE.match(text, end.end()) if end else None
+    for match in _HEDGED.finditer(f"{rest} {following[0] if following else ''}"):
+        yield match[1] or match[2]
 
 
 _COMMENT = re.compile(r",\s+(?=[a-z]{2})")

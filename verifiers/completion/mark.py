@@ -30,5 +30,7 @@ class Mark(NamedTuple):
     """Whether it is a phrase that states a second answer."""
     is_conditional: bool = False
     """Whether it is a phrase in a sentence that begins with a condition."""
+    rest: str = ""
+    """The rest of a phrase's sentence behind its contents: an explanation, or a remark in parentheses."""
     parts: tuple[Mark, ...] = ()
     """The marks that it joins, if it is a list of marks."""

@@ -15,7 +15,7 @@ from verifiers.completion.code import code_spans, is_within
 from verifiers.completion.denied import is_conditional_sentence, is_doubted, is_negated, is_void
 from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Mark
 from verifiers.completion.marking import View, view_of
-from verifiers.completion.statements import SENTENCE_END, contents_of, end_of_sentence, statements_at
+from verifiers.completion.statements import SENTENCE_END, contents_of, end_of_sentence, rest_of, statements_at
 
 
 def continues_list(text: str, earlier: Mark, later: Mark) -> bool:
@@ -96,7 +96,8 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
         return None
     is_second = _SECOND_BEFORE.search(plain[:at]) is not None
     is_conditional = is_conditional_sentence(plain[:at])
-    return Mark("phrase", begin, line + view.origin(last), contents, is_item, is_second, is_conditional)
+    rest = rest_of(view, *statements[-1], formulas)
+    return Mark("phrase", begin, line + view.origin(last), contents, is_item, is_second, is_conditional, rest=rest)
 
 
 def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:

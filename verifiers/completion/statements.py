@@ -74,16 +74,7 @@ TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
 
 def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> Iterator[str]:
     """The readings of a statement: all of it without an explanation, the part behind its last verb, its one marked value."""
-    end = next(
-        (
-            match.start()
-            for match in _EXPLANATION.finditer(view.plain, first, last)
-            if match.start() > first and not any(start < match.start() < stop for start, stop in formulas)
-        ),
-        last,
-    )
-    end -= view.plain[end - 1] in "?:"
-    end = last if _opened(view.plain[first:end]) > 0 else end
+    end = _start_of_explanation(view, first, last, formulas)
     if tag_question := TAG_QUESTION.search(view.plain[first:end]):
         end = first + tag_question.start()
     while end > first and (view.plain[end - 1] in " \t\n,;:" or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
@@ -101,6 +92,26 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
     values = {view.content(start, stop) for start, stop in view.values if first <= start and stop <= end}
     if len(values) == 1:
         yield values.pop()
+
+
+def rest_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> str:
+    """What is no part of the readings of a statement: a last remark in parentheses, and an explanation."""
+    end = _start_of_explanation(view, first, last, formulas)
+    aside = ASIDE.search(view.content(first, end))
+    return (aside[0] if aside else "") + view.content(end, last)
+
+
+def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> int:
+    end = next(
+        (
+            match.start()
+            for match in _EXPLANATION.finditer(view.plain, first, last)
+            if match.start() > first and not any(start < match.start() < stop for start, stop in formulas)
+        ),
+        last,
+    )
+    end -= view.plain[end - 1] in "?:"
+    return last if _opened(view.plain[first:end]) > 0 else end
 
 
 def after_verb(statement: str) -> str:

@@ -241,7 +241,8 @@ CORRECTIONS = Cues(
     r"wait; correction; edit:; actually; hmm; oops; nope; sorry; scratch that; strike that; never mind; on second thoughts?; "
     "on reflection; hold on; make that; or rather; i meant?; just kidding; no, "
     "(i|that|this|it|wait|sorry|the answer|actually); no wait; "
-    r"i (made|see|have made|found) (a|an|my) (\w+ )?(mistake|error); i (have to |must )?(retract|take (that|this|it) back); "
+    r"(but |so |however, )?i (made|see|have made|found) (a|an|my) (\w+ )?(mistake|error); "
+    r"i (have to |must )?(retract|take (that|this|it) back); "
     r"(please )?(ignore|disregard) (the|that|this|my|what); let me (re[\w-]+|correct|fix|double-check|check); "
     "(but |so |however, )?(that|this|it) (is|was|'s|seems|looks) (wrong|incorrect|mistaken|not right|not correct); "
     "(but |so |however, )?(that|this|it) (isn't|can't be|cannot be) (right|correct)",
@@ -259,6 +260,11 @@ ALTERNATIVES = Cues(
     "or; or maybe; or perhaps; or possibly; maybe; perhaps; possibly; alternatively; it could (also )?be; "
     "it might (also )?be; it is also",
     "The answer is 42. Or maybe 43.",
+)
+HEDGES = Cues(
+    "In the rest of a mark's sentence: a value that follows at once, or that the answer is said to be, is a second answer.",
+    "or; but; otherwise; however; although; though; unless; if; when; whereas",
+    "The answer is 42, but 43 is also possible.",
 )
 EXPLANATIONS = Cues(
     "What follows explains the answer, and is no part of it.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 from dataclasses import dataclass
 
 from verifiers.math.answer_form import objection
@@ -13,7 +12,7 @@ from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.relations import leaves_unsolved
 from verifiers.math.gold import choices_of, option_behind, prompt_text
 from verifiers.math.options import ComparisonOptions
-from verifiers.math.prompt import equations_in, occurs_in, options_in
+from verifiers.math.prompt import equations_in, occurs_in, options_in, topics
 from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import normal_text
 from verifiers.math.reading.read import ParsedAnswer, plain_number, read, tree_or_none
@@ -131,5 +130,5 @@ def _comparer(problem: Problem | None, prompt: str, options: ComparisonOptions, 
         lambda letter: option_behind(letter, texts or options_in(prompt)),
         functools.partial(occurs_in, prompt=prompt),
         without_prompt=not prompt,
-        about_ratios=re.search(r"\bratios?\b", prompt) is not None,
+        topics=topics(prompt),
     )

@@ -10,7 +10,7 @@ from verifiers.math.forms import unordered
 from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.normalize import normal_text
 from verifiers.math.reading.parse import parse
-from verifiers.math.tree import Node, Relation, walk
+from verifiers.math.tree import Node, Relation, Symbol, walk
 
 MAX_PROMPT = 20_000
 """Maximum length of prompt that is searched, in characters."""
@@ -27,6 +27,25 @@ _STYLE = re.compile(r"\\(?:text|math)[a-z]*\s*\{([^{}]*)\}|\\[ ,;:!]|\\q?quad(?!
 _AROUND_OPTION = " \t\r\n.,;-"  # as in a list with dashes
 _END_OF_LAST = re.compile(r"\n|[.?!]\s")
 _EDGES = "[A-Za-z0-9.^_]"
+_ARTICLES = frozenset("aAI")  # letters that are words in prose
+_TOPICS = {
+    "ratios": re.compile(r"\bratios?\b"),
+    "flats": re.compile(  # as what is asked for: a line in the prompt may be the way of something that moves
+        r"\A(?!.*\b(?:time|speed|velocity|moves|moving|particle)\b).*\b(?=(?:find|solve|give|determine|describe|write|state"
+        r"|express|compute|what|parametri\w+)\b)[^.?!]*\b(?:(?:equations?|parametri\w+|representation)\s(?:\w+\s){0,6}(?:lines?"
+        r"|planes?)|lines?\sof\sintersection|intersection\sof\s(?:\w+\s){0,3}planes|null\s?space|kernel|eigenspace|span|locus"
+        r"|solution\s(?:set|space)|(?:all|general)\s(?:\w+\s)?solutions?|(?:solve|linear)\s(?:\w+\s){0,3}systems?"
+        r"|systems?\sof\s(?:\w+\s){0,3}equations)\b",
+        re.DOTALL | re.IGNORECASE,
+    ),
+    "constants": re.compile(
+        r"\bintegra[lnt]|antiderivative|\bprimitive|differential|derivative|\bODEs?\b|general\ssolution|recurrence|trajector"
+        r"|\bfamil(?:y|ies)\b|potential\sfunction|all\sfunctions|\\int(?![a-z])|∫|[a-z](?:'|\^\{?\\prime|′)(?![a-z])"
+        r"|\\d?frac\s?\{\s?(?:d|\\partial)\b|\bd[a-z]\s?/\s?d[a-z]\b|\\d?dot\b",
+        re.IGNORECASE,
+    ),
+}
+"""Words and signs by which a prompt asks for ratios, for points with free numbers, or for what has arbitrary constants."""
 
 
 def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
@@ -38,10 +57,33 @@ def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
         text: The expression's normal text, which is also searched for.
     """
     prompt = prompt[:MAX_PROMPT]
-    if unordered(without_neutral(node)) in _expressions(prompt):
+    if unordered(without_neutral(node)) in _expressions(prompt) or (
+        isinstance(node, Symbol) and _is_named(node.name, _without_letters(prompt))
+    ):
         return True
     pattern = rf"(?<!{_EDGES}){re.escape(text or '')}(?![A-Za-z0-9^_]|\.[0-9])"
     return text is not None and re.search(pattern, _normal_prompt(prompt)) is not None
+
+
+@functools.lru_cache(maxsize=1024)
+def topics(prompt: str) -> frozenset[str]:
+    """What a prompt is about: `"ratios"`, `"flats"`, `"constants"`."""
+    return frozenset(topic for topic, pattern in _TOPICS.items() if pattern.search(prompt[:MAX_PROMPT]))
+
+
+def _is_named(name: str, text: str) -> bool:
+    """Whether prose has a symbol, as in `speeds c1 and c2` or `lengths c_i`."""
+    letter, _, index = name.partition("_")
+    index = rf"(?:{re.escape(index)}|[ijkn])" if index else ""
+    end = rf"_?(?:\{{{index}\}}|{index}(?![A-Za-z0-9]))" if index else "(?![A-Za-z0-9_])"
+    pattern = rf"(?<![A-Za-z'’_])\\?{re.escape(letter)}{end}"
+    return name not in _ARTICLES and re.search(pattern, text) is not None
+
+
+@functools.lru_cache(maxsize=1024)
+def _without_letters(prompt: str) -> str:
+    """A prompt in normal form without the letters before options."""
+    return _normal_prompt(_OPTION.sub(" ", prompt) if options_in(prompt) else prompt)
 
 
 def equations_in(prompt: str) -> tuple[Relation, ...]:

@@ -21,6 +21,7 @@ from verifiers.sandbox.memory_files import memory_files
 from verifiers.sandbox.packages import Packages, find_packages
 from verifiers.sandbox.pool import Pool, available_cpus
 from verifiers.sandbox.programs.script import MEMORY
+from verifiers.sandbox.programs.source_files import module_name
 from verifiers.sandbox.python import (
     ProgramOutput,
     ProgramRunner,
@@ -65,6 +66,7 @@ __all__ = [
     "find_packages",
     "folder_on_disk",
     "memory_files",
+    "module_name",
     "read_answer",
     "run_script",
 ]

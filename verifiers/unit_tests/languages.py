@@ -27,11 +27,15 @@ from verifiers.sandbox import (
     excerpts_of,
 )
 from verifiers.unit_tests.extraction.extraction import PYTHON
+from verifiers.unit_tests.java_source import java_names
 
 _QUERY_S = 60.0
 _FOLDER_MIB, _FOLDER_FILES, _PROCESSES = 512, 8192, 64
 """Of a compiler."""
+_KEPT_MIB = 64
+"""Most that a compiler may leave: this process holds it, and each case has a copy."""
 _COMPILE = Limits(cpu_s=60, wall_s=630, idle_s=60, memory_mib=2048, output_mib=1, processes=128)
+_LONGEST_PATH = 1000
 _READABLE = ("/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/etc/alternatives", "{home}")
 """Of a compiler, and of an interpreter."""
 
@@ -41,7 +45,7 @@ _NO_RUN = JobEnd(None, 0.0, {"command": ProcessEnd(None, 0.0, 0)})
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """A row of the table. `{home}`, `{name}` and `{memory_mib}` in its texts stand for what is known later."""
+    """A row of the table. `{home}`, `{name}`, `{main}` and `{memory_mib}` in its texts stand for what is known later."""
 
     key: str
     """Its name in `StdioTests.languages`."""
@@ -58,8 +62,6 @@ class Language:
     """The command of each case."""
     home: Sequence[str] = ()
     """A command that says where the installation is; by default it is the folder of the program's own, `bin`."""
-    name: str = ""
-    """A pattern whose first group is the name of the program, by default `Main`."""
     compile: Sequence[str] = ()
     keeps: Sequence[str] = ()
     """The files, or folders of them, that the compiler leaves for the cases."""
@@ -162,6 +164,9 @@ class Executable:
     """The problem's; the language's factors are not applied yet."""
     runner: CommandRunner
     name: str
+    """The name of its file, where that depends on the source."""
+    main: str
+    """The name of what is run, where that does."""
 
     @classmethod
     def of(cls, source: str, name: str, files: Mapping[str, str], limits: Limits, runner: CommandRunner) -> Executable:
@@ -172,8 +177,7 @@ class Executable:
             LaunchError, SandboxUnavailableError: As for `CommandRunner`.
         """
         language = languages()[name]
-        match = re.search(language.name, source) if language.name else None
-        program = cls(language, {}, limits, runner, match[1] if match else "Main")
+        program = cls(language, {}, limits, runner, *(java_names(source) if name == "java" else ("main", "main")))
         content = {**files, program._filled(language.file): source}
         sources = {path: text.encode("utf-8", "surrogatepass") for path, text in content.items()}
         if not language.compile:
@@ -184,7 +188,12 @@ class Executable:
         if finished.stopped or finished.exit_code != 0:
             timed_out = finished.stopped in ("cpu", "wall", "idle")
             raise CompileError("timeout" if timed_out else "syntax_error", finished)
-        return replace(program, files=finished.written)
+        if sum(map(len, finished.written.values())) > _KEPT_MIB << 20:
+            raise CompileError("output_limit", finished)
+        # A longer path may be none in another folder.
+        return replace(
+            program, files={path: one for path, one in finished.written.items() if len(path) < _LONGEST_PATH}
+        )
 
     def run(self, stdin: str) -> ProgramOutput:
         """Run a case.
@@ -223,5 +232,6 @@ class Executable:
         )
 
     def _filled(self, text: str) -> str:
-        known = {"home": _home(self.language.key), "name": self.name, "memory_mib": str(self.limits.memory_mib)}
+        known = {"home": _home(self.language.key), "memory_mib": str(self.limits.memory_mib)}
+        known |= {"name": self.name, "main": self.main}
         return re.sub(r"\{(\w+)\}", lambda match: known[match[1]], text)

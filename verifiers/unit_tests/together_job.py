@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from verifiers.errors import InvalidArgumentError, MissingDependencyError
 from verifiers.sandbox import (
@@ -26,12 +29,15 @@ from verifiers.sandbox import (
     find_packages,
     folder_on_disk,
     memory_files,
+    module_name,
     read_answer,
 )
 from verifiers.unit_tests.extraction.extraction import ExtractedProgram, continued, continues
 from verifiers.unit_tests.results import JobResult, cost_of, process_of, without_surrogates
+from verifiers.unit_tests.separate import imports, names
 from verifiers.unit_tests.separate.report import MAX_REPORT
 from verifiers.unit_tests.tests import FunctionTests
+from verifiers.unit_tests.together.inspection import FAILS, LEFT_OUT, RAISES
 
 _IN_JAIL = "verifiers.unit_tests.together"
 _ROLE = Role("together", f"{_IN_JAIL}.run:run", confines_itself=True)
@@ -41,7 +47,15 @@ _PLAN = Plan(_FILES, ((_ROLE.name, _FILES),))
 _TEST_FILE = "test_file.py"
 _PROGRAMS = ("/bin", "/usr/bin")
 """Which a test file may start."""
-_FOLDER_MIB, _FOLDER_FILES, _PROCESSES = 64, 1024, 32
+_COMMAND = Command((), folder_mib=64, folder_files=1024, processes=32)
+_MOST_TESTS, _MOST_LINES, _MOST_INSPECTIONS = 10_000, 100_000, 256
+_TEXT = 2000
+_BEFORE_TESTS = (3, 4)
+"""Statuses of pytest: an error outside of tests, such as `sys.exit()`, and one in a `conftest.py`."""
+_SAME = "import importlib, sys\nsys.modules[__name__] = importlib.import_module({!r})\n"
+"""A file that gives a module a second name."""
+_ALWAYS = frozenset({*dir(builtins), "__builtins__", "__file__"})
+"""Names that each module has."""
 
 
 def packages_with_pytest(packages: str | Sequence[str]) -> Packages:
@@ -72,10 +86,11 @@ class TogetherJob:
     tests: FunctionTests
     seed: str
     limits: Limits
-    every_case: bool
     isolation: str
     readable: Sequence[str]
     """Paths of the packages."""
+    inspections: dict[object, JobResult | Mapping[str, str]]
+    """What earlier jobs have found of test files: that one is broken, or what is expected of some of its tests."""
 
     def run(self, pool: Pool) -> JobResult:
         """Run the file on a worker.
@@ -84,62 +99,122 @@ class TogetherJob:
             WorkerDiedError: If the worker's server ended.
             SandboxUnavailableError, LaunchError: As for `CommandRunner`.
         """
-        own = {
-            "test": _TEST_FILE,
-            "seed": zlib.crc32(self.seed.encode("utf-8", "surrogatepass")),
-            "has_conftest": "conftest.py" in self.tests.files,
-        }
-        command = Command(
-            (),
-            self._files(),
-            readable=(*self.readable, *_PROGRAMS),
-            folder_mib=_FOLDER_MIB,
-            folder_files=_FOLDER_FILES,
-            processes=_PROCESSES,
-        )
+        key = (self.tests.test, self.tests.module, self.tests.modules, *self.tests.files.items())
+        if len(self.inspections) >= _MOST_INSPECTIONS:
+            self.inspections.clear()
+        found = self.inspections.get(key)
+        if found is None:
+            found = self._inspect(pool, key)
+        return found if isinstance(found, JobResult) else _result(self._run(pool, self._files()), found)
+
+    def _inspect(self, pool: Pool, key: object) -> JobResult | Mapping[str, str]:
+        """Collect the tests with a file in the program's place from which any name can be imported."""
+        tests, modules = self.tests, (self.tests.module, *self.tests.modules)
+        absent = (Path(__file__).parent / "together" / "absent.py").read_text(encoding="utf-8")
+        content = {**tests.files, **{_path_of(name): absent for name in modules}, _TEST_FILE: tests.test}
+        run = self._run(pool, content, {"modules": [*modules, *map(module_name, tests.files)]})
+        told = {name: line[name] for line in reversed(run.lines or ()) for name in line}
+        expected = {line["test"]: line["expected"] for line in run.lines or () if "test" in line}
+        broken = str(told.get("broken", ""))
+        if not broken and "needed" not in told:
+            broken = _unusable(run, told, [*expected.values()].count(LEFT_OUT))
+        broken = broken or _undefined(tests.test)
+        detail = {"cases": (), "tests": "together", "reason": clean(broken), **run.streams}
+        found = JobResult("broken_test", True, 0, 0, detail, {}) if broken else expected
+        if not run.end.stopped:  # another time it need not be
+            self.inspections[key] = found
+        return found
+
+    def _run(self, pool: Pool, content: Mapping[str, str], more: Mapping[str, object] = MappingProxyType({})) -> _Run:
+        seed = zlib.crc32(self.seed.encode("utf-8", "surrogatepass"))
+        own = {"test": _TEST_FILE, "seed": seed, "has_conftest": "conftest.py" in self.tests.files, **more}
+        sources = {name: source.encode("utf-8", "surrogatepass") for name, source in content.items()}
+        command = replace(_COMMAND, files=sources, readable=(*self.readable, *_PROGRAMS))
         with folder_on_disk() as folder, memory_files(b"", b"", b"", b"", b"", b"") as files:
             os.pwrite(files[3], encode_request(command, self.limits, self.isolation, folder, own), 0)
             with pool.worker() as worker:
                 end = worker.run(_PLAN, files, self.limits)
             layers, ended, _ = read_answer(os.pread(files[4], MAX_REPORT, 0), end)
-            results = os.pread(files[5], MAX_REPORT, 0)
-            streams = excerpts(files[1], files[2])
-        streams["isolation"] = "+".join(layers) or "none"
-        return _result(list(_lines(results)), ended.get("status"), end, streams)
+            lines, streams = _lines(os.pread(files[5], MAX_REPORT, 0)), excerpts(files[1], files[2])
+        return _Run(lines, ended.get("status"), end, {**streams, "isolation": "+".join(layers) or "none"})
 
-    def _files(self) -> dict[str, bytes]:
+    def _files(self) -> dict[str, str]:
         tests, program = self.tests, self.program
         prefix, text = tests.prefix, program.text
         if prefix:
             goes_on = continues(text, prefix, *filter(None, [tests.entry_point]))
             text = continued(prefix, text) if goes_on else f"{prefix}\n\n{text}"
-        path = program.path or f"{tests.module.replace('.', '/')}.py"
-        others = {name: source for name, source in program.others.items() if not name.endswith("conftest.py")}
-        # The problem's own files last: a program replaces none of them.
-        content = {**others, path: text, **tests.files, _TEST_FILE: tests.test}
-        return {name: source.encode("utf-8", "surrogatepass") for name, source in content.items()}
+        own = _path_of(tests.module)
+        path = program.path or own
+        files = {name: source for name, source in program.others.items() if not name.endswith("conftest.py")}
+        main = {path: text}
+        # One module under the completion's name and the tests'. In a folder it may import its neighbours by relative names.
+        if module_name(path) != tests.module and "/" in path and path not in tests.files:
+            main[own] = _SAME.format(module_name(path))
+        elif module_name(path) != tests.module:
+            main, files[path] = {own: text}, _SAME.format(tests.module)
+        # A program replaces none of the problem's other files.
+        return {**files, **tests.files, **main, _TEST_FILE: tests.test}
 
 
-def _lines(results: bytes) -> list[dict[str, Any]]:
-    """The lines that are what the reporter writes; a program can write others."""
+class _Run(NamedTuple):
+    """What a run has left: what was reported (None if it is more than pytest reports), and how the process ended."""
+
+    lines: Sequence[Mapping[str, Any]] | None
+    status: int | None
+    end: JobEnd
+    streams: Mapping[str, str]
+
+
+def _path_of(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+def _undefined(test: str) -> str:
+    """What to say of names that no test of the file can have."""
+    undefined = names.free_names([test]) - _ALWAYS if "*" not in imports.imported(test) else ()
+    return f"names that nothing defines: {', '.join(sorted(undefined))}" if undefined else ""
+
+
+def _unusable(run: _Run, told: Mapping[str, Any], left_out: int) -> str:
+    """Why a test file from which no error was reported is none all the same; empty if it is one."""
+    status, total = told.get("status"), told.get("total", 0)
+    if status is None:
+        return f"the test file ends pytest when it is imported: {run.end.stopped or run.status}"
+    if status in _BEFORE_TESTS:
+        return f"pytest can't use the problem's files: {run.streams.get('stderr', '')}"
+    if total > _MOST_TESTS:
+        return f"there are more than {_MOST_TESTS} tests"
+    return "pytest finds no tests, or skips them all" if total == left_out else ""
+
+
+def _lines(results: bytes) -> list[dict[str, Any]] | None:
+    """The lines that are what the reporter writes; a program can write others. None if they are too many."""
+    if len(results) >= MAX_REPORT or results.count(b"\n") > _MOST_LINES:
+        return None
     lines = []
     for line in results.split(b"\n")[:-1]:
         with contextlib.suppress(ValueError, RecursionError):
             content = json.loads(line)
-            if isinstance(content, dict):
-                lines.append(without_surrogates(content))
+            if isinstance(content, dict) and all(map(_is_flat, content.values())):
+                lines.append(content)
     return lines
 
 
-def _result(
-    lines: Sequence[Mapping[str, Any]], status: int | None, end: JobEnd, streams: Mapping[str, str]
-) -> JobResult:
-    names = [str(name) for line in lines for name in _list(line.get("collected"))]
-    cases = tuple(_case(name, [line for line in lines if line.get("test") == name]) for name in dict.fromkeys(names))
-    failure, reason = _failure(lines, cases, status, end)
+def _result(run: _Run, expected: Mapping[str, str]) -> JobResult:
+    lines = run.lines or ()
+    named = (name for line in lines for name in _list(line.get("collected")) if isinstance(name, str))
+    phases: dict[str, list[Mapping[str, Any]]] = {name: [] for name in named if expected.get(name) != LEFT_OUT}
+    for line in lines:
+        if isinstance(line.get("test"), str) and line["test"] in phases:
+            phases[line["test"]].append(line)
+    is_full = run.lines is None or len(phases) > _MOST_TESTS
+    cases = () if is_full else tuple(_case(name, own, expected.get(name)) for name, own in phases.items())
+    failure, reason = _failure(run, lines, cases, is_full)
     passed = 0 if failure in _OF_THE_WHOLE else sum(bool(case["passed"]) for case in cases)
-    detail: dict[str, object] = {"cases": cases, "tests": "together", **({"reason": clean(reason)} if reason else {})}
-    return JobResult(failure, False, passed, len(cases), {**detail, **streams}, cost_of(end, process_of(end)))
+    detail: dict[str, object] = {"cases": cases, "tests": "together", **({"reason": _plain(reason)} if reason else {})}
+    cost = cost_of(run.end, process_of(run.end))
+    return JobResult(failure, False, passed, len(cases), {**detail, **run.streams}, cost)
 
 
 _OF_THE_WHOLE = frozenset({"exit", "crash", "replaced"})
@@ -147,18 +222,21 @@ _OF_THE_WHOLE = frozenset({"exit", "crash", "replaced"})
 
 
 def _failure(
-    lines: Sequence[Mapping[str, Any]], cases: Sequence[Mapping[str, object]], status: int | None, end: JobEnd
+    run: _Run, lines: Sequence[Mapping[str, Any]], cases: Sequence[Mapping[str, object]], is_full: bool
 ) -> tuple[str | None, str]:
     """The class of failure, or None, and a reason or nothing."""
+    status, end = run.status, run.end
     if end.stopped:
         return ("memory" if end.stopped == "memory" else "timeout"), f"{end.stopped} limit"
     if status is not None and status < 0:
         return "crash", f"killed by signal {-status}"
+    if is_full:
+        return "output_limit", "more is reported than pytest does"
     last = lines[-1] if lines else {}
     if status != 0 or "status" not in last:
         return "exit", "the process ended before pytest did"
     if replaced := _list(last.get("changed")):
-        return "replaced", f"other functions than before: {', '.join(map(str, replaced[:5]))}"
+        return "replaced", f"other functions than before: {', '.join(map(_plain, replaced[:5]))}"
     if broken := next((line for line in lines if "not_collected" in line), None):
         return "exception", str(broken.get("text"))
     if not cases:
@@ -169,21 +247,36 @@ def _failure(
     return (None, "") if last["status"] == 0 else ("exit", f"pytest ended with status {last['status']}")
 
 
-def _case(name: str, phases: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    """A test, which has passed if each of its phases has, and all are named."""
-    worst = next((phase for phase in phases if phase.get("outcome") != "passed"), None)
-    if worst is None and {str(phase.get("when")) for phase in phases} == {"setup", "call", "teardown"}:
+def _case(name: str, phases: Sequence[Mapping[str, Any]], expected: str | None) -> dict[str, object]:
+    """A test, which has passed if each of its phases has, or has failed as was expected, and all are named."""
+    fine = ("passed", *{RAISES: ("expected",), FAILS: ("expected", "called off")}.get(expected or "", ()))
+    worst = next((phase for phase in phases if phase.get("outcome") not in fine), None)
+    whens = {str(phase.get("when")) for phase in phases}
+    # After a set-up that fails as expected there is no call.
+    if any(phase.get("when") == "setup" and phase.get("outcome") != "passed" for phase in phases):
+        whens.add("call")
+    name = _plain(name)
+    if worst is None and whens == {"setup", "call", "teardown"}:
         return {"name": name, "passed": True}
     if worst is None:
         return {"name": name, "passed": False, "failure": "exit", "exception": None}
-    text = clean(str(worst.get("text", "")))
-    failure = "skipped" if worst.get("outcome") == "skipped" else _class_of(text)
+    text = _plain(worst.get("text", ""))
+    failure = "exception" if worst.get("outcome") == "failed" else "skipped"
+    if failure == "exception" and text.startswith(("assert", "AssertionError", "Failed", "[XPASS")):
+        failure = "wrong_answer"
     return {"name": name, "passed": False, "failure": failure, "exception": {"message": text}}
-
-
-def _class_of(text: str) -> str:
-    return "wrong_answer" if text.startswith(("assert", "AssertionError", "Failed")) else "exception"
 
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _is_flat(value: object) -> bool:
+    return (
+        all(isinstance(item, str | int) for item in value) if isinstance(value, list) else isinstance(value, str | int)
+    )
+
+
+def _plain(text: object) -> str:
+    """A text of a report, in which a program may have written anything."""
+    return str(without_surrogates(clean(str(text)[:_TEXT])))

@@ -224,14 +224,14 @@ class UnitTestVerifier:
             return "unknown"
 
     @functools.cached_property
-    def _whole(self) -> tuple[Pool, Packages]:
-        """The fork servers for tests that run together with the program, and their packages."""
+    def _whole(self) -> tuple[Pool, Packages, dict[object, JobResult | Mapping[str, str]]]:
+        """The fork servers for tests that run together with the program, their packages, and what was found of tests."""
         packages = packages_with_pytest(self._requested_packages)
-        return pool_of(self._sandbox.workers, packages), packages
+        return pool_of(self._sandbox.workers, packages), packages, {}
 
     def _together(self, program: ExtractedProgram, tests: FunctionTests, seed: str, limits: Limits) -> Verdict:
-        pool, packages = self._whole
-        job = TogetherJob(program, tests, seed, limits, self._partial_credit, self._outside, packages.paths)
+        pool, packages, inspections = self._whole
+        job = TogetherJob(program, tests, seed, limits, self._outside, packages.paths, inspections)
         return self._verdict(program, pool.attempt(job.run), packages.versions())
 
     def _verdict(

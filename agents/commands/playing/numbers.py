@@ -1,4 +1,4 @@
-"""One episode of an environment without tokens, step by step: what is seen, what is done, and what it earns."""
+"""One episode of an environment without tokens, step by step: observations, actions and rewards."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def play_numbers(
 
 
 def check_has_problem(env: gymnasium.Env[Any, Any], problem: int | None) -> None:
-    """Refuse the index of a problem where an environment has none.
+    """Refuse the index of a problem if the environment has no numbered problems.
 
     Raises:
-        InvalidArgumentError: If it has none.
+        InvalidArgumentError: If it has no numbered problems.
     """
     if problem is not None and not hasattr(env.unwrapped, "num_problems"):
         raise InvalidArgumentError(
@@ -79,7 +79,7 @@ def first_action(env: gymnasium.Env[Any, Any]) -> int:
 
 
 def label(env: gymnasium.Env[Any, Any], action: int) -> str:
-    """An action's number, and its character where the environment has one."""
+    """An action's number, and its character if the environment has one."""
     world = env.unwrapped
     name = f" ({world.process.actions[action]})" if isinstance(world, rlvr_envs.StateEnv) else ""
     return f"{action + first_action(env)}{name}"

@@ -99,7 +99,7 @@ GROUP_SIZES = {
     "stale samples": range(2, 4),
     "KL term": range(2, 4),
 }
-"""The sizes of groups of each case; 2 where none are given."""
+"""The sizes of groups of each case; 2 by default."""
 
 
 def names() -> list[str]:

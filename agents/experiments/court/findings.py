@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agents.deferred import torch
-from agents.experiments.court.cases import BASE, LENGTHS, Case, case, every_case
+from agents.experiments.court.cases import BASE, GROUP_SIZES, LENGTHS, Case, every_case
 from agents.experiments.court.record import Estimator, Record
 from agents.experiments.court.tables import Tables
 from agents.experiments.court.trial import MOST_ORDERED, TOLERANCE, Comparison, compare, has_kink, order_matters
+from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,17 +88,26 @@ def judge(estimator: Estimator, progress: Callable[[int, int], None] | None = No
     Args:
         estimator: The estimator.
         progress: Called with the numbers of cases that are done and of all.
+
+    Raises:
+        InvalidArgumentError: If it makes no claim about any case of episodes of one length, which others are compared with.
     """
-    sizes = estimator.group_sizes
-    ordered = any(order_matters(estimator, case(name, max(3, sizes[0]))) for name in (BASE, "several turns"))
     tried = [
         one
         for one in every_case()
         if one.name not in estimator.skipped
-        and one.group_size - one.errored in sizes
-        and not (ordered and one.group_size > MOST_ORDERED)
+        and {one.group_size, one.group_size - one.errored}.issubset(estimator.group_sizes)
         and not (one.parts and estimator.loss is None)
     ]
+    ordered = any(order_matters(estimator, one) for one in _in_three(tried))
+    tried = [one for one in tried if not (ordered and one.group_size > MOST_ORDERED)]
+    if not any(one.name == BASE for one in tried):
+        sizes = GROUP_SIZES[BASE]
+        raise InvalidArgumentError(
+            f"{estimator.name} can't be tried: it needs a claim about the case {BASE!r} in groups of {min(sizes)} to "
+            f"{MOST_ORDERED if ordered else max(sizes)}{', since the order in a group matters to it' if ordered else ''}; got "
+            f"group_sizes={list(estimator.group_sizes)} and skipped={list(estimator.skipped)}"
+        )
     comparisons = []
     for number, one in enumerate(tried):
         if progress is not None:
@@ -109,6 +119,13 @@ def judge(estimator: Estimator, progress: Callable[[int, int], None] | None = No
             raise
     judgement = Judgement(estimator, tuple(comparisons))
     return dataclasses.replace(judgement, findings=tuple(_findings(judgement, ordered)))
+
+
+def _in_three(tried: Sequence[Case]) -> Iterator[Case]:
+    """The cases that show whether the order matters: in groups of three, or else in the next larger, or the largest ones."""
+    for name in (BASE, "several turns"):
+        sizes = [one for one in tried if one.name == name]
+        yield from [one for one in sizes if one.group_size >= 3][:1] or sizes[-1:]
 
 
 def _findings(judgement: Judgement, ordered: bool) -> Iterator[Finding]:
@@ -137,9 +154,9 @@ def _findings(judgement: Judgement, ordered: bool) -> Iterator[Finding]:
         yield from _off_policy(judgement, name)
     for name in ("accumulation", "ranks"):
         yield from _division(judgement, name)
-    kinked = case(LENGTHS, estimator.group_sizes[0])
-    if estimator.loss is not None and has_kink(estimator, kinked):
-        yield Finding("The loss is not differentiable where the policy equals the one that sampled.", kinked)
+    for one in judgement.of(LENGTHS)[:1]:
+        if estimator.loss is not None and has_kink(estimator, one.case):
+            yield Finding("The loss is not differentiable where the policy equals the one that sampled.", one.case)
     for one in judgement.of(LENGTHS):
         if one.case.group_size == MOST_ORDERED and one.scale > 0:
             times = f"{one.relative_variance:.3g} times that with the best constant baseline"
@@ -150,7 +167,7 @@ def _base(judgement: Judgement) -> Finding:
     """The finding for episodes of one length."""
     series = judgement.of(BASE)
     first, last = series[0], series[-1]
-    groups = f"in groups of {first.case.group_size} to {last.case.group_size}"
+    groups = f"in groups of {first.case.group_size}" + (f" to {last.case.group_size}" if last is not first else "")
     if all(one.unbiased for one in series):
         return Finding(f"Unbiased {groups}, where episodes have one length.")
     shown = _smallest(judgement.estimator, first)
@@ -279,7 +296,7 @@ def _kl(judgement: Judgement) -> Iterator[Finding]:
 
 
 def _off_policy(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """How far a correction gets where another policy sampled."""
+    """How far a correction gets if another policy sampled."""
     for one, usual in list(zip(judgement.of(name), judgement.of(BASE), strict=False))[:1]:
         if one.proportional:
             yield Finding(f"Where {_ABOUT[name]}, the correction is exact: {one.verdict}.")

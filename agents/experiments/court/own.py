@@ -31,7 +31,7 @@ def of_agent(agent: str, title: str | None = None, **settings: Any) -> Estimator
 
     Args:
         agent: Name of the agent, or module:Class.
-        title: Name of the estimator; by default that of the agent.
+        title: Name of the estimator; by default the agent's.
         settings: Settings of the agent. By default there is no entropy bonus, a batch is one optimiser step, and `max_tokens`,
             where the aggregation needs it, is 4. A KL coefficient is set by the cases about it.
     """

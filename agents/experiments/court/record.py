@@ -47,7 +47,7 @@ class Record:
     scores: Tensor
     """f64[b], the sum of the rewards; NaN where the verifier broke."""
     components: Tensor
-    """f64[b 2], two parts of which the score is the sum; NaN where the verifier broke."""
+    """f64[b 2], two parts whose sum is the score; NaN where the verifier broke."""
     baselines: Tensor
     """f64[b], the score of the problem's likeliest episode, which does not depend on the samples."""
     values: Tensor
@@ -57,11 +57,11 @@ class Record:
     logprobs: Tensor
     """f64[b l], the learner's log-probabilities at the temperature, with gradient."""
     old_logprobs: Tensor
-    """f64[b l], those before the update, which ratios are relative to."""
+    """f64[b l], log-probabilities before the update, which ratios are relative to."""
     sampler_logprobs: Tensor
-    """f64[b l], those of the policy that sampled."""
+    """f64[b l], log-probabilities of the policy that sampled."""
     reference_logprobs: Tensor
-    """f64[b l], those of the reference policy."""
+    """f64[b l], log-probabilities of the reference policy."""
     temperature: float
     """The temperature of sampling."""
     kl_coefficient: float
@@ -69,7 +69,7 @@ class Record:
     max_tokens: int
     """The largest number of own tokens of any episode of the case."""
     step_completions: int
-    """Number of valid episodes of the whole step, of which this record may be one micro-batch or the part of one rank."""
+    """Number of valid episodes of the whole step; this record may be one micro-batch of it, or the part of one rank."""
     step_tokens: int
     """Number of tokens on the mask in the whole step."""
     advantages: Tensor | None = None
@@ -100,7 +100,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Estimator:
-    """A function under trial, with what it claims. At least one of `advantages` and `loss` is given.
+    """A function under trial, with its claims. At least one of `advantages` and `loss` is given.
 
     With advantages alone, the loss is the policy gradient's: the sum of -A log pi over an episode's own tokens, averaged over
     the valid episodes of the step. A loss alone is computed from whole groups. With both, advantages are those of the whole
@@ -115,7 +115,7 @@ class Estimator:
     objective: Objective = "return"
     """The objective that is maximised."""
     reduction: Reduction = "mean"
-    """How the gradients of micro-batches and of ranks are reduced to that of the step: averaged, or summed if the loss has
+    """How the gradients of micro-batches and of ranks are reduced to the step's gradient: averaged, or summed if the loss has
     divided by the numbers of the whole step."""
     binary: bool = False
     """Whether scores have to be 1 and 0."""

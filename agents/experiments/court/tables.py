@@ -1,4 +1,4 @@
-"""The policy of a case, every episode with its probability, and the exact gradient of what may be maximised.
+"""The policy of a case, every episode with its probability, and the exact gradient of each objective.
 
 The policy is a table of logits, one row for each state, and a gradient is one by the entries of this table.
 """
@@ -28,7 +28,7 @@ class Tables:
 
     Args:
         case: The case.
-        successes: Whether scores are those of successes, 1 and 0.
+        successes: Whether scores are 1 for a success and 0 otherwise.
     """
 
     def __init__(self, case: Case, *, successes: bool = False) -> None:

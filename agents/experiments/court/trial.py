@@ -28,7 +28,7 @@ TOLERANCE = 1e-5
 """Largest difference from the exact gradient, relative to its norm, that counts as rounding, also of an estimator that computes
 in float32."""
 MOST_ORDERED = 4
-"""Largest group whose batches are enumerated in every order, where the order matters."""
+"""Largest group whose batches are enumerated in every order, if the order matters."""
 _STEP = 5e-5
 
 
@@ -254,7 +254,7 @@ def _per_token(estimator: Estimator, record: Record) -> Tensor:
 
 
 def as_numbers(name: str, result: object) -> Tensor:
-    """What an estimator's function returns, as a tensor.
+    """The result of an estimator's function as a tensor.
 
     Raises:
         InvalidArgumentError: If it is no number, tensor or array.

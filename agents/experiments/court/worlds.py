@@ -20,7 +20,7 @@ class WorldEpisode:
 
     tokens: tuple[int, ...]
     own: tuple[bool, ...]
-    """Which tokens are the policy's."""
+    """Whether each token is the policy's."""
     rewards: tuple[float, ...]
     """The reward of each token."""
     truncated: bool = False
@@ -51,7 +51,7 @@ def several_turns(episodes: dict[str, tuple[float, ...]]) -> World:
     """Episodes of turns with an answer of the environment between them, of one token after 0 and of two after 1.
 
     Args:
-        episodes: By the tokens of each turn, such as "00 1", what each turn pays: with its last token, and a quarter of it
+        episodes: By the tokens of each turn, such as "00 1", the reward of each turn: with its last token, and a quarter of it
             with the answer's first token, if there is one.
     """
     return tuple(_in_turns(text.split(), paid) for text, paid in episodes.items())

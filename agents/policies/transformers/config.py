@@ -41,14 +41,14 @@ class PolicyConfig:
     """Whether the backward pass recomputes activations instead of keeping them; `"auto"` does so if they would not fit into
     free memory."""
     shared_prefix: bool = True
-    """Compute the common prefix of a group's rows once in training, and cache it once in sampling, where this is faster and
-    the model supports it; results only differ by rounding."""
+    """Compute the common prefix of a group's rows once in training, and cache it once in sampling, if this is faster and the
+    model supports it; results only differ by rounding."""
     max_cached_tokens: int | None = None
     """Maximum number of tokens in the KV cache, including padding; None uses the free memory of a GPU, and sets no limit on a
     CPU. A rollout plays no more rows at once than fit; in other loops, further rows are computed from scratch at every
     token."""
     save_dtype: SaveDtype = "source"
-    """Type of the saved weights; `"source"` is that of the model that was loaded, and the weights' own for one made in memory.
+    """Type of the saved weights; `"source"` is the type of the loaded model, and the weights' own for a model made in memory.
     A checkpoint also has the bits that this drops, so that training resumes exactly. Adapters keep the type in which they are
     trained."""
     fast: bool = True

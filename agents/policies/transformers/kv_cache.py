@@ -64,7 +64,7 @@ class Grouping(enum.Enum):
 def can_group(model: Any, kind: CacheKind) -> bool:
     """Whether prompts can be stored once per group, by a trial on a few tokens; requires that `can_share` is true.
 
-    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, of which this needs more.
+    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, and this needs more of them.
     """
     if kind is not CacheKind.MERGED or not takes_positions(model) or model.device.type != "cpu":
         return False
@@ -185,7 +185,7 @@ class RowCache:
             self._cache.batch_select_indices(torch.tensor(groups, device=self.model.device))
 
     def extend(self, other: RowCache) -> None:
-        """Append the rows of another cache to those of this one."""
+        """Append the rows of another cache."""
         if self._cache is None:
             self._cache, self.lengths = other._cache, other.lengths
             self._layout, self._grouping = other._layout, other._grouping

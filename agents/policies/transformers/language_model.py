@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOGITS_AT_ONCE = 2**24
-"""Largest number of logits processed at once in training or sampling; 64 MiB in float32, of which both need several
-copies."""
+"""Largest number of logits processed at once in training or sampling; 64 MiB in float32, in several copies."""
 _HALF_ON_CPU = 50_000_000
 """Least number of weights for which "auto" is bfloat16 on a CPU that multiplies in it. Smaller models are fast enough in
 float32, whose results hardly differ between CPUs."""
@@ -46,10 +45,10 @@ class LanguageModel:
 
     Args:
         module: Any `transformers` causal LM. It is put in evaluation mode.
-        config: Settings of the policy; those of sampling are not used here.
+        config: Settings of the policy; its sampling settings are not used here.
 
     Raises:
-        InvalidArgumentError: If the model has fewer tokens than `vocab_size`, or no layers that can be checkpointed where
+        InvalidArgumentError: If the model has fewer tokens than `vocab_size`, or no layers that can be checkpointed if
             `checkpointing` is `"on"`.
     """
 
@@ -84,7 +83,7 @@ class LanguageModel:
         self._weights = _versioned(self.module)
 
     def run(self, function: Callable[[], T]) -> T:
-        """Call a function that passes the module, with its weights gathered where they are divided.
+        """Call a function that passes the module, with its weights gathered if they are divided.
 
         Returns:
             Its result: a tensor, or a tuple of tensors and plain data.
@@ -130,7 +129,7 @@ class LanguageModel:
         torch.autograd.graph.increment_version(self._weights)
 
     def module_for_sampling(self) -> Any:
-        """The module, or its copy with converted matrices where that is faster; inside of `run` and `autocast`."""
+        """The module, or its copy with converted matrices if that is faster; inside of `run` and `autocast`."""
         if not self._copies_matrices:
             return self.module
         if self._half_copy is None:
@@ -191,7 +190,7 @@ def _vocab_size(module: Any, wanted: int | None) -> int:
 
 
 def _precision(module: Any) -> Literal["float32", "bfloat16"]:
-    """bfloat16 for float32 weights where the device multiplies in it faster; otherwise the weights' own precision."""
+    """bfloat16 for float32 weights if the device multiplies in it faster; otherwise the weights' own precision."""
     if module.dtype is not torch.float32:
         return "float32"
     device = module.device.type

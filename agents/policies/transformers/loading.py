@@ -101,7 +101,7 @@ def load_model(name: str | Path, *, dtype: str = "auto", base_model: str | Path 
     Args:
         name: A folder with `config.json` and weights, or with an adapter, which is merged into its base; a GGUF file, which
             becomes an ordinary model, or the folder of one; or a hub name.
-        dtype: As for `from_pretrained`; `"auto"` keeps the saved one, which with an adapter is that of its base, and bfloat16
+        dtype: As for `from_pretrained`; `"auto"` keeps the saved one, which with an adapter is its base's, and bfloat16
             for a GGUF file with quantised weights.
         base_model: Folder or hub name of the base of an adapter, if it is not where the adapter says.
 
@@ -336,14 +336,14 @@ def load_policy(
         config: Settings of the policy; `vocab_size` is set to that of the tokenizer.
         tokenizer: The tokenizer of a model without one of its own, as for `get_tokenizer`.
         dtype: As for `load_model`; use `"float32"` for training, since small updates vanish in half precision.
-        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU where there is one.
+        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU if there is one.
         base_model: As for `load_model`.
 
     Raises:
         InvalidArgumentError: If the model or its tokenizer can't be loaded, the two don't fit, or the device is not available.
         MissingDependencyError: If it is in a GGUF file, and a package that reads those is not installed.
         UnknownNameError: If there is no such device.
-        CheckpointError: If the model is that of a damaged checkpoint; use an earlier one.
+        CheckpointError: If the model belongs to a damaged checkpoint; use an earlier one.
     """
     if not _is_name(name):
         raise InvalidArgumentError(

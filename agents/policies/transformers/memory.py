@@ -82,7 +82,7 @@ def _free_bytes(device: torch.device) -> int:
 
 
 def _available_bytes() -> int:
-    """Memory that the system can give to a process without swapping; unlimited where it does not say."""
+    """Memory that the system can give to a process without swapping; unlimited if it does not say."""
     try:
         lines = _MEMORY_INFO.read_text(encoding="utf-8").splitlines()
     except OSError:

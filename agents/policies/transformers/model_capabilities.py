@@ -73,7 +73,7 @@ def logit_transform(model: Any) -> LogitTransform | None:
 
 
 def costs_of(model: Any) -> Costs:
-    """The multiplications of a pass: those of the layers' matrices and of attention, without the output layer.
+    """The multiplications of a pass, by the layers' matrices and by attention, without the output layer.
 
     The experts of a mixture of experts, which are tensors with three axes, are not counted.
     """

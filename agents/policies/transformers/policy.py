@@ -34,7 +34,7 @@ class CausalLMPolicy(Scorer):
         config: Settings of sampling and computation.
 
     Raises:
-        InvalidArgumentError: If the model has fewer tokens than `vocab_size`, or no layers that can be checkpointed where
+        InvalidArgumentError: If the model has fewer tokens than `vocab_size`, or no layers that can be checkpointed if
             `checkpointing` is `"on"`.
     """
 

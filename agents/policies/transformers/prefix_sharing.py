@@ -73,7 +73,7 @@ class Group:
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """A micro-batch as one packed row of n tokens, of which m are predicted."""
+    """A micro-batch as one packed row of n tokens, with m predicted ones."""
 
     tokens: Tensor
     """i64[1 n]."""

@@ -84,7 +84,7 @@ def kept_tokens(
 def scaled_logprobs(
     logits: Float[Tensor, "*b v"], temperature: float, legal: Tensor | None = None
 ) -> Float[Tensor, "*b v"]:
-    """Log-probabilities in float32 at a temperature, over the legal tokens where `legal` (bool, same shape) is given."""
+    """Log-probabilities in float32 at a temperature, over the legal tokens if `legal` (bool, same shape) is given."""
     scaled = logits.float() / temperature
     if legal is not None:
         scaled = scaled.masked_fill(~legal, -torch.inf)

@@ -49,10 +49,10 @@ class Scorer:
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies of a batch's tokens from `micro_batch.first` on, with gradients.
 
-        Common prefixes of rows are computed once (`agents.policies.transformers.prefix_sharing`) where this is cheaper; see
+        Common prefixes of rows are computed once (`agents.policies.transformers.prefix_sharing`) if this is cheaper; see
         `forward` for the rest.
         """
-        # A plain dict, since torch looks for the tensors in it where weights are divided among ranks.
+        # A plain dict, since torch looks for the tensors in it if weights are divided among ranks.
         return TokenOutputs(**self._lm.run(lambda: vars(self._read(micro_batch, with_states))))
 
     def _read(self, micro_batch: Batch, with_states: bool) -> TokenOutputs:
@@ -66,7 +66,7 @@ class Scorer:
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
         """The states before each token from `micro_batch.first` on, and after the last, with gradients.
 
-        Only those of tokens on the loss mask are defined; see `TokenOutputs.shared`.
+        Only states of tokens on the loss mask are defined; see `TokenOutputs.shared`.
         """
         return self._lm.run(lambda: self._read_states(micro_batch))
 

@@ -1,4 +1,4 @@
-"""`VLLMConfig`: how vLLM is started, or where it runs."""
+"""`VLLMConfig`: how vLLM is started, or the address where it runs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from verifiers import EngineDiedError, EngineError
 _LOGGER = logging.getLogger(__name__)
 _REMEMBERED_PROMPTS = 4
 _LOOK_S = 1.0
-"""Seconds between two looks at whether another thread has stopped sampling, of which a wait for futures does not learn."""
+"""Seconds between two checks whether another thread has stopped sampling, which a wait for futures does not notice."""
 _Result = TypeVar("_Result")
 
 
@@ -251,7 +251,8 @@ class EngineGroup:
         """Try once to start each dead engine again and give it weights, and go on trying while none lives.
 
         Raises:
-            EngineError: If none lives, and engines died more often than they may be started again; that of the last.
+            EngineError: If none lives, and engines died more often than they may be started again; this is the error of the
+                last.
         """
         for member in self.members:
             if member.engine is None and (self.restartable or not self.living):

@@ -105,7 +105,7 @@ class EngineLauncher:
 def own_gpu(device: torch.device, ranks: int) -> str | None:
     """The GPU of an engine that is started for one of several ranks, as `CUDA_VISIBLE_DEVICES` names it: that of its learner.
 
-    None leaves the engine all of them, of which it would take the first, as would those of the other ranks.
+    None leaves the engine all of them; it would take the first, as would the engines of the other ranks.
     """
     if ranks == 1 or device.type != "cuda":
         return None

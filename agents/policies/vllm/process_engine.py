@@ -53,7 +53,7 @@ class _Calls:
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held while the above changes, and never while anything is sent or received."""
     sending: threading.Lock = field(default_factory=threading.Lock)
-    """Held while a message is sent. The thread that reads never takes it while the process lives: where both sides have more to
+    """Held while a message is sent. The thread that reads never takes it while the process lives: if both sides have more to
     send than the connection holds, one of them has to read."""
 
 
@@ -64,7 +64,7 @@ class ProcessEngine:
         model: Folder of the model.
         settings: Further arguments of `vllm.LLM`.
         python: An interpreter with vLLM and this package's requirements; None for the current one.
-        environment: Environment variables of the process, in addition to those of this one.
+        environment: Environment variables of the process, in addition to the current ones.
 
     Raises:
         EngineError: If vLLM does not start; the message quotes its log.
@@ -175,7 +175,7 @@ class ProcessEngine:
 
 
 def _send(connection: Connection, message: tuple[int, str, tuple[Any, ...]]) -> None:
-    """Send a message; if the other side is gone, the thread that reads says so."""
+    """Send a message; if the other side is gone, the thread that reads reports it."""
     with contextlib.suppress(OSError):
         connection.send(message)
 
@@ -228,7 +228,7 @@ def _read(
 
 
 def _tail(log: Path) -> str:
-    """The errors in the log, of which the first cause the others, and its end."""
+    """The errors in the log, whose first ones cause the others, and its end."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     errors = [line for line in lines[:-_LOG_LINES] if _ERROR.search(line)]
     return "From its log:\n" + "\n".join([*errors[:_LOG_LINES], "...", *lines[-_LOG_LINES:]])

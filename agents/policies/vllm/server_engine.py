@@ -133,7 +133,7 @@ class ServerEngine:
         self._post(f"/wake_up?tags={tag}", None)
 
     def wait_until_ready(self, seconds: float) -> None:
-        """Wait until the server says that it is ready.
+        """Wait until the server reports that it is ready.
 
         Raises:
             EngineDiedError: If it does not within so many seconds.

@@ -1,8 +1,8 @@
 """`Endpoint`: completions over HTTP, many at once, with retries and time limits.
 
 A request is repeated if another attempt may help: a lost connection, no answer in time, status 408, 409, 429 or 5xx, or an
-answer that is no completion, such as half of a JSON document. A request that still fails is a `RequestFailure`, which says
-nothing about the model. A fault of all requests raises `EngineError`: a refused key, an unknown model, a server that can't be
+answer that is no completion, such as half of a JSON document. A request that still fails is a `RequestFailure`, which is no
+evidence about the model. A fault of all requests raises `EngineError`: a refused key, an unknown model, a server that can't be
 reached.
 """
 
@@ -71,7 +71,7 @@ class Conversation(Protocol):
     """Several requests, each of which follows from the answers to those before it."""
 
     def request(self) -> TextRequest | None:
-        """Give the next request; None where nothing more is to be asked."""
+        """Give the next request; None if nothing more is to be asked."""
         ...
 
     def take(self, answer: TextCompletion) -> None:
@@ -118,7 +118,7 @@ class Endpoint:
         Otherwise as `complete`.
 
         Raises:
-            EngineError: As for `complete`, or if the server counts no tokens where it has to.
+            EngineError: As for `complete`, or if the server counts no tokens although it has to.
         """
         yield from self._each(conversations, self._converse)
 
@@ -271,7 +271,7 @@ class Endpoint:
 
 
 def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Callable[[BaseException], None]) -> None:
-    """Run a task to its end, and deliver its error, the first where there are several."""
+    """Run a task to its end, and deliver its error, the first of several."""
     try:
         loop.run_until_complete(work)
     except asyncio.CancelledError:
@@ -303,7 +303,7 @@ def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
 
 
 def _wanted_pause(header: str | None) -> float | None:
-    """The seconds that a server asks to wait; None where it says none, or names a date."""
+    """The seconds that a server asks to wait; None if it names none, or a date."""
     try:
         pause = float(header or "")
     except ValueError:

@@ -76,14 +76,14 @@ _REASONING = ("reasoning_content", "reasoning")
 
 
 def _count(content: Mapping[str, Any], name: str) -> int:
-    """A count of tokens; 0 where the server gives none."""
+    """A count of tokens; 0 if the server gives none."""
     usage = content.get("usage")
     count = usage.get(name) if isinstance(usage, Mapping) else None
     return count if isinstance(count, int) and count > 0 else 0
 
 
 def _text_of(choice: Mapping[str, Any]) -> str:
-    """The completion of a choice; empty where a model ended without one, and its refusal where it refused."""
+    """The completion of a choice; empty if the model ended without text; if it refused, its refusal."""
     if "message" not in choice:
         if not isinstance(choice.get("text"), str):
             raise DataError(f"the server's answer has neither a message nor a text: {str(choice)[:_SHOWN]!r}")

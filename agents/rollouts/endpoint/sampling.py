@@ -54,7 +54,7 @@ class Conversation:
         return self._episode
 
     def request(self) -> TextRequest | None:
-        """Ask for the next turn; None where the episode is over."""
+        """Ask for the next turn; None if the episode is over."""
         episode, env = self.episode, self._env
         if episode.over:
             return None
@@ -119,7 +119,7 @@ def _sampled(
 
 
 def _judge(rules: rlvr_envs.Rules, episodes: Sequence[rlvr_envs.MessageEpisode]) -> list[Verdict | None]:
-    """The verdicts on those episodes that are over; None for the others, and where there is no verifier."""
+    """The verdicts on the episodes that are over; None for the others, and without a verifier."""
     if rules.verifier is None:
         return [episode.error for episode in episodes]
     asked = [episode for episode in episodes if episode.over and episode.error is None]

@@ -14,9 +14,9 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, number of its cores that this process may use, memory in GiB, and GPUs; None where it is not known.
+    """Processor, number of its cores that this process may use, memory in GiB, and GPUs; None if it is unknown.
 
-    GPUs are those of torch, where it is loaded.
+    GPUs are those of torch, if it is loaded.
     """
     return {
         "system": f"{platform.system()} {platform.machine()}",

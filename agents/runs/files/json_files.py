@@ -160,21 +160,26 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
 
     Args:
         path: Path of the file.
-        parse: What makes a result of a line's value.
+        parse: Makes a result of a line's value.
 
     Raises:
         DataError: If a line is not JSON, or `parse` raises a ValueError.
     """
-    return _read_lines(path, parse)[0]
+    return read_from(path, parse)[0]
 
 
-def _read_lines(
-    path: Path, parse: Callable[[Any], T], *, advice: str = "correct or remove that line"
+def read_from(
+    path: Path, parse: Callable[[Any], T], start: int = 0, *, advice: str = "correct or remove that line"
 ) -> tuple[list[T], int]:
-    """The values of all complete lines, and the offset of the end of the last one."""
+    """Return what `read_lines` does of the lines from an offset on, and the offset of the end of the last one.
+
+    Raises:
+        DataError: As for `read_lines`; the message counts lines from the offset.
+    """
     values: list[T] = []
-    end = 0
+    end = start
     with path.open("rb") as file:
+        file.seek(start)
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 break
@@ -223,7 +228,7 @@ class JsonLines:
         Raises:
             DataError: If a line is not JSON, or `parse` raises a ValueError.
         """
-        values, end = _read_lines(self.path, parse, advice="remove that line, and it is generated again")
+        values, end = read_from(self.path, parse, advice="remove that line, and it is generated again")
         self._file.truncate(end)
         return values
 

@@ -41,7 +41,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Given:
-    """The values that those of a parameter may depend on."""
+    """The data that the values of a parameter may depend on."""
 
     request: str
     words: Sequence[str]
@@ -349,9 +349,9 @@ def _table(text: str) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(others.split()) for name, _, others in rows}
 
 
-# Names are those of the kinds behind the colon. The first table: what contradicts each other, can be read in more than one way
-# together (does a title count as a paragraph?), or needs the same place. In capitals or small letters alone, a text has no room
-# for words that are given with both.
+# Names are the parts of ids behind the colon. The first table: kinds that contradict each other, are ambiguous together (does a
+# title count as a paragraph?), or need the same place. In capitals or small letters alone, a text has no room for words that
+# are given with both.
 _APART = _table("""
 english_capital: english_lowercase capital_word_frequency response_language multiple_sections postscript end_checker
 english_lowercase: capital_word_frequency response_language multiple_sections postscript end_checker

@@ -55,7 +55,7 @@ def _by_name(chains: list[list[tuple[str, Relation]]], count: int = 0) -> Assign
     """The equations by name, if every chain has a name; f(a) and f(b) are one name across two answers, but two in one list."""
     if not chains or not all(chains) or len(chains) < count:
         return None
-    pairs = [pair for chain in chains for pair in chain]
+    pairs = [(name.removesuffix("()"), equation) for chain in chains for name, equation in chain]  # x(t)=t is x=t
     for exactly in (False, True):
         keys = [f"{name} {equation.operands[0]}" if exactly else name for name, equation in pairs]
         if len(set(keys)) == len(keys):
@@ -133,8 +133,8 @@ def _has_values(comparer: Comparer, gold: Node, names: Assignments, answer: Node
     if isinstance(gold, Relation) and not isinstance(answer, _CONTAINERS):
         return len(gold.operands) > 2 and comparer.same(gold.operands[-1], answer)  # x = y = 2 has one value
     ordered = isinstance(answer, Bracketed) and (answer.opening, answer.closing) == ("(", ")")
-    in_alphabet = list(names.equations) == sorted(names.equations)
-    return ordered and in_alphabet and comparer.in_order(names.values, items_in_brackets(answer))
+    in_order = isinstance(gold, Relation) or list(names.equations) == sorted(names.equations)
+    return ordered and in_order and comparer.in_order(names.values, items_in_brackets(answer))
 
 
 def _stem(item: Relation) -> str | None:

@@ -55,6 +55,14 @@ def choice_letter(node: Node) -> str | None:
     return node.text.upper() if isinstance(node, Words) and len(node.text) == 1 else None
 
 
+def chosen_options(comparer: Comparer, node: Node) -> frozenset[str] | None:
+    """The letters of several of the problem's options, side by side or in a list; None for anything else."""
+    items = node.factors if isinstance(node, Multiply) else node.items if isinstance(node, ListOf) else ()
+    letters = [letter for item in items if (letter := choice_letter(item)) and comparer.option(letter) is not None]
+    alike = len(items) > 1 and len(letters) == len(items) and getattr(node, "joiner", "") != "or"
+    return frozenset(letters) if alike and len({*letters}) == len(letters) else None
+
+
 def same_choices(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare choices by their letters, and a choice with another answer by the content of its letter or its option."""
     ours, theirs = choice_letter(gold), choice_letter(answer)
@@ -86,7 +94,7 @@ def as_clock(node: Node) -> Node:
 
 def same_clocks(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare times of day as written; if the problem is about ratios, `1:30` is a ratio."""
-    if comparer.about_ratios or isinstance(gold, Ratio):
+    if "ratios" in comparer.topics or isinstance(gold, Ratio):
         return same_ratios(comparer, gold, answer)
     if isinstance(answer, Clock) and not answer.half and not isinstance(gold, Clock):
         return False  # an hour and minutes, but the gold is a plain number

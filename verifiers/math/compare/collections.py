@@ -46,7 +46,9 @@ def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _same_forms(comparer: Comparer, gold: Node, answer: Node) -> bool | None:
-    """Compare several forms of one value, joined by `or`, with the value; None for other lists."""
+    """Compare several forms of one value, joined by `or`, with the value; None for other lists, as of several names."""
+    if any(len(_names(items(node))) > 1 for node in (gold, answer)):
+        return None
     if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
         return all(comparer.same(gold, item) for item in answer.items)
     if isinstance(gold, ListOf) and gold.joiner == "or" and not isinstance(answer, ListOf | SetOf):

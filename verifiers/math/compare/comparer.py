@@ -7,6 +7,7 @@ from functools import partial
 
 from verifiers.math.compare.assigned import assignments, same_assignments
 from verifiers.math.compare.choices import (
+    chosen_options,
     named_ratio,
     same_choices,
     same_clocks,
@@ -51,9 +52,11 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
     if not _names_one_point(comparer, point_name(gold), point_name(answer)):
         return False
     gold, answer = plain(gold), plain(answer)
+    if (chosen := chosen_options(comparer, gold)) is not None and chosen == chosen_options(comparer, answer):
+        return True
     if isinstance(gold, SetSeries) or isinstance(answer, SetSeries):
         gold, answer = as_set_series(gold), as_set_series(answer)
-    ours = families(gold, given=None if comparer.without_prompt else comparer.in_prompt)
+    ours = families(gold, given=comparer.in_prompt if "flats" in comparer.topics else None)
     theirs = families(answer, ours) if ours is not None else None
     if ours is not None and theirs is not None and (same := same_families(ours, theirs, comparer.values)) is not None:
         return same

@@ -12,6 +12,8 @@ from verifiers.math.tree import Add, Bracketed, Divide, Matrix, Negate, Node, Nu
 
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
 _INDICES = frozenset(("_1", "_2", "_3", "_4"))
+_USUAL = frozenset(("C", *(f"C{index}" for index in _INDICES)))
+"""Names of constants that are arbitrary, in sums and equations of curves, also if the prompt does not say what it asks for."""
 _ONE = Number(Fraction(1))
 
 
@@ -20,21 +22,35 @@ def same_solutions(comparer: Comparer, gold: Relation, answer: Node) -> tuple[bo
     equations = [node for node in (gold, answer) if isinstance(node, Relation)]
     (name, value), (other, stated) = solved(gold), solved(equations[1]) if len(equations) > 1 else (None, answer)
     if name == "C" and gold.operands[0] != Symbol("C"):  # the constant is what the rest is equal to
-        name = other = None
+        name = None
+    other = None if name is None or other == "C" else other
     of_curves = name == "y" or (name or "").endswith(")") or (name is None and "y" in symbols(gold))
-    usual = frozenset("C" * (of_curves and _are_variables(symbols(gold) - {"C"})))
-    names = _arbitrary(comparer, gold if name is None else value, answer if other is None else stated, usual)
+    usual = _USUAL if of_curves and _are_variables(symbols(gold) - _USUAL) else frozenset[str]()
+    whole = other is None and len(equations) > 1
+    names = _arbitrary(comparer, gold if whole else value, answer if whole else stated, usual)
     same = False
-    if names and not comparer.inside and all(node.operators == ("=",) for node in equations):
+    if _are_any(comparer, names, usual) and not comparer.inside and all(node.operators == ("=",) for node in equations):
         if name is not None and (other is not None or len(equations) == 1):
             same = other is None or names_agree(name, other)
             same = same and _same_functions(comparer, _entries(value), _entries(stated), names)
         elif len(equations) == 2:
-            ours, theirs = (Add((node.operands[0], Negate(node.operands[1]))) for node in equations)
+            ours, theirs = map(_constant_alone, equations, ([*names.values()], [*names]))
             same = _same_for_all(comparer, (ours,), (theirs,), names)
     if not names and "c" not in symbols(gold) and not comparer.in_prompt(Symbol("C")):
         names = dict.fromkeys({"c"} if "C" in symbols(gold) - symbols(answer) else (), "C")
     return same, renamed(answer, names)
+
+
+def _are_any(comparer: Comparer, names: dict[str, str], usual: frozenset[str]) -> bool:
+    """Whether the gold's constants are any numbers: of the usual names, or in a question about what has such constants."""
+    return bool(names) and ("constants" in comparer.topics or {*names.values()} <= usual)
+
+
+def _constant_alone(equation: Relation, constants: list[str]) -> Node:
+    """What is 0 in an equation, divided by the coefficient of its constant if there is one constant that it is linear in."""
+    node: Node = Add((equation.operands[0], Negate(equation.operands[1])))
+    parts = flat((node,), constants) if len(constants) == 1 else None
+    return node if parts is None else Divide(node, parts[1][0])
 
 
 def _same_functions(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
@@ -53,7 +69,8 @@ def same_values(comparer: Comparer, gold: Node, answer: Node) -> tuple[bool, Nod
     else:
         names = _arbitrary(comparer, gold, answer, frozenset())
     alone = free or not comparer.inside  # unlike constants that other items may have
-    same = bool(names) and alone and _same_for_all(comparer, (_ONE, *_entries(gold)), (_ONE, *_entries(answer)), names)
+    same = alone and _are_any(comparer, names, _USUAL if free else frozenset())
+    same = same and _same_for_all(comparer, (_ONE, *_entries(gold)), (_ONE, *_entries(answer)), names)
     return same, renamed(answer, names)
 
 
@@ -94,7 +111,9 @@ def _arbitrary(comparer: Comparer, gold: Node, answer: Node, usual: frozenset[st
     mixed = constants != others and constants & others
     if len(constants) != len(others) or constants == ours or mixed or given or any(len(name) > 1 for name in letters):
         return {}
-    return dict(zip(*(sorted(names, key=lambda name: (name[1:], name)) for names in (others, constants)), strict=True))
+    names = dict(zip(*(sorted(names, key=lambda name: (name[1:], name)) for names in (others, constants)), strict=True))
+    kept = len(names) > 1 if letters else all(theirs[1:] == ours[1:] for theirs, ours in names.items())
+    return names if kept or _are_any(comparer, names, usual) else {}
 
 
 def _indexed(names: frozenset[str]) -> frozenset[str]:

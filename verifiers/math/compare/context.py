@@ -32,8 +32,8 @@ class Comparer:
     """Returns whether an expression occurs in the problem's prompt."""
     without_prompt: bool = True
     """Whether there is no prompt, which could say what `m+n` is."""
-    about_ratios: bool = False
-    """Whether the problem asks for a ratio, so that `1:30` is a ratio and not a time of day."""
+    topics: frozenset[str] = frozenset()
+    """What the prompt is about: `"ratios"`, so that `1:30` is no time of day; `"flats"`; `"constants"` that are arbitrary."""
     compare: Callable[[Comparer, Node, Node], bool] = field(kw_only=True)
     """The comparison of two trees of any kind, which the comparisons of containers apply to their items."""
     inside: bool = field(default=False, init=False)

@@ -18,7 +18,7 @@ from typing import Any
 from verifiers.math.compare.assigned import assignments
 from verifiers.math.compare.flats import flat, same_flats
 from verifiers.math.compare.names import label, names_agree, solved
-from verifiers.math.compare.plain import plain
+from verifiers.math.compare.plain import INTEGER_PARAMETERS, REAL_PARAMETERS, plain
 from verifiers.math.compare.shapes import bracket_kind, parameter, vector_entries
 from verifiers.math.tree import (
     Add,
@@ -46,9 +46,9 @@ MAX_RATIO = 100
 """Maximum denominator of the quotient of two periods, and number of points after which those in other families come round."""
 _NEAR = 1e-9
 """How near an index must be to an integer before the points are compared exactly."""
-_FREE_INTEGERS = frozenset("nmkjlpqNMKt")
+_FREE_INTEGERS = INTEGER_PARAMETERS | {"t"}
 """Letters that are free integers without a statement to that effect, in an answer to a gold that has one."""
-_PARAMETERS = frozenset(("t", "s", "r", "k", "lambda", "mu"))
+_PARAMETERS = REAL_PARAMETERS | {"k"}
 """Letters that are free real numbers in the points of a gold without a statement to that effect."""
 _ZERO, _ONE = Number(Fraction(0)), Number(Fraction(1))
 Point = tuple[Node, ...]
@@ -74,7 +74,7 @@ def families(node: Node, gold: Families | None = None, given: Callable[[Node], b
         node: The list, or one expression.
         gold: The gold, for an answer: real numbers, and the integer of a family of numbers, may then be free without a last
             item that declares them, such as `n \\in \\mathbb{Z}`.
-        given: Whether the prompt has a symbol; without a prompt, None. A parameter of points that it lacks is any real number.
+        given: Whether the prompt has a symbol, if it asks for a line or the like: a parameter that it lacks is any real number.
     """
     if isinstance(node, Unknown) and node.name == "span":
         return _span(node.arguments)
@@ -188,9 +188,10 @@ def same_families(gold: Families, answer: Families, values: ValueComparer) -> bo
     named_alike = len(gold.names) == len(answer.names) and all(map(names_agree, gold.names, answer.names))
     if gold.names and answer.names and not named_alike:
         return False
-    if gold.real or answer.real:
-        lines = [flat((_ONE, *node.members[0]), node.free) for node in (gold, answer) if node.real]
-        flats = [line for line in lines if line is not None]
+    if gold.real != answer.real:
+        return False
+    if gold.real:
+        flats = [line for node in (gold, answer) if (line := flat((_ONE, *node.members[0]), node.free)) is not None]
         return same_flats(flats[0], flats[1], values) if len(flats) == 2 else None
     ours, theirs = (_progressions(node, values) for node in (gold, answer))
     if ours is None or theirs is None or len(ours[0].start) != len(theirs[0].start):

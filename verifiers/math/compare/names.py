@@ -107,11 +107,11 @@ def solved(node: Relation) -> tuple[str | None, Node]:
 
 
 def names_agree(gold: str, answer: str) -> bool:
-    """Whether two names may denote the same quantity: equal, words, or `y` for the value of a function."""
+    """Whether two names may denote the same quantity: equal, words, `x` for `x(t)`, or `y` for the value of a function."""
     if gold.startswith("text:") and answer.startswith("text:") and not (_is_formula(gold) and _is_formula(answer)):
         ours, theirs = (frozenset(name.removeprefix("text:").split()) for name in (gold, answer))
         return ours <= theirs or theirs <= ours
-    if gold == answer:
+    if gold.removesuffix("()") == answer.removesuffix("()"):
         return True
     if gold.startswith("text:") or answer.startswith("text:"):
         return not any(map(_is_formula, (gold, answer)))

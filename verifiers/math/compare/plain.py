@@ -28,6 +28,11 @@ from verifiers.math.tree import (
 )
 from verifiers.math.values.exact import rational_or_none, substitute
 
+REAL_PARAMETERS = frozenset(("t", "s", "r", "lambda", "mu"))
+"""Letters that are real numbers in coordinates, unlike those that are usually integers."""
+INTEGER_PARAMETERS = frozenset("nmkjlpqNMK")
+"""Letters that are usually integers."""
+
 
 def plain(node: Node) -> Node:
     """Replace a set of one item by the item, multiply out a matrix times a number, and drop unnecessary items of a list."""
@@ -129,22 +134,26 @@ def _is_implied(condition: Node, value: Node) -> bool:
 
 
 def without_condition(node: Node) -> Node:
-    r"""A list without a last item that does not restrict the others: `n \\in \\mathbb{Z}`, or `n \\ge 1` after `a_n=`."""
+    r"""A list without a last item that restricts nothing, as `n \\in \\mathbb{Z}`, `C \\in \\mathbb{R}`."""
     if not isinstance(node, ListOf) or len(node.items) < 2 or not isinstance(node.items[-1], Relation):
         return node
     *rest, condition = node.items
     assert isinstance(condition, Relation)
     name, domain = condition.operands[0], condition.operands[-1]
-    if not isinstance(name, Symbol) or any(map(is_set_like, rest)):  # it would restrict sets to integers
-        return node
+    while domain == NamedSet("R") and len(rest) > 1 and isinstance(rest[-1], Symbol):
+        rest.pop()  # declared with it
+    points = len(rest) > 1 or isinstance(rest[0], Bracketed | Matrix)
+    if not isinstance(name, Symbol) or any(map(is_set_like, rest)) or (points and name.name in REAL_PARAMETERS):
+        return node  # it would restrict sets, or the points of a line, to integers
     index = isinstance(rest[0], Relation) and (solved(rest[0])[0] or "").partition("_")[2] == name.name
     whole = integer_parameter(node) is not None or (
         index and condition.operators == ("in",) and domain == NamedSet("N")
     )
     first = index and condition.operators == (">=",) and domain in (Number(Fraction(0)), Number(Fraction(1)))
-    if not (whole or first) or not any(name.name in symbols(item) for item in rest):
+    real = condition.operators == ("in",) and domain == NamedSet("R") and name.name not in INTEGER_PARAMETERS
+    if not (whole or first or real) or not any(name.name in symbols(item) for item in rest):
         return node
-    return without_last(node)
+    return rest[0] if len(rest) == 1 else ListOf(tuple(rest), node.joiner)
 
 
 def without_last(node: Node) -> Node:

@@ -24,6 +24,7 @@ from verifiers.math.tree import (
     SetOf,
     SetOperation,
     Symbol,
+    Unknown,
     Words,
     symbols,
 )
@@ -197,10 +198,35 @@ def excluded_values(items: list[Node]) -> tuple[Node, ...]:
     return tuple(item if isinstance(item, Relation) else Relation(("!=",), (name, item)) for item in items)
 
 
+def alternatives(items: list[Node], joiners: list[str]) -> ListOf | None:
+    """Lists with `or` between them: parts of statements, or values of the same names; None for anything else."""
+    groups = [[items[0]]]
+    for joiner, item in zip(joiners, items[1:], strict=False):
+        groups += [[item]] if joiner == "or" else []
+        groups[-1] += [item] if joiner != "or" else []
+    statements = {*joiners} == {"and", "or"} and all(map(_is_statement, items))
+    names = [
+        {item.operands[0] for item in group if isinstance(item, Relation) and item.operators == ("=",)}
+        for group in groups
+    ]
+    named = len(names[0]) > 1 and all(
+        own == names[0] and len(group) == len(own) for own, group in zip(names, groups, strict=True)
+    )
+    if len(groups) < 2 or not (statements or named):
+        return None
+    joiner = "and" if statements else ","
+    return ListOf(tuple(ListOf(tuple(group), joiner) if len(group) > 1 else group[0] for group in groups), "or")
+
+
 def is_complex(node: Node) -> bool:
     """Whether a bar over an expression is a conjugate: it contains the imaginary unit or a letter for complex numbers."""
     named = (subtree.name[0] in COMPLEX_NAMES for subtree in tree.walk(node) if isinstance(subtree, Symbol))
     return any(named) or Constant("i") in tree.walk(node)
+
+
+def _is_statement(node: Node) -> bool:
+    """Whether a part of a statement in brackets is a letter, or again such a statement."""
+    return isinstance(node, Symbol) or (isinstance(node, Unknown) and node.name in ("and", "or"))
 
 
 def bracketed(opening: str, inside: Node, closing: str) -> Node:
@@ -210,6 +236,8 @@ def bracketed(opening: str, inside: Node, closing: str) -> Node:
         UnreadableError: If it cannot be in such brackets.
     """
     if isinstance(inside, ListOf):
+        if inside.joiner != "," and opening == "(" and all(map(_is_statement, inside.items)):
+            return Unknown(inside.joiner, inside.items)
         if inside.joiner != ",":
             raise UnreadableError("a word between the items of a tuple")
         return Bracketed(opening, inside.items, closing)

@@ -147,7 +147,8 @@ def _function_arguments(parser: Expressions) -> tuple[Node, ...]:
     while (
         parser.starts_factor()
         and not (parser.token.kind == "command" and parser.token.text in FUNCTIONS)
-        and not parser.at("(")
+        and not parser.at("(", "hat")
+        and not (parser.token.bold and parser.token.text in "ijk")  # a unit vector
     ):
         node, ended = times(node, parser.power()), False
     if parser.at("/") and parser.ahead().kind in ("number", "symbol") and not ended:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from verifiers.math.reading.assemble import (
+    alternatives,
     compound_quantity,
     difference_of_sets,
     excluded_values,
@@ -203,15 +204,18 @@ class Parser(Expressions):
     def listing(self) -> Node:
         """Parse relations with commas or words between them."""
         items = [self.relation()]
-        joiner = ","
+        joiner, joiners = ",", list[str]()
         while (separator := self.joiner()) is not None:
             joiner = separator if separator != "," else joiner
+            joiners.append(separator)
             if self.token.kind == "end":
                 break
             items.append(self.relation())
         if len(items) == 1:
             return items[0]
-        return compound_quantity(items, joiner) or ListOf(excluded_values(items), joiner)
+        return (
+            compound_quantity(items, joiner) or alternatives(items, joiners) or ListOf(excluded_values(items), joiner)
+        )
 
     def relation(self) -> Node:
         """Parse operands with signs of relations between them."""

@@ -16,7 +16,7 @@ _COMMANDS = {
     "×": "times", "·": "cdot", "⋅": "cdot", "∙": "cdot", "÷": "div", "√": "sqrt", "∛": "sqrt[3]", "∜": "sqrt[4]",
     "∞": "infty", "≤": "le", "⩽": "le", "≥": "ge", "⩾": "ge", "≠": "ne", "≈": "approx", "≡": "equiv", "∈": "in",
     "∪": "cup", "∩": "cap", "∖": "setminus", "∅": "emptyset", "⌀": "emptyset",
-    "→": "to", "∨": "lor", "∧": "land", "±": "pm", "∓": "mp", "°": "circ@",
+    "→": "to", "∨": "lor", "∧": "land", "¬": "neg", "±": "pm", "∓": "mp", "°": "circ@",
     "º": "circ@", "˚": "circ@", "⌊": "lfloor", "⌋": "rfloor", "⌈": "lceil", "⌉": "rceil", "⟨": "langle",
     "⟩": "rangle", "∑": "sum", "∏": "prod", "ℝ": "mathbb{R}", "ℤ": "mathbb{Z}", "ℕ": "mathbb{N}", "ℚ": "mathbb{Q}",
     "ℂ": "mathbb{C}", "∠": "angle", "△": "triangle", "π": "pi", "𝜋": "pi", "α": "alpha", "β": "beta", "γ": "gamma",

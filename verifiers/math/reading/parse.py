@@ -14,7 +14,7 @@ from verifiers.math.reading.cursor import MAX_DEPTH
 from verifiers.math.reading.errors import UnreadableError
 from verifiers.math.reading.grammar import Parser
 from verifiers.math.reading.normalize import unwrap
-from verifiers.math.reading.phrases import WORD_ANSWERS, essence
+from verifiers.math.reading.phrases import answer_in_words, essence
 from verifiers.math.reading.sentences import numbered_parts, says_something, sentence, words_alone
 from verifiers.math.reading.tokens import Token, tokenize
 from verifiers.math.tree import Node, Words
@@ -49,7 +49,7 @@ def parse(
     if len(tokens) == 1:
         raise UnreadableError("an empty answer")
     words = words_alone(tokens)
-    if words is not None and (known := WORD_ANSWERS.get(words.text.removeprefix("all "))) is not None:
+    if words is not None and (known := answer_in_words(words.text)) is not None:
         return known
     node = read_tokens(tokens, vectors)
     if not _depth_within(node, MAX_DEPTH + 20):
@@ -81,7 +81,9 @@ def _with_set_braces(tokens: list[Token]) -> list[Token]:
     texts = [token.text for token in tokens]
     if len(texts) < 7 or (texts[0], texts[-2]) != ("{", "}") or tokens[1].kind != "symbol":
         return tokens
-    if texts[2] != "|" or texts.count("|") > 1 or texts.index("}") < len(texts) - 2:
+    domain = 5 + (texts[4:5] == ["{"]) * 2 if texts[2:4] == ["in", "mathbb"] else 2
+    bars = [sign for sign in texts if sign in ("|", ":")]
+    if texts[domain] not in bars or len(bars) > 1 or "}" in texts[domain:-2]:
         return tokens
     return [Token("sign", "\\{"), *tokens[1:-2], Token("sign", "\\}"), tokens[-1]]
 

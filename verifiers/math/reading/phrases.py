@@ -77,7 +77,13 @@ _PHRASES: dict[Node, str] = {
     "infinite number of solutions",
 }
 WORD_ANSWERS = {phrase: node for node, phrases in _PHRASES.items() for phrase in phrases.split(", ")}
-"""Words that denote a set or are synonyms of other words, without "all" before them."""
+_SUBJECT = re.compile(r"(?!no|all)\w+ (?:has |is )?(?=no |does not|undefined)")
+
+
+def answer_in_words(text: str) -> Node | None:
+    """The set, or the words of another kind of answer, that folded words denote, also as the predicate of a noun; else None."""
+    return WORD_ANSWERS.get(text.removeprefix("all ")) or WORD_ANSWERS.get(_SUBJECT.sub("", text, count=1))
+
 
 _LEADING = re.compile(
     r"(?:a\s+(?=half)|US\s?(?=\\?\$)|\\text\s?\{\s?(?:exactly|only|just|simply|there\s(?:are|is)|the\syear)\s?\}|there\s(?:are|is)\s(?=[0-9\\$])|"
@@ -89,7 +95,7 @@ _LEADING = re.compile(
 )
 _REMARK = re.compile(
     r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger)"
-    r"|(?:for|where)\b(?=[\s}$]{0,4}[a-z]\s?\\in\s?\\mathbb\s?\{?\s?Z))"
+    r"|(?:for|where|with)\b(?=[\s}$]{0,5}(?![nmkjlpqNMK][^,;]*[Rℝ])[A-Za-z]\s{0,3}(?:\\in(?![a-z])|∈)[^,;]{1,40}$))"
 )
 _ONLY_TEXT = re.compile(r"\\text(?:bf|rm)?\s{0,3}\{([^{}]*)\}")
 
@@ -113,7 +119,7 @@ _SPACES_BEFORE_REMARK = (",", "\\", "\\quad", "\\qquad", "(")
 
 def _without_remark(text: str) -> str:
     """An answer without a final remark on the values of its symbols."""
-    match = _REMARK.search(text) if "for" in text or "where" in text else None
+    match = _REMARK.search(text) if "for" in text or "where" in text or "with" in text else None
     if match is None or not match.start() or _MORE_VALUES.search(_GROUP.sub("", text[match.end() :])):
         return text
     if not set(_LETTER.findall(text[match.end() :])) <= set(_LETTER.findall(text[: match.start()])):

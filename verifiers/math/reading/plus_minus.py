@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+from verifiers.math import tree
 from verifiers.math.tree import Add, ListOf, Negate, Node, PlusMinus, Quantity, Relation, SetOf, Symbol, rewrite, walk
 
 _MAX_SIGNED_ITEMS = 50
@@ -16,7 +17,12 @@ def expand_signs(node: Node) -> Node:
         if len(node.items) > _MAX_SIGNED_ITEMS:
             return node
         items = tuple(signed for item in node.items for signed in _both_signs(item))
+        alone = expand_signs(node.items[0]) if isinstance(node, SetOf) and len(node.items) == 1 else None
+        if isinstance(alone, ListOf) and alone.joiner == "and":
+            return alone  # a condition
         return ListOf(items, node.joiner) if isinstance(node, ListOf) else SetOf(items)
+    if isinstance(node, tree.SetOperation):
+        return tree.SetOperation(node.kind, expand_signs(node.left), expand_signs(node.right))
     if isinstance(node, Quantity) and len(values := _both_signs(node.value)) == 2:
         return ListOf(tuple(Quantity(value, node.unit) for value in values), "or")
     values = _both_signs(node)

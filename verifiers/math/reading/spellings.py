@@ -52,6 +52,11 @@ def _called(match: re.Match[str]) -> str:
     return match[0] if name in FUNCTIONS else rf"\text{{{name}}}" + (f"({argument})" if argument else "")
 
 
+_REMARK = r"(?:\s|\\[ ,;]|\\q?quad(?![A-Za-z])|[,($]|\\text\s?\{){1,12}+"
+_NAME = r"([A-Za-z](?:_[0-9])?)"
+_IS = r"(?:\s|\\[ ,;]|[$]|\\text\s?\{){1,9}+(?:is\s)?(?:an?|any|some)\s"
+_WHERE = r"(?:for|where|with)[\s}$]*"
+_REAL, _WHOLE = (rf", \1\\in\\mathbb{{{name}}}" for name in "RZ")
 _ORDINAL = r"(?:\\(?:text|mathrm)\s?\{\s*(?:st|nd|rd|th)\s*\}|(?:st|nd|rd|th)\b)"
 _MONTHS = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _UPRIGHT_UNIT = r"\\(?:text|mathrm)\s?\{[^{}]*\}(?:\s?\^\s?\{?[0-9]\}?)?"
@@ -61,7 +66,14 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("\\", r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]", r"\\\\"),
     ("mathbb", r"\\mathbb\s*\{?\s*([EP])\s*\}?", r"\1"),  # a probability or an expectation, not a set
     ("\\", r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))", _roman_group),
-    # The name of a value, which the answer begins with.
+    # The name of a value, which the answer begins with: brackets around its argument, and a trace without its typography.
+    (
+        "[",
+        r"^((?:\\(?:operatorname|mathrm|mathsf|mathit|text)\*?\s*\{\s*)?[A-Za-z]{1,4}(?:\s*\})?)\s*(?:\\left\s*)?\[([^][=]*?)(?:\\right\s*)?\](?=\s*=)",
+        r"\1(\2)",
+    ),
+    ("nabla", r"^\\nabla\s*([A-Za-z])\s*(?:\([a-z, ]*\))?(?=\s*=)", r"\\text{grad}(\1)"),
+    ("tr", r"^tr(?=\s*\(\s*[A-Z][^()=]*\)\s*=)", r"\\text{tr}"),
     (
         "=",
         r"^\\(?:(?:operatorname|mathrm|mathsf|mathit)\*?\s*\{\s*([A-Za-z][a-z]+)\s*\}|(arg|deg|dim|hom|ker|Pr|sup|inf)(?![A-Za-z]))"
@@ -96,6 +108,13 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         r"\\mathbb{R}\\setminus\\{\1\\}",
     ),
     ("real", r"^\\text\s?\{\s?(all real [^{}]*)\}(.*)$", _all_but),
+    ("all ", r"^(?:\\text\s?\{\s*)?all(?: real(?: numbers)?)?[\s}$]*(?=[a-z]\s*(?:[<>]|\\[lgn]eq?(?![a-z])))", ""),
+    # What symbols stand for.
+    ("const", r"\+\s*(?:\\(?:text|mathrm)\s*\{\s*)?const(?:ant|\.)?\s*\}?\s*$", "+C"),
+    ("constant", rf"{_REMARK}(?:for|where)\s(?:(?:some|any|arbitrary|real)\s)*constants?[\s}}$]*{_NAME}[\s$]*$", _REAL),
+    ("constant", rf"{_REMARK}{_WHERE}{_NAME}{_IS}(?:arbitrary\s|real\s)*constant\s*\}}?\s*$", _REAL),
+    ("integer", rf"{_REMARK}(?:{_WHERE})?{_NAME}{_IS}(?:arbitrary\s)?integer\s*\}}?\s*\)?\s*$", _WHOLE),
+    ("pm", rf"{_REMARK}{_NAME}\s*=\s*0\s*,\s*\\pm\s*1\s*,\s*\\pm\s*2\s*,[\s\\]*(?:\\[lc]?dots|\.\.\.)\s*$", _WHOLE),
     ("Omega", r"(?<=[0-9}])(?:\s|\\[,;: ])*\\Omega\s*$", r"\\text{ ohm}"),
     ("cup", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cup(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ or }"),
     ("cap", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cap(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ and }"),

@@ -116,6 +116,10 @@ class CoqVerifier:
         with ThreadPoolExecutor(self._workers, thread_name_prefix="coq") as threads:
             return list(threads.map(functools.partial(verify_one, self), completions, problems))
 
+    def close(self) -> None:
+        """End the fork servers. A verifier that is used again starts new ones."""
+        self._toolchain.runner.close()
+
     def _try_out(self) -> None:
         """Judge a right proof once, so that an installation which accepts nothing is an error and not a wrong answer."""
         if self._is_tried:

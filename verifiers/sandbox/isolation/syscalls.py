@@ -58,7 +58,7 @@ _X86_64 = {
     "clock_getres": 229, "clock_nanosleep": 230, "exit_group": 231, "epoll_wait": 232, "epoll_ctl": 233, "tgkill": 234,
     "openat": 257, "newfstatat": 262, "readlinkat": 267, "faccessat": 269, "pselect6": 270, "ppoll": 271,
     "set_robust_list": 273, "epoll_pwait": 281, "eventfd2": 290, "epoll_create1": 291, "dup3": 292, "pipe2": 293,
-    "prlimit64": 302, "getcpu": 309, "getrandom": 318, "membarrier": 324, "statx": 332, "rseq": 334,
+    "prlimit64": 302, "getcpu": 309, "kcmp": 312, "getrandom": 318, "membarrier": 324, "statx": 332, "rseq": 334,
 }  # fmt: skip
 _AARCH64 = {
     "getxattr": 8, "lgetxattr": 9, "fgetxattr": 10, "listxattr": 11, "llistxattr": 12, "flistxattr": 13,
@@ -82,7 +82,7 @@ _AARCH64 = {
     "gettimeofday": 169, "getpid": 172, "getppid": 173, "getuid": 174, "geteuid": 175, "getgid": 176, "getegid": 177,
     "gettid": 178, "sysinfo": 179, "brk": 214, "munmap": 215, "mremap": 216, "clone": 220, "execve": 221, "mmap": 222,
     "fadvise64": 223, "mprotect": 226, "msync": 227, "mincore": 232, "madvise": 233, "wait4": 260, "prlimit64": 261,
-    "getrandom": 278, "membarrier": 283, "statx": 291, "rseq": 293,
+    "kcmp": 272, "getrandom": 278, "membarrier": 283, "statx": 291, "rseq": 293,
 }  # fmt: skip
 NUMBERS: dict[str, dict[str, int]] = {"x86_64": _X86_64 | _COMMON, "aarch64": _AARCH64 | _COMMON}
 """System call numbers by machine and name; a call that a machine does not have is absent from its table."""

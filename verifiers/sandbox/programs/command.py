@@ -164,10 +164,12 @@ class _Supervised:
             self._main({**self._asked, "folder": self._folder})
 
     def _files_of(self, name: str) -> list[str]:
-        """The path itself and, if it is a folder, the paths beneath it."""
-        paths = [name]
+        """The path itself and, if it is a folder beneath this run's, the paths beneath it."""
+        paths, start = [name], os.path.join(self._folder, name)
+        if not f"{os.path.realpath(start)}/".startswith(f"{os.path.realpath(self._folder)}/"):
+            return paths  # a link leads out
         with contextlib.suppress(RecursionError):  # a program can nest folders deeper than they can be walked
-            for top, _, files in os.walk(os.path.join(self._folder, name)):
+            for top, _, files in os.walk(start):
                 paths += [os.path.relpath(os.path.join(top, file), self._folder) for file in files]
         return paths
 

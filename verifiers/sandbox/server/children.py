@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..contract import DECLINED
+from ..isolation import syscalls
 from ..limits import Limits
 
 _LAST_WORD_S = 2.0
@@ -40,10 +41,18 @@ class Child:
         # The id of a process's CPU clock, as clock_getcpuclockid computes it.
         return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
 
+    def exceeds(self, memory_bytes: int) -> bool:
+        """Whether the child and its descendants have more memory; what they share is only told apart where that matters."""
+        may = sum(map(_memory_bytes, _tree(self.pid))) > memory_bytes
+        # What ends while the shares are summed up is counted with those that are read after it.
+        return may and all(self.tree_memory() > memory_bytes for _ in range(_MEASURED))
+
     def tree_memory(self) -> int:
-        """Bytes of memory of the child and its descendants that are neither files' nor this process's."""
-        own = _memory_bytes(os.getpid())
-        return sum(max(0, _memory_bytes(pid) - own) for pid in _tree(self.pid))
+        """Bytes of memory of the child and its descendants that are neither files' nor this process's, each page once."""
+        pids, own = _distinct(_tree(self.pid)), os.getpid()
+        shares = {pid: share for pid in pids if (share := _share_bytes(pid))}
+        hidden = sum(_beyond_own(pid) for pid in pids if pid not in shares)
+        return hidden + (max(0, sum(shares.values()) + _share_bytes(own) - _memory_bytes(own)) if shares else 0)
 
     def reap(self) -> None:
         """Kill the child if it still runs, and reap it."""
@@ -104,6 +113,10 @@ class LastingProcess:
 
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_MEASURED = 3
+"""Times in a row that memory has to be above its limit."""
+_SPACE = 1
+"""What `kcmp` compares: the address spaces."""
 
 
 def _tree(pid: int) -> list[int]:
@@ -127,10 +140,35 @@ def _cpu_seconds(pid: int) -> float:
 
 def _memory_bytes(pid: int) -> int:
     """Anonymous and shared memory of a process; 0 if it has ended."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
-        sizes = dict(line.split(":", 1) for line in file)
-        return sum(int(sizes.get(name, "0 kB").split()[0]) << 10 for name in ("RssAnon", "RssShmem"))
+    return _sizes(f"/proc/{pid}/status", "RssAnon", "RssShmem")
+
+
+def _beyond_own(pid: int) -> int:
+    return max(0, _memory_bytes(pid) - _memory_bytes(os.getpid()))
+
+
+def _share_bytes(pid: int) -> int:
+    """The same, each page divided by the number of processes that have it; 0 where this process may not look."""
+    return _sizes(f"/proc/{pid}/smaps_rollup", "Pss_Anon", "Pss_Shmem")
+
+
+def _sizes(path: str, *names: str) -> int:
+    with contextlib.suppress(OSError), open(path) as file:
+        sizes = dict(line.split(":", 1) for line in file if ":" in line)
+        return sum(int(sizes.get(name, "0 kB").split()[0]) << 10 for name in names)
     return 0
+
+
+def _distinct(pids: Sequence[int]) -> list[int]:
+    """One process of each address space: until a new one becomes another program, it may have its parent's."""
+    return [pid for index, pid in enumerate(pids) if not any(_is_same_space(pid, one) for one in pids[:index])]
+
+
+def _is_same_space(one: int, other: int) -> bool:
+    try:
+        return syscalls.syscall("kcmp", one, other, _SPACE, 0, 0) == 0
+    except OSError:  # one has ended, or this kernel does not say
+        return False
 
 
 def kill_strays() -> None:

@@ -226,7 +226,7 @@ class Server:
                 tick_s = _TICK_S
             now = time.monotonic()
             clocks = [child.clock() for child in children]
-            if any(child.is_tree and child.tree_memory() > limits.memory_mib << 20 for child in children):
+            if any(child.is_tree and child.exceeds(limits.memory_mib << 20) for child in children):
                 return "memory"
             idleness.add(now - last, sum(clocks) - spent)
             spent, last = sum(clocks), now

@@ -16,6 +16,7 @@ EXTRACTIONS = ("defining_block", "last_block", "first_block", "longest_block", "
 tests need, else the last; `raw` always takes the whole text."""
 
 PYTHON = "python"
+_SHELL = "bash"
 _MAYBE_PYTHON = {"", "pycon"}
 # Completions may be hostile, and are parsed in the caller's process: no pattern may backtrack more than a little.
 _PATH = r"(?:\./)?((?:[A-Za-z_]\w*/)*[A-Za-z_]\w*\.py)"
@@ -100,7 +101,8 @@ def extract_in(
 ) -> ExtractedProgram | None:
     """Find a program of one file in a completion, in one of several languages; None if there is none.
 
-    Blocks with a label of one of the languages come before those without a label, and these before others.
+    Blocks with a label of one of the languages come before those without a label, and these before others. A version at the
+    end of a label, as in `c++17`, does not count. Beside a program in another language, blocks of bash are how to run it.
 
     Args:
         completion: A model's answer.
@@ -113,16 +115,25 @@ def extract_in(
         return ExtractedProgram(completion, language=first) if completion.strip() else None
     answer = cut(completion, thoughts=thoughts).text
     blocks = code_blocks(answer)
-    found = [(block, PYTHON if block.is_python else block.language) for block in blocks if block.content.strip()]
+    found = [(block, _label(block, labels)) for block in blocks if block.content.strip()]
     labelled = [(block, labels[label]) for block, label in found if label in labels]
     candidates = (
-        labelled or [(block, first) for block, label in found if not label] or [(block, first) for block, _ in found]
+        [(block, language) for block, language in labelled if language != _SHELL]
+        or labelled
+        or [(block, first) for block, label in found if not label]
+        or [(block, first) for block, _ in found]
     )
     if not candidates:
         return ExtractedProgram(answer, language=first) if answer.strip() and not blocks else None
     longest = max(candidates, key=lambda candidate: _length(candidate[0]))
     block, language = {"first_block": candidates[0], "longest_block": longest}.get(policy, candidates[-1])
     return ExtractedProgram(block.content, language=language)
+
+
+def _label(block: Block, known: Collection[str]) -> str:
+    if block.is_python or block.language in known:
+        return PYTHON if block.is_python else block.language
+    return re.split(r"[-_]?\d", block.language, maxsplit=1)[0] or block.language
 
 
 def _path(block: Block) -> str:

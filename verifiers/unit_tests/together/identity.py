@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _JUDGES = """
@@ -16,44 +16,55 @@ pluggy._callers pluggy._hooks pluggy._manager pluggy._result
 """The modules whose functions are compared."""
 _HOOK = "hook"
 """End of the names in `sys` that pytest sets by itself, and sets back later."""
-# A program may replace them.
-_get_type, _id, _vars, _isinstance = type, id, vars, isinstance
+_Content = tuple[object, object, object, object]
+_Entry = tuple[Mapping[str, object], str, str, object, _Content | None]
+"""A namespace, its title, a name in it, the value, and what decides what that does if it is a function."""
+_get_type = type  # a program may replace it
 
 
-def functions() -> dict[str, tuple[object, ...]]:
-    """The functions of these modules and of their classes, each with what decides what it does."""
-    return {name: _content(value) for name, value in _named()}
+def functions() -> list[_Entry]:
+    """The functions of these modules and of their classes."""
+    modules = [name for name in _JUDGES.split() if name in sys.modules]
+    entries = [(namespace, title, name, value, _content(value)) for namespace, title, name, value in _named(modules)]
+    return [*((sys.modules, "sys.modules", name, sys.modules[name], None) for name in modules), *entries]
 
 
-def changed(before: dict[str, tuple[object, ...]]) -> list[str]:
+def changed(before: list[_Entry]) -> list[str]:
     """Names of those that are others now, or gone."""
-    now = dict(_named())
-    return [name for name, content in before.items() if name not in now or _differs(content, _content(now[name]))]
+    # One loop without calls of what a program may replace, since each test file pays for it.
+    names = []
+    for namespace, title, name, value, content in before:
+        if namespace.get(name) is not value or (content is not None and _differs(content, _content(value))):
+            names.append(f"{title}.{name}")
+    return names
 
 
-def _differs(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+def _differs(one: _Content, other: _Content | None) -> bool:
     # By identity: the program's objects may equal anything.
-    return any(a is not b for a, b in zip(one, other, strict=True))
+    return other is None or not (
+        one[0] is other[0] and one[1] is other[1] and one[2] is other[2] and one[3] is other[3]
+    )
 
 
-def _content(value: Any) -> tuple[object, ...]:
-    if _get_type(value) is types.FunctionType:
-        return value, value.__code__, value.__defaults__, value.__kwdefaults__
-    if _get_type(value) in (staticmethod, classmethod):
-        return value, value.__func__, None, None
-    return value, None, None, None
+def _content(value: Any) -> _Content | None:
+    function = value.__func__ if _get_type(value) in (staticmethod, classmethod) else value
+    if _get_type(function) is not types.FunctionType:
+        return None
+    return function, function.__code__, function.__defaults__, function.__kwdefaults__
 
 
-def _named() -> Iterator[tuple[str, object]]:
-    for module_name in _JUDGES.split():
-        for name, value in [*_vars(sys.modules[module_name]).items()] if module_name in sys.modules else ():
+def _named(modules: Iterable[str]) -> Iterator[tuple[Mapping[str, object], str, str, object]]:
+    for module_name in modules:
+        namespace = vars(sys.modules[module_name])
+        for name, value in [*namespace.items()]:
             if callable(value) and not name.endswith(_HOOK):
-                yield f"{module_name}.{name}", value
+                yield namespace, module_name, name, value
             # A class that another module shows is looked at there.
-            if _isinstance(value, type) and value.__module__ == module_name:
-                members = [*_vars(value).items()]
-                yield from ((f"{module_name}.{name}.{own}", one) for own, one in members if _judges(one))
+            if isinstance(value, type) and value.__module__ == module_name:
+                members = vars(value)
+                title = f"{module_name}.{name}"
+                yield from ((members, title, own, one) for own, one in [*members.items()] if _judges(one))
 
 
 def _judges(value: object) -> bool:
-    return callable(value) or _get_type(value) is classmethod
+    return callable(value) or type(value) is classmethod

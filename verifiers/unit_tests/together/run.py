@@ -11,12 +11,14 @@ import os
 import pathlib
 import random
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from verifiers.sandbox.programs.command import close_answer, run_in_folder
 
 from .identity import changed, functions
+from .inspection import Inspector
 
 _RESULTS = 4
 """The descriptor of the results in the confined process."""
@@ -30,9 +32,25 @@ _RECURSION = 200
 _OPTIONS = ("--assert=plain", "-p", "no:terminal", "-p", "no:cacheprovider", "-c", os.devnull)
 """What the terminal would show has paths of the machine and times."""
 _EXCEPTION = 2000
+_SAMPLE = """
+import unittest
+import pytest
+
+@pytest.fixture
+def three():
+    return 3
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_number(number, three):
+    assert number == three
+
+class TestMore(unittest.TestCase):
+    def test_more(self):
+        self.assertEqual(1, 1)
+"""
 # A program may replace them.
 _write, _exit, _dumps, _open = os.write, os._exit, json.dumps, io.open
-_before: dict[str, tuple[object, ...]] = {}
+_before: list[Any] = []
 _configs: list[Any] = []
 """A configuration of pytest with its plugins registered, which every session needs and takes a third of its time for."""
 
@@ -42,10 +60,36 @@ def prepare(packages: Mapping[str, Any]) -> None:
     command = importlib.import_module("verifiers.sandbox.programs.command")
     command.prepare(packages)
     config = importlib.import_module("_pytest.config")
-    for name in (*(f"_pytest.{plugin}" for plugin in config.default_plugins), *_ALSO_LOADED.split()):
+    plugins = [importlib.import_module(f"_pytest.{plugin}") for plugin in config.default_plugins]
+    for name in _ALSO_LOADED.split():
         importlib.import_module(name)
-    _configs.append(config.get_config([*_OPTIONS]))
-    _before.update(functions())
+    _Reporter.pytest_runtest_makereport = importlib.import_module("pytest").hookimpl(wrapper=True)(_make_report)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    _warm_up()
+    _configs.append(config.get_config([*_OPTIONS]))  # which reads the hooks
+    for plugin in plugins:
+        _show_fixtures_alone(plugin)
+    _before.extend(functions())
+
+
+def _warm_up() -> None:
+    """Run a session of pytest, so that its code is specialised and its caches are full before the fork."""
+    path = [*sys.path]
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "test_of_no_problem.py")
+        file.write_text(_SAMPLE)
+        importlib.import_module("pytest").main([*_OPTIONS, "--noconftest", "--rootdir", folder, str(file)])
+    sys.path[:], tempfile.tempdir = path, None  # a child has a folder of its own
+    del sys.modules[file.stem]
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):  # of the test that fails
+        vars(sys).pop(name, None)
+
+
+def _show_fixtures_alone(plugin: Any) -> None:
+    """Let `dir` of a module, which pytest looks at for fixtures in each session, name nothing else: a third of a session."""
+    fixture = sys.modules["_pytest.fixtures"].FixtureFunctionDefinition
+    names = [name for name, value in vars(plugin).items() if isinstance(value, fixture)]
+    plugin.__dir__ = lambda: names
 
 
 def run() -> None:
@@ -59,15 +103,16 @@ def _test(asked: Mapping[str, Any]) -> None:
     gc.enable()
     builtins.open = io.open = _open  # the fork server has set one for where nothing can be written
     folder, own = asked["folder"], asked["own"]
-    os.environ.update({"HOME": folder, "TMPDIR": folder, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": folder})
+    os.environ.update({"HOME": folder, "TMPDIR": folder, "PYTHONPATH": folder})
     sys.path.insert(0, folder)
     sys.argv = ["pytest"]
     sys.setrecursionlimit(sys.getrecursionlimit() + _RECURSION)
     _seed(own["seed"])
     pytest = importlib.import_module("pytest")
+    plugin, more = (Inspector(_report, own["modules"]), ["--collect-only"]) if "modules" in own else (_Reporter(), [])
     conftest = [] if own["has_conftest"] else ["--noconftest"]
     _use_prepared_config()
-    status = pytest.main([*_OPTIONS, *conftest, "--rootdir", folder, own["test"]], plugins=[_Reporter()])
+    status = pytest.main([*_OPTIONS, *conftest, *more, "--rootdir", folder, own["test"]], plugins=[plugin])
     _report({"status": int(status), "changed": changed(_before)})
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is not None:
@@ -99,8 +144,19 @@ def _report(line: Mapping[str, object]) -> None:
     _write(_RESULTS, _dumps(line).encode() + b"\n")
 
 
+def _make_report(self: object, call: Any) -> Generator[None, Any, Any]:
+    """Note whether `pytest.xfail` has ended a test, which the program may have called."""
+    report = yield
+    report.called_off = call.excinfo is not None and isinstance(
+        call.excinfo.value, sys.modules["pytest"].xfail.Exception
+    )
+    return report
+
+
 class _Reporter:
     """A plugin of pytest that reports each phase of each test as it ends."""
+
+    pytest_runtest_makereport: Any
 
     def pytest_collection_finish(self, session: Any) -> None:
         _report({"collected": [item.nodeid for item in session.items]})
@@ -111,7 +167,9 @@ class _Reporter:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         failed = {} if report.passed else {"text": _text(report)}
-        _report({"test": report.nodeid, "when": report.when, "outcome": report.outcome, **failed})
+        fails = report.skipped and hasattr(report, "wasxfail")
+        outcome = report.outcome if not fails else "called off" if report.called_off else "expected"
+        _report({"test": report.nodeid, "when": report.when, "outcome": outcome, **failed})
 
 
 def _text(report: Any) -> str:

@@ -1,0 +1,67 @@
+"""What a test file decides before there is a program: whether it is broken, and which tests are skipped or expected to fail."""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+LEFT_OUT, FAILS, RAISES = "left out", "fails", "raises"
+"""What is expected of a test: that it does not run, fails in any way, or raises what a mark names."""
+
+
+class Inspector:
+    """A plugin of pytest that reports what is wrong with a test file, and what it expects of its tests."""
+
+    def __init__(self, report: Callable[[Mapping[str, object]], None], modules: list[str]) -> None:
+        """Make one for a program of these modules; it knows those of the problem's files too."""
+        self._report = report
+        self._below = tuple(f"{name}." for name in modules)
+
+    def pytest_exception_interact(self, call: Any) -> None:
+        """Report an error of the collection, which may be for want of a program."""
+        pytest = importlib.import_module("pytest")
+        error = call.excinfo.value.__cause__ or call.excinfo.value
+        kinds = SyntaxError, ImportError, pytest.Collector.CollectError, pytest.fail.Exception
+        needs_program = not isinstance(error, kinds) or (getattr(error, "name", None) or "").startswith(self._below)
+        self._report({"needed": True} if needs_program else {"broken": f"{type(error).__name__}: {error}"})
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Report the tests of which something is to be said, and the number of all."""
+        for item in session.items:
+            expected = _expected(item)
+            problem = None if expected == LEFT_OUT else next(_problems(item), None)
+            if problem:
+                self._report({"broken": f"{item.nodeid}: {problem}"})
+            elif expected:
+                self._report({"test": item.nodeid, "expected": expected})
+        self._report({"total": len(session.items)})
+
+
+def _expected(item: Any) -> str | None:
+    skipping = importlib.import_module("_pytest.skipping")
+    if _has(item, "__unittest_skip__") or skipping.evaluate_skip_marks(item):
+        return LEFT_OUT
+    mark = skipping.evaluate_xfail_marks(item)
+    if mark is None:
+        return FAILS if _has(item, "__unittest_expecting_failure__") else None
+    return LEFT_OUT if not mark.run else FAILS if mark.raises is None else RAISES
+
+
+def _has(item: Any, attribute: str) -> bool:
+    return any(getattr(owner, attribute, False) for owner in (item.obj, item.cls))
+
+
+def _problems(item: Any) -> Iterator[str]:
+    """Why no program can pass a test."""
+    known = {"request", *item._fixtureinfo.name2fixturedefs}
+    yield from (f"fixture {name!r} not found" for name in item._fixtureinfo.names_closure if name not in known)
+    if inspect.iscoroutinefunction(item.obj) and type(item) is importlib.import_module("pytest").Function:
+        yield "coroutines need a plugin of pytest"
+    code = inspect.unwrap(item.function).__code__
+    steps = () if code.co_exceptiontable else dis.get_instructions(code)  # without `try` and `with`
+    used = (step.argval.partition(".")[0] for step in steps if step.opname == "IMPORT_NAME")
+    yield from (f"No module named {name!r}" for name in used if name and not importlib.util.find_spec(name))
