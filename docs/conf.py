@@ -44,7 +44,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(torch|numpy|jaxtyping|gymnasium)\..*"),
     (r"py:.*", r"(collections\.abc|contextlib|fractions|os|pathlib|re|threading)\..*"),  # Python's own
     (r"py:class", r"Tensor|Float|Bool|Int|NDArray|np\.\w+"),  # in shapes: Float[Tensor, "b t"]
-    (r"py:exc", r"ResetNeeded"),  # gymnasium.error's
+    (r"py:exc", r"ResetNeeded|ProgramEndedError"),  # of gymnasium.error and of the sandbox
     (
         r"py:class",
         r"Baseline|Credit|Form|MeanOver|Pairing|Rewards|Scale|Selection",

@@ -102,6 +102,21 @@ def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "completion",
+    [
+        "So $\\boxed{12}$ courses are enough, but 11 is not.",
+        "Only $\\boxed{12}$ leaves a remainder of 1 when divided by 2, 3, 4, or 6.",
+        "The answer is 12, which $2$, $3$ or $4$ divides.",
+        "The answer is 12, but 11 isn't.",
+        "The answer is 12. However, 11 can't be.",
+    ],
+)
+def test_other_values_in_an_answers_sentence_are_no_second_answer(completion: str) -> None:
+    for name in ("math", "numeric"):
+        assert verify(name, completion, "12").outcome == "correct"
+
+
+@pytest.mark.parametrize(
     "rest",
     [
         ", but note that 3 of them are red",

@@ -21,11 +21,14 @@ _ALTERNATIVE = re.compile(rf"{_BEHIND}(?P<cue>{words.ALTERNATIVES.pattern})[,:]?
 _WITHIN = re.compile(r"\s(?:or\s+)?(?:maybe|perhaps|possibly|alternatively)\b[,:]?\s*", re.IGNORECASE)
 _VALUE = r"(\$[^$\n]{1,60}\$|\\\([^\n]{1,60}?\\\)|-?[0-9](?:[0-9.,/]*[0-9])?%?|(?-i:[A-HJ])(?![A-Za-z]))"
 _NO_NOUN = (
-    r"(?=\s*(?:[).,;]|$|(?:if|when|unless|for|with|without|depending|is|would|could|might|may|can|works|too|also)\b))"
+    r"(?=\s*(?:[).,;]|$|(?:if|when|unless|for|with|without|depending|is|would|could|might|may|can|works|too|also)\b"
+    r"(?!n't|'t|\s*not\b)))"
 )
+_NO_LIST = r"(?<![0-9$]\s)(?<![0-9$],\s)(?<!anything\s)(?<!nothing\s)"
+"""Not the end of a list, as in `divided by 2, 3, or 6`, and no exception."""
 _SAYS = r"\b(?:it|that|this|answer|value|result|one)(?:'s|\s(?:is|becomes|(?:would|could|might|may|should|must|will)\sbe))\s+"
 _HEDGED = re.compile(
-    rf"{words.HEDGES.pattern}(?:(?<!if)(?<!when)(?<!unless)\s+{_VALUE}{_NO_NOUN}|[,\s][^\n]{{0,80}}?{_SAYS}{_VALUE})",
+    rf"{_NO_LIST}{words.HEDGES.pattern}(?:(?<!if)(?<!when)(?<!unless)\s+{_VALUE}{_NO_NOUN}|[,\s][^\n]{{0,80}}?{_SAYS}{_VALUE})",
     re.IGNORECASE,
 )
 _HEDGED_SENTENCE = re.compile(rf"\s*{words.HEDGES.pattern}[^\n.!?]{{0,200}}", re.IGNORECASE)
