@@ -130,7 +130,9 @@ def test_swapping_gold_and_answer_is_no_exception():
     verifier = MathVerifier()
     for pair in PAIRS[::7]:
         finding = verifier.compare(pair.gold, pair.answer)
-        assert finding.outcome in (Outcome.CORRECT, Outcome.INCORRECT, Outcome.VERIFIER_ERROR), pair
+        # As a gold, an answer may be too hard for computer algebra, as one with (n+300)! is.
+        allowed = (Outcome.CORRECT, Outcome.INCORRECT, Outcome.VERIFIER_ERROR, Outcome.TIMEOUT)
+        assert finding.outcome in allowed, pair
 
 
 def test_the_same_question_has_the_same_answer_in_every_thread():

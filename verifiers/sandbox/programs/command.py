@@ -1,7 +1,7 @@
 """The role of a process that enters the jail itself and runs something in a folder, such as an installed program.
 
 The fork server of such roles is not in the jail. Each of its children enters the layers, with its own root and folder, and
-forks the process that is confined for good. That process tries forbidden operations, reports the results, and goes on only if
+forks the process that is confined for good. That process tries forbidden operations, notes the results, and goes on only if
 the isolation is as requested. A program that may start processes runs in a namespace of process ids; the namespace's first
 process is a child in between, and nothing in the namespace outlives it. At the end the requested files are read within the
 jail.
