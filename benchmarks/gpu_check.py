@@ -122,7 +122,7 @@ def sampling(device: str) -> str:
 
 
 def learning(device: str) -> str:
-    """Three steps of GRPO, which move the weights as those of the CPU do."""
+    """How far three steps of GRPO move the weights: about as far as on the CPU, since samples may differ by rounding."""
     moved = []
     for name in ("cpu", device):
         policy = random_policy(name, PolicyConfig(precision="float32", temperature=1.0))
@@ -130,8 +130,7 @@ def learning(device: str) -> str:
         config = GRPOConfig(problems_per_step=8, group_size=32, learner=LearnerConfig(learning_rate=1e-4))
         GRPO(policy, config).learn(sums(256), steps=3)
         moved.append(float((_joined(policy.parameters()) - before).norm()))
-    finite = all(math.isfinite(distance) and distance > 0 for distance in moved)
-    return require(finite, f"weights moved by {moved[1]:.3g} (CPU: {moved[0]:.3g}; samples may differ by rounding)")
+    return require(0.5 < moved[1] / moved[0] < 2, f"weights moved by {moved[1]:.3g}, on the CPU by {moved[0]:.3g}")
 
 
 # Commands
@@ -163,13 +162,14 @@ def train(folder: Path, device: str, *options: str, python: str = sys.executable
 
 
 def training(device: str) -> str:
-    """Four steps in one go, and two that are resumed."""
+    """Four steps in one go, and in two runs of which the second resumes the first."""
     with scratch() as folder:
         whole = train(folder / "whole", device, "--steps", "4")
         train(folder / "halves", device, "--steps", "4", "--token-budget", "1")  # ends after the first step
         resumed = train(folder / "halves", device, "--steps", "4", "--resume")
-    text = f"mean rewards {[round(row['reward'], 3) for row in whole]}, after resuming {len(resumed)} steps"
-    return require(len(whole) == 4 and all(math.isfinite(row["reward"]) for row in (*whole, *resumed)), text)
+    rewards = [[row["reward"] for row in rows] for rows in (whole, resumed)]
+    text = f"mean rewards {rewards[0]}, resumed after the first step {rewards[1]}"
+    return require(list(map(len, rewards)) == [4, 4] and all(map(math.isfinite, (*rewards[0], *rewards[1]))), text)
 
 
 def fsdp(device: str) -> str:
@@ -185,7 +185,7 @@ def fsdp(device: str) -> str:
 
 
 def vllm(device: str, python: str) -> str:
-    """Two steps with vLLM, whose log-probabilities after a transfer are compared with the learner's."""
+    """Three steps with vLLM, whose log-probabilities after a transfer are compared with the learner's."""
     with scratch() as folder:
         options = ["--engine", "vllm", "--engine-args", "max_model_len=256", "enforce_eager=True"]
         options += ["gpu_memory_utilization=0.3"] if device == "cuda" else []

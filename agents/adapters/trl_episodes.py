@@ -33,17 +33,22 @@ class Played:
 
     def __init__(self) -> None:
         self._episode: rlvr_envs.MessageEpisode | None = None
+        self._broken: Exception | None = None
 
     def reset(self, problem: int, **row: Any) -> None:
         """Start the episode of a row."""
-        self._episode = self._world.start(self._world.streams.dataset[problem])
+        self._episode, self._broken = self._world.start(self._world.streams.dataset[problem]), None
 
     def _take(self, text: str, *calls: MadeCall) -> str:
         """Take a turn, and return the answer."""
         episode = self._started
         if episode.over:
             return _OVER
-        episode.take(rlvr_envs.TextCompletion(text, calls=calls))
+        try:
+            episode.take(rlvr_envs.TextCompletion(text, calls=calls))
+        except Exception as error:
+            self._broken = error  # TRL makes an answer of it, and goes on
+            raise
         said = [message.content.strip() for message in answered(episode)]
         return "\n".join([*said, _OVER] if self._started.over else said)
 
@@ -98,7 +103,13 @@ def episodes(
 
 
 def _ended(played: Played, completion: Any) -> float | None:
-    """The score of an episode; the text of the last message is its last turn if that calls nothing."""
+    """The score of an episode; the text of the last message is its last turn if that calls nothing.
+
+    Raises:
+        Exception: What a turn has raised, such as an interaction that breaks its contract: it stops the run as it does here.
+    """
+    if played._broken is not None:
+        raise played._broken
     last = completion[-1] if completion and not isinstance(completion, str) else {}
     if last.get("role") == "assistant" and not last.get("tool_calls"):
         played._take(text_of(completion))

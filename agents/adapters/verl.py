@@ -113,7 +113,10 @@ def export(
     if turns:
         world = rlvr_envs.MessageEnv(streams_of(env, split, None, arguments), "calls")
         problems = world.streams.dataset
-        file, source = "agent.yaml", _AGENT.format(env=name, split=split, arguments=json.dumps(written))
+        file, source = (
+            "agent.yaml",
+            _AGENT.format(env=json.dumps(name), split=json.dumps(split), arguments=json.dumps(written)),
+        )
     else:
         task = load_task(env, split, **arguments)
         problems = task.problems

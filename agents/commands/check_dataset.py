@@ -74,7 +74,7 @@ class CheckDataset:
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         if self.contract is not None:
             check_new_file(self.out, overwrite=self.overwrite)
-            self.out.unlink(missing_ok=True)
+            self._unfinished.unlink(missing_ok=True)
         results: list[bool] = []
         missing: MissingDataError | None = None
         for split in (self.split,) if self.split else task.splits:
@@ -89,7 +89,14 @@ class CheckDataset:
             results.append(self._check(console, split, dataset, make_verifier(task, spec, dataset)))
         if not results and missing is not None:
             raise missing
+        if self._unfinished.exists():
+            self._unfinished.replace(self.out)
         return 0 if all(results) else 1
+
+    @property
+    def _unfinished(self) -> Path:
+        """The file of contracts until it is whole; one of before stays until then."""
+        return self.out.with_name(f"{self.out.name}.unfinished")
 
     def _check(self, console: Console, split: str, dataset: rlvr_envs.Dataset, verifier: Verifier) -> bool:
         count = len(dataset) if self.limit is None else min(self.limit, len(dataset))
@@ -143,7 +150,7 @@ class CheckDataset:
             return judge_golds(verifier, golds)
         choices = choose_contracts(verifier, golds)
         contracts.update(choice.contract for choice in choices)
-        lines = JsonLines(self.out)
+        lines = JsonLines(self._unfinished)
         for choice in choices:
             lines.write(choice.row())
         lines.close()

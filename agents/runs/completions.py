@@ -94,9 +94,16 @@ def _from_rows(rows: Sequence[tuple[str, dict[str, Any]]]) -> list[ExternalCompl
             raise DataError(f"{source} holds no completion")
         by_position = reader is _own and _naming_column(row) is None
         unread = {name: value for name, value in row.items() if name not in _OWN_COLUMNS} if by_position else {}
-        epoch = int(row.get("epoch", 1)) if reader is _inspect else 1
+        epoch = _epoch(row, source) if reader is _inspect else 1
         completions += [(epoch, ExternalCompletion(problem, text, source, by_position, unread)) for text in texts]
     return [completion for _, completion in sorted(completions, key=lambda item: item[0])]
+
+
+def _epoch(row: Mapping[str, Any], source: str) -> int:
+    epoch = row.get("epoch", 1)
+    if not isinstance(epoch, int):
+        raise DataError(f"{source} has the 'epoch' {epoch!r}: expected a whole number, as in an Inspect log")
+    return epoch
 
 
 def _naming_column(row: Mapping[str, Any]) -> str | None:
@@ -155,7 +162,7 @@ def _inspect_archive(path: Path) -> list[tuple[str, dict[str, Any]]]:
         names = [name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json")]
         try:
             samples = [(f"{path}, {name}", json.loads(archive.read(name))) for name in sorted(names)]
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path} is damaged, in one of {sorted(names)}: {error}") from error
     return _samples(path, samples)
 

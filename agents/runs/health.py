@@ -95,7 +95,7 @@ class Health:
         self._first: dict[str, list[float]] = {name: [] for name in _WATCHED}
         self._last: dict[str, list[float]] = {name: [] for name in _WATCHED}
         self._held_out: dict[str, tuple[_Estimate, _Estimate]] = {}  # the first and the last of each environment
-        self._evaluated: list[float] = []  # the last rewards at the last evaluation
+        self._evaluated: list[list[float]] = []  # the last rewards at the first evaluation and at the last one
         self._seen: dict[str, int] = {}  # when each sign was last there
 
     def observe(self, step: int, metrics: Mapping[str, float | None]) -> list[HealthWarning]:
@@ -122,6 +122,7 @@ class Health:
 
     def observe_held_out(self, metrics: Mapping[str, float | None]) -> None:
         """Record held-out scores, `eval/NAME` with the ends of their 95 % intervals, for the warnings of the next steps."""
+        known = len(self._held_out)
         for name in metrics:
             if name.startswith("eval/") and name.endswith("/low"):
                 env = name.removesuffix("/low")
@@ -129,7 +130,8 @@ class Health:
                 if score is not None and low is not None and high is not None:
                     now = _Estimate(score, (high - low) / (2 * _NORMAL))
                     self._held_out[env] = (self._held_out.get(env, (now, now))[0], now)
-                    self._evaluated = self._last["reward"]
+        if self._held_out:
+            self._evaluated = [*self._evaluated[:1], self._last["reward"]] if known else [self._last["reward"]]
 
     def _signs(self, step: int) -> Iterator[HealthWarning]:
         """All signs that are present at a step."""
@@ -138,9 +140,10 @@ class Health:
         yield from _reward_signs(step, first, last)
         yield from _forged(step, first, last)
         yield from _no_signal(step, last)
-        if len(self._evaluated) == WINDOW:
-            rewards = np.array(self._first["reward"]), np.array(self._evaluated)
-            yield from _without_gain(step, *rewards, list(self._held_out.values()))
+        if len(self._evaluated) == 2 and len(self._evaluated[1]) == WINDOW:
+            before, after = self._evaluated
+            before = before if len(before) == WINDOW else self._first["reward"]
+            yield from _without_gain(step, np.array(before), np.array(after), list(self._held_out.values()))
         yield from _truncation(step, first, last)
         if "explained_variance" in last and (value := float(last["explained_variance"].mean())) < LEAST_EXPLAINED:
             yield HealthWarning(

@@ -16,6 +16,7 @@ Errors are `{"error": {"type", "message"}}`:
 |---|---|---|
 | 400, 422 | `invalid_request` | the body is no JSON, has an unknown key (400), or not the layout; the message names the field |
 | 401 | `unauthorized` | the token is missing or wrong |
+| 403 | `forbidden` | a page of a browser asks a service without a token |
 | 404, 405 | `not_found`, `method_not_allowed` | |
 | 413 | `too_large` | more bytes or completions than one request may have |
 | 415 | `unsupported_media_type` | the body is not declared as JSON |

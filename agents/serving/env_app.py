@@ -25,11 +25,12 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from fastapi import FastAPI, WebSocket
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 from starlette.websockets import WebSocketDisconnect
 
@@ -69,6 +70,14 @@ class Action(KnownKeys):
     tokens: int = Field(0, ge=0)
     metadata: dict[str, Any] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _is_text(self) -> Self:
+        try:
+            json.dumps(self.model_dump(), ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise PydanticCustomError("half_character", "half a character (a surrogate) is no text") from error
+        return self
+
     def completion(self) -> rlvr_envs.TextCompletion:
         """The turn as environments take it."""
         made = [
@@ -100,15 +109,20 @@ class Session:
         self.id = ""
         self.used = time.monotonic()
 
+    def check(self, asked: Reset) -> None:
+        """Refuse a problem that does not exist."""
+        count = len(self._world.streams.dataset)
+        if asked.problem is not None and asked.problem >= count:
+            raise RefusedError(422, "invalid_request", f"problem must be less than {count}, got {asked.problem}")
+
     async def reset(self, asked: Reset) -> dict[str, object]:
         """Begin an episode."""
+        self.check(asked)
         count = len(self._world.streams.dataset)
         index = int(np.random.default_rng(asked.seed).integers(count)) if asked.problem is None else asked.problem
-        if index >= count:
-            raise RefusedError(422, "invalid_request", f"problem must be less than {count}, got {index}")
+        self.id = asked.episode_id or uuid.uuid4().hex
         async with self._turn:
             self._episode = await asyncio.to_thread(lambda: self._world.start(self._world.streams.dataset[index]))
-            self.id = asked.episode_id or uuid.uuid4().hex
             told = {"episode_id": self.id, "problem": index, "problem_id": self._episode.problem.id}
             view = {"messages": list(map(_as_json, self._prompt)), "tools": list(self._world.tools), **told}
             return {"observation": view, "reward": None, "done": False}
@@ -210,20 +224,31 @@ class EnvService:
         session = Session(self._world, self.batcher)
         try:
             with contextlib.suppress(WebSocketDisconnect):
-                while (reply := await _reply(session, await socket.receive_text())) is not None:
+                while (reply := await _reply(session, await _received(socket))) is not None:
                     await socket.send_text(to_json(reply))
                 await socket.close()
         finally:
             self._connected -= 1
 
     async def _reset(self, asked: Reset) -> dict[str, object]:
-        self._sessions.pop(asked.episode_id or "", None)
+        session = Session(self._world, self.batcher)
+        session.check(asked)
+        asked = asked.model_copy(update={"episode_id": asked.episode_id or uuid.uuid4().hex})
+        assert asked.episode_id is not None
+        self._sessions.pop(asked.episode_id, None)
         if self._full():
             raise RefusedError(429, "overloaded", f"{self._most} episodes are played: end one, or try again later")
-        session = Session(self._world, self.batcher)
-        begun = await session.reset(asked)
-        self._sessions[session.id] = session
-        return begun
+        self._sessions[asked.episode_id] = session  # before anything is waited for, so that others count it
+        try:
+            return await session.reset(asked)
+        except BaseException:
+            self._forget(asked.episode_id, session)
+            raise
+
+    def _forget(self, episode_id: str, session: Session) -> None:
+        """Drop an episode, but not one that was begun under its id meanwhile."""
+        if self._sessions.get(episode_id) is session:
+            del self._sessions[episode_id]
 
     async def _step(self, asked: Step) -> dict[str, object]:
         session = self._sessions.get(asked.episode_id)
@@ -236,7 +261,7 @@ class EnvService:
             ended = bool(taken["done"])
         finally:
             if ended:
-                self._sessions.pop(asked.episode_id, None)
+                self._forget(asked.episode_id, session)
         return taken
 
     def _full(self) -> bool:
@@ -269,6 +294,14 @@ def _as_json(message: Message) -> dict[str, object]:
     return said | {"name": message.name} if isinstance(message, ToolMessage) else said
 
 
+async def _received(socket: WebSocket) -> str:
+    """The next message; of one in bytes, nothing."""
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1000))
+    return message.get("text") or ""
+
+
 async def _reply(session: Session, text: str) -> dict[str, object] | None:
     """The answer to OpenEnv's client; None if it closes."""
     try:
@@ -289,8 +322,8 @@ def _read(text: str) -> tuple[str, Reset | Action | None]:
     """The type and the content of a message of OpenEnv's client."""
     try:
         message = json.loads(text)
-    except ValueError as error:
-        raise RefusedError(400, "invalid_json", str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(400, "invalid_json", f"expected a message in JSON: {error}") from error
     kind = str(message.get("type")) if isinstance(message, dict) else "no object"
     if kind not in _KINDS:
         raise RefusedError(

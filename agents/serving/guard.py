@@ -41,7 +41,8 @@ def refusal(status: int, kind: str, message: str, **more: object) -> Response:
 class Guard:
     """Refuses a request before any of it is parsed.
 
-    A body must be declared as JSON, which a page of another origin can't send from a browser without asking first.
+    A body must be declared as JSON, which a page of another origin can't send from a browser without asking first. Without a
+    token no page of a browser may ask at all, since one can give its own name the address of this machine.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, max_bytes: int) -> None:
@@ -58,6 +59,10 @@ class Guard:
             return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if self._token is None and b"origin" in headers:
+            message = "pages of a browser may not ask without a token: give the service one with --token env:NAME"
+            await refusal(403, "forbidden", message)(scope, receive, send)
             return
         if not self._may_ask(scope["path"], headers):
             message = "expected the header 'Authorization: Bearer TOKEN' with the token of this service"

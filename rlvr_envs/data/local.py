@@ -8,6 +8,7 @@ import gzip
 import io
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +135,9 @@ def _read_csv(path: Path) -> Iterator[_Read]:
     try:
         with _open(path) as file:
             reader = csv.DictReader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
+            repeated = [name for name, count in Counter(reader.fieldnames or ()).items() if count > 1]
+            if repeated:
+                raise DataError(f"{path}: two columns are named {repeated[0]!r}: rename or remove one")
             for values in reader:
                 location = f"{path}, line {reader.line_num}"
                 if None in values or None in values.values():

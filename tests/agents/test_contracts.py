@@ -76,6 +76,10 @@ def test_the_reference_decides_and_the_data_set_reads_it(
         verifier(SEVEN, problems["fixture"])
     assert verifier(SEVEN, problems["marked"]).outcome is Outcome.CORRECT
     verifier.close()
+    kept = out.read_text()
+    with pytest.raises(SystemExit, match="2"):
+        main(["check-dataset", "Addition", "--contract", "auto", "--overwrite", "--out", str(out)])  # no programs
+    assert out.read_text() == kept
     with pytest.raises(SystemExit, match="2"):
         main(arguments)  # the file is there
     assert "--overwrite" in capsys.readouterr().err

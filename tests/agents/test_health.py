@@ -201,6 +201,16 @@ def test_a_reward_that_rises_without_held_out_scores_is_a_sign() -> None:
     assert not evaluated({"Sort": (0.2, 0.2)}, scale=4.0)  # another unit
 
 
+def test_one_evaluation_has_nothing_to_compare_the_reward_with() -> None:
+    health = Health()
+    for step in range(1, 31):
+        assert not health.observe(step, {"reward": 0.02 * step}), step
+        if step >= 25:
+            health.observe_held_out(
+                {"eval/Sort": 0.5, "eval/Sort/low": 0.49, "eval/Sort/high": 0.51} if step == 25 else {}
+            )
+
+
 def test_completions_that_come_to_be_cut_off_are_a_sign() -> None:
     name = "completions/clipped_ratio"
     (warning,) = warnings_of([*constant(20, **{name: 0.02}), *constant(20, **{name: 0.4})])

@@ -109,6 +109,13 @@ def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
         "The answer is 12, which $2$, $3$ or $4$ divides.",
         "The answer is 12, but 11 isn't.",
         "The answer is 12. However, 11 can't be.",
+        "It takes \\boxed{12} months, or 1.5 years less than before.",
+        "The number is \\boxed{12}. If we double it and add 3, the result is 27, as required.",
+        "The root is \\boxed{12}, because when x is replaced by 12 the value is 0.",
+        "The answer is \\boxed{12}. However, it is 3 times 4, so there is also a picture.",
+        "He pays \\boxed{12} dollars, but if each one is 3 dollars, that makes 4 items.",
+        "She earns \\boxed{12} dollars a month, or 144 dollars a year.",
+        "The answer is 12, because the store, actually, sells only 12.",
     ],
 )
 def test_other_values_in_an_answers_sentence_are_no_second_answer(completion: str) -> None:

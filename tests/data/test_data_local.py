@@ -118,6 +118,7 @@ def test_csv_arrays_and_compressed_files_hold_the_rows_of_json_lines(tmp_path: P
         ("x.csv", b"a,b\n1,2,3\n", ", line 2: expected as many values as the first line has names"),
         ("x.csv", b"a\n\xff\n", ": not UTF-8 text"),
         ("x.csv", b"a\n", ": the file holds no rows"),
+        ("x.csv", b"a,b,a\n1,2,3\n", ": two columns are named 'a'"),
         ("x.jsonl.gz", b'{"a": 1}\n', ": not a readable gzip file: Not a gzipped file"),
         ("x.jsonl.gz", gzip.compress(b'{"a": 1}\n', mtime=0)[:-9], ": not a readable gzip file: "),
     ],

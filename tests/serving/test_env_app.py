@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents.adapters.episodes import judge, streams_of
-from agents.serving.env_app import create_env_app
+from agents.serving.env_app import EnvService, Reset, create_env_app
 from agents.serving.guard import RequestLimits
 from rlvr_envs import MessageEnv, TextCompletion, TokenStreams
 from rlvr_envs.tasks import GuessNumber
@@ -60,6 +60,7 @@ def test_games_side_by_side_are_those_played_here() -> None:
             assert steps[-1]["observation"]["outcome"] == "correct"
         assert step(client, episodes[0]["episode_id"], text="1")[0] == 404  # it is over
         assert client.raw("GET", "/health")[1]["episodes"] == 2
+        assert client.raw("POST", "/reset", b"{}", Origin="http://elsewhere")[0] == 403  # a page, and there is no token
 
 
 def test_tools_are_offered_and_called() -> None:
@@ -89,6 +90,17 @@ def test_what_can_not_be_judged_has_no_reward_and_what_does_not_fit_is_refused()
         assert client.post("/reset", {"problems": 1})[0] == 400
         assert step(client, "mine", texts="?")[0] == 400
         assert client.post("/reset", {"problem": 10**9, "episode_id": "mine"})[0] == 422
+        assert step(client, "mine", text="\ud800")[0] == 422
+        assert step(client, "mine", text="12")[0] == 200  # neither has ended it
+
+
+def test_no_more_episodes_begin_at_once_than_may_be_played() -> None:
+    service = EnvService(world(), "GuessNumber", RequestLimits(max_waiting=3))
+
+    async def begin() -> list[int]:
+        return [answer.status_code for answer in await asyncio.gather(*(service.reset(Reset()) for _ in range(12)))]
+
+    assert sorted(asyncio.run(begin())) == [200] * 3 + [429] * 9
 
 
 def socket(app: Any, *messages: object, headers: tuple[tuple[bytes, bytes], ...] = ()) -> list[Any]:

@@ -265,6 +265,20 @@ def test_a_broken_test_file_is_an_error_whatever_the_program_does(verifier: Unit
     assert verdicts[0].detail["reason"]
 
 
+SOUND = {
+    "a name for another version": "try: ints = xrange\nexcept NameError: ints = range\n",
+    "a name that is expected to be missing": "def test_more():\n    with pytest.raises(NameError): missing_name\n",
+    "names from text": "exec('from solution import *')\n",
+    "the module that runs": "def test_more():\n    import __main__\n",
+}
+
+
+@pytest.mark.parametrize("way", SOUND)
+def test_a_sound_test_file_is_not_taken_for_a_broken_one(verifier: UnitTestVerifier, way: str) -> None:
+    verdict = judge(verifier, ADD, f"{TEST_ADD}{SOUND[way]}")
+    assert verdict.outcome is Outcome.CORRECT, verdict.detail
+
+
 @pytest.mark.parametrize("program", UNUSABLE[1:])
 def test_no_program_breaks_a_test_file(verifier: UnitTestVerifier, program: str) -> None:
     assert judge(verifier, program, TEST_ADD).outcome is Outcome.INCORRECT

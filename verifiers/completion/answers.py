@@ -164,7 +164,7 @@ class _Search(Generic[Value]):
             if not is_taken_back(self._text[end : later.start]):
                 return Found(value, mark.form, other)
             mark, value, end = later, other, later.end
-        if is_taken_back(f"{mark.rest}{self._text[end:]}" if end == mark.end else self._text[end:]):
+        if is_taken_back(self._text[end:], mark.rest if end == mark.end else ""):
             return Found(None, "an answer that is taken back")
         hedges = (self._different((offered,), value) for offered in hedges_after(self._text, mark))
         other = self._different(alternatives_after(self._text, mark), value)

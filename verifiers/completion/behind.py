@@ -19,25 +19,38 @@ _CONFIRMED = re.compile(words.CONFIRMATIONS.pattern, re.IGNORECASE)
 _BEHIND = r"(?:</?\w{1,10}+>|[\s.,;!?$*_`)\]}\\\"'”’])*+"
 _ALTERNATIVE = re.compile(rf"{_BEHIND}(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*", re.IGNORECASE)
 _WITHIN = re.compile(r"\s(?:or\s+)?(?:maybe|perhaps|possibly|alternatively)\b[,:]?\s*", re.IGNORECASE)
-_VALUE = r"(\$[^$\n]{1,60}\$|\\\([^\n]{1,60}?\\\)|-?[0-9](?:[0-9.,/]*[0-9])?%?|(?-i:[A-HJ])(?![A-Za-z]))"
-_NO_NOUN = (
-    r"(?=\s*(?:[).,;]|$|(?:if|when|unless|for|with|without|depending|is|would|could|might|may|can|works|too|also)\b"
-    r"(?!n't|'t|\s*not\b)))"
+_VALUE = r"(\$[^$\n]{1,60}\$|\\\([^\n]{1,60}?\\\)|-?[0-9]++(?:[.,/][0-9]++)*+%?+(?![\w\\^])|(?-i:[A-HJ])(?![A-Za-z]))"
+_ANOTHER = (  # behind a value: it is offered as an answer, and not in another form or as a step
+    r"(?=\s+(?:(?:if|when)\s(?!(?:(?:it|you)\s(?:is\s|are\s)?)?(?:round|express|writ|convert|simplif|measur|prefer|approx))"
+    r"|(?:unless|without|depending|works|too|also)\b|(?:is|would|could|might|may|can)\s(?:also\b|work|(?:be\s)?(?:it\b|right\b"
+    r"|correct\b|acceptable\b|accepted\b|possible\b|valid\b|(?:the|an?)\s(?:\w+\s)?answer\b))))"
+)
+_ENDS = r"(?=\s*(?:[).,;]|$|(?:if|when|unless|without|depending|too|also)\b))"
+_SAYS = (
+    r"\b(?:answer(?:'s|\s(?:is|becomes|(?:would|could|might|may|should|must|will)\sbe))|(?:correct|right|actual|true)\s"
+    r"(?:value|result)(?:'s|\s(?:is|would\sbe))|it\s(?:could|might|may)\s(?:also\s)?be)\s+"
 )
 _NO_LIST = r"(?<![0-9$]\s)(?<![0-9$],\s)(?<!anything\s)(?<!nothing\s)"
 """Not the end of a list, as in `divided by 2, 3, or 6`, and no exception."""
-_SAYS = r"\b(?:it|that|this|answer|value|result|one)(?:'s|\s(?:is|becomes|(?:would|could|might|may|should|must|will)\sbe))\s+"
 _HEDGED = re.compile(
-    rf"{_NO_LIST}{words.HEDGES.pattern}(?:(?<!if)(?<!when)(?<!unless)\s+{_VALUE}{_NO_NOUN}|[,\s][^\n]{{0,80}}?{_SAYS}{_VALUE})",
+    rf"{_NO_LIST}{words.HEDGES.pattern}(?:(?<!if)(?<!when)(?<!unless)\s+{_VALUE}{_ANOTHER}|[,\s][^\n]{{0,80}}?{_SAYS}{_VALUE}{_ENDS}"
+    rf"|(?<!if)(?<!when)\s(?:if|when|unless)\b[^\n.]{{0,60}}?\bit(?:'s|\s(?:is|would\sbe))\s+{_VALUE}{_ENDS})",
     re.IGNORECASE,
 )
 _HEDGED_SENTENCE = re.compile(rf"\s*{words.HEDGES.pattern}[^\n.!?]{{0,200}}", re.IGNORECASE)
 
 
-def is_taken_back(text: str) -> bool:
-    """Whether a text, which stands behind an answer, takes it back and does not confirm it after all."""
-    correction = _CORRECTION.search(text)
-    return correction is not None and not _CONFIRMED.search(text, correction.end())
+def is_taken_back(text: str, rest: str = "") -> bool:
+    """Whether a text behind an answer takes it back and does not confirm it after all.
+
+    Args:
+        text: The text.
+        rest: The rest of the answer's sentence, before the text, in which "actually" takes nothing back.
+    """
+    whole = rest + text
+    cues = _CORRECTION.finditer(whole)
+    correction = next((cue for cue in cues if cue.end() > len(rest) or cue["cue"].lower() != "actually"), None)
+    return correction is not None and not _CONFIRMED.search(whole, correction.end())
 
 
 def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
@@ -71,7 +84,7 @@ def hedges_after(text: str, mark: Mark) -> Iterator[str]:
         end = SENTENCE_END.match(text, mark.end)
     following = _HEDGED_SENTENCE.match(text, end.end()) if end else None
     for match in _HEDGED.finditer(f"{rest} {following[0] if following else ''}"):
-        yield match[1] or match[2]
+        yield match[1] or match[2] or match[3]
 
 
 _COMMENT = re.compile(r",\s+(?=[a-z]{2})")

@@ -32,7 +32,7 @@ _TOPICS = {
     "ratios": re.compile(r"\bratios?\b"),
     "flats": re.compile(  # as what is asked for: a line in the prompt may be the way of something that moves
         r"\A(?!.*\b(?:time|speed|velocity|moves|moving|particle)\b).*\b(?=(?:find|solve|give|determine|describe|write|state"
-        r"|express|compute|what|parametri\w+)\b)[^.?!]*\b(?:(?:equations?|parametri\w+|representation)\s(?:\w+\s){0,6}(?:lines?"
+        r"|express|compute|what|parametri\w+)\b)[^.?!]{0,300}\b(?:(?:equations?|parametri\w+|representation)\s(?:\w+\s){0,6}(?:lines?"
         r"|planes?)|lines?\sof\sintersection|intersection\sof\s(?:\w+\s){0,3}planes|null\s?space|kernel|eigenspace|span|locus"
         r"|solution\s(?:set|space)|(?:all|general)\s(?:\w+\s)?solutions?|(?:solve|linear)\s(?:\w+\s){0,3}systems?"
         r"|systems?\sof\s(?:\w+\s){0,3}equations)\b",

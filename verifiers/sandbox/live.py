@@ -61,6 +61,8 @@ class LiveProgram:
         Raises:
             ProgramEndedError: If no answer arrives in time; the program can't be used any more.
         """
+        if not hasattr(self, "_questions"):
+            raise ProgramEndedError("the program was closed")
         left, answer, end = memoryview(question.encode() + b"\n"), b"", time.monotonic() + timeout_s
         try:
             while not answer.endswith(b"\n"):

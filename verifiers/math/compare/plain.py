@@ -151,6 +151,8 @@ def without_condition(node: Node) -> Node:
     )
     first = index and condition.operators == (">=",) and domain in (Number(Fraction(0)), Number(Fraction(1)))
     real = condition.operators == ("in",) and domain == NamedSet("R") and name.name not in INTEGER_PARAMETERS
+    if whole and name.name.partition("_")[0] in ("c", "C"):
+        return node  # an arbitrary constant is a real number
     if not (whole or first or real) or not any(name.name in symbols(item) for item in rest):
         return node
     return rest[0] if len(rest) == 1 else ListOf(tuple(rest), node.joiner)

@@ -77,7 +77,9 @@ _PHRASES: dict[Node, str] = {
     "infinite number of solutions",
 }
 WORD_ANSWERS = {phrase: node for node, phrases in _PHRASES.items() for phrase in phrases.split(", ")}
-_SUBJECT = re.compile(r"(?!no|all)\w+ (?:has |is )?(?=no |does not|undefined)")
+_SUBJECT = re.compile(
+    r"(?!no|all|sometimes|often|usually|rarely|always|almost)\w+ (?:has (?=no )|is (?=undefined)|(?=does not))"
+)
 
 
 def answer_in_words(text: str) -> Node | None:

@@ -6,6 +6,7 @@ import dis
 import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -64,4 +65,5 @@ def _problems(item: Any) -> Iterator[str]:
     code = inspect.unwrap(item.function).__code__
     steps = () if code.co_exceptiontable else dis.get_instructions(code)  # without `try` and `with`
     used = (step.argval.partition(".")[0] for step in steps if step.opname == "IMPORT_NAME")
-    yield from (f"No module named {name!r}" for name in used if name and not importlib.util.find_spec(name))
+    missing = (name for name in used if name and name not in sys.modules and not importlib.util.find_spec(name))
+    yield from (f"No module named {name!r}" for name in missing)
