@@ -25,8 +25,8 @@ class WithTimeout:
 
     A thread can't be killed, and a regular expression or computer algebra holds the interpreter until it is done, so a
     deadline for any code needs a process. The process is started when this verifier is made, which takes a fraction of a
-    second and whatever the verifier needs to load, and again after each kill; neither counts against the deadline. What the
-    verifier prints is lost. Processes that the verifier started itself are not killed with it.
+    second and whatever the verifier needs to load, and again after each kill; neither counts against the deadline. The
+    verifier's output is lost. Processes that the verifier started itself are not killed with it.
 
     Args:
         part: The verifier, or a pair of it and its arguments. It is made in the process, so a name is best; an object has to be

@@ -33,7 +33,7 @@ def completions_of(queries: Sequence[str], prompts: Sequence[str], end_of_text: 
     for number, (query, prompt) in enumerate(zip(queries, prompts, strict=True)):
         if not query.startswith(prompt):
             raise InvalidArgumentError(
-                f"query {number} does not begin with its prompt, so that its completion can't be told apart: the tokenizer "
+                f"query {number} does not begin with its prompt, so its completion can't be separated: the tokenizer "
                 "does not decode the prompt as it was, or the prompt was cut"
             )
     texts = [query[len(prompt) :] for query, prompt in zip(queries, prompts, strict=True)]

@@ -60,8 +60,8 @@ class ReinforceConfig(AgentConfig):
     """Share of the moving average that is kept in each step."""
 
     credit: Literal["reward-to-go", "whole"] = "reward-to-go"
-    """The return that weights the log-probability of a token: the return from that token on, or, for comparison, that of the
-    whole episode, which without a discount has the same expected gradient and more variance."""
+    """The return that weights the log-probability of a token: the return from that token on, or the return of the whole episode
+    for comparison. Without a discount the second has the same expected gradient and more variance."""
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "baseline": "value"}
 
     def __post_init__(self) -> None:

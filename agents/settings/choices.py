@@ -13,9 +13,9 @@ Precision = Literal["auto", "float32", "bfloat16"]
 SaveDtype = Literal["source", "float32", "bfloat16", "float16"]
 Checkpointing = Literal["auto", "on", "off"]
 Gathering = Literal["auto", "trajectories", "rows"]
-"""The data of each episode that all ranks get: the whole trajectory, so that passes are divided evenly, or only the numbers of
-its row (rewards, lengths, verdict), so that each rank passes the episodes that it played. `auto` gathers rows if there are more
-than `agents.distributed.ranks.MOST_GATHERING` ranks and the agent allows it."""
+"""The data of an episode that all ranks get. With `trajectories` they get the whole trajectory, and passes are divided evenly.
+With `rows` they get only the numbers of its row (rewards, lengths, verdict), and each rank passes the episodes that it played.
+`auto` gathers rows above `agents.distributed.ranks.MOST_GATHERING` ranks if the agent allows it."""
 
 
 class Aggregation(enum.StrEnum):

@@ -129,7 +129,7 @@ class TemplateDialogue:
         text = self._render([USER, turn if results else {"role": "assistant", "content": ASSISTANT}, *said])
         _, found, after = text.rpartition(ASSISTANT)
         if not found or len(_PLACE.findall(after)) < len(messages):
-            raise self._unfit(f"leaves out what is said after a turn of the assistant: {after[:200]!r}")
+            raise self._unfit(f"leaves out messages after a turn of the assistant: {after[:200]!r}")
         if results and self._turn_end(after) is None:
             raise self._unfit(f"does not show where a turn with tool calls ends: {after[:200]!r}")
         return after

@@ -171,7 +171,7 @@ def changed(family: str, old: str, new: str) -> Any:
             changed("chatml", "<tool_call>", "<call>"),
             r"writes tool calls in another format than any of 'hermes', .*<call>",
         ),
-        (changed("chatml", "+ message.content + '\\n</tool", "+ '\\n</tool"), "leaves out what is said after a turn"),
+        (changed("chatml", "+ message.content + '\\n</tool", "+ '\\n</tool"), "leaves out messages after a turn"),
         (
             changed("llama", "'ipython'", "raise_exception('no tools')"),
             "can't render the roles user, .*: no tools",

@@ -1,4 +1,4 @@
-"""What an answer leaves the reader to do: operations that the question asks for, and operations that change nothing."""
+"""Find operations that an answer leaves undone: those that the question asks for, and those that change nothing."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _same_text(first: str, second: str) -> bool:
 
 @dataclass(slots=True)
 class _Mathematics(Kind[str]):
-    """What can be an answer in mathematics: expressions, and a few words."""
+    """Texts that can be an answer in mathematics: expressions, and a few words."""
 
     equal: Callable[[str, str], bool]
     is_list: ClassVar[bool] = True

@@ -62,7 +62,7 @@ _KINDS: tuple[tuple[str, tuple[type[Node], ...]], ...] = (
 
 
 def kind_of(reference: object) -> str:
-    """What a gold answer is written as: `"number"`, `"expression"`, `"words"` and so on, or `"unreadable"`."""
+    """The form of a gold answer: `"number"`, `"expression"`, `"words"` and so on, or `"unreadable"`."""
     text = gold_text(reference)
     tree = None if text is None else tree_or_none(text)
     if tree is None:

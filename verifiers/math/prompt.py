@@ -67,7 +67,7 @@ def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def topics(prompt: str) -> frozenset[str]:
-    """What a prompt is about: `"ratios"`, `"flats"`, `"constants"`."""
+    """The topics of a prompt, among `"ratios"`, `"flats"` and `"constants"`."""
     return frozenset(topic for topic, pattern in _TOPICS.items() if pattern.search(prompt[:MAX_PROMPT]))
 
 

@@ -7,7 +7,8 @@
   compressed, and whose metadata names the function.
 * `from_json`: any kind of tests as JSON has it, for references that come from files, commands and requests.
 
-What no program could pass, or any program would, is an error: no tests at all, tests of two kinds, a call without a function.
+Tests that no program could pass, or that any program would pass, are an error: no tests at all, tests of two kinds, a call
+without a function.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ _KINDS = {
     "functional": _FUNCTIONAL,
     "function_call": _FUNCTION_CALL,
 }
-"""What a test is: standard input and output; a call in lines of JSON (LiveCodeBench), or with its values (PrimeIntellect)."""
+"""The kind of each test: standard input and output, a call in lines of JSON (LiveCodeBench) or a call with values
+(PrimeIntellect)."""
 
 
 def from_input_output(
@@ -68,8 +70,8 @@ def from_input_output(
     """Make tests from `inputs` and `outputs`.
 
     The program runs with `IMPORTS`. With `fn_name`, each input is the list of arguments for a call of that function, or of
-    that method of a class `Solution`. An output that is a list of one item stands for the list or the item, since these data
-    sets contain both: the checker of APPS accepts either too. Without `fn_name`, inputs and outputs are standard input and
+    that method of a class `Solution`. An output that is a list of one item means the list or the item, since these data sets
+    contain both: the checker of APPS accepts either too. Without `fn_name`, inputs and outputs are standard input and
     output of the program, as a string or a list of lines.
 
     Args:
@@ -109,9 +111,9 @@ def from_test_list(
     """Make tests from a list in which each says its kind. The program runs with `IMPORTS`.
 
     Args:
-        tests: Mappings with `input` and `output`. `testtype` or `type` is `stdin` or `stdin_stdout`, which is also what is
-            meant where there is neither; `functional`: a call whose arguments are lines of JSON, as is its value; or
-            `function_call`: a call with the list of its arguments, and the function's name in `fn_name`.
+        tests: Mappings with `input` and `output`. `testtype` or `type` is `stdin` or `stdin_stdout` (the default);
+            `functional` for a call whose arguments and value are lines of JSON; or `function_call` for a call with the list
+            of its arguments and the function's name in `fn_name`.
         metadata: The row's, as a mapping or its JSON, whose `func_name` is the function of `functional` tests that don't name
             it in a `metadata` of their own.
         timeout_s: As for `StdioTests`; calls have the verifier's limit.

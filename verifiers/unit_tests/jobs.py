@@ -76,7 +76,7 @@ class Job:
     every_case: bool
     """Whether to continue after a case that failed."""
     commands: CommandRunner
-    """What runs programs in other languages than Python."""
+    """Runs programs in other languages than Python."""
     packages: Collection[str]
     """Modules that can be imported: arrays may be sent if NumPy is one of them, frames if pandas is."""
 
@@ -124,7 +124,7 @@ class Job:
         return self.limits.cpu_s if end.stopped else process_of(end).cpu_s
 
     def _runner(self, pool: Pool) -> Callable[[str], ProgramOutput]:
-        """What runs the program on a standard input; CompileError if there is none."""
+        """A function that runs the program on a standard input; CompileError if the program does not compile."""
         program, files = self.program, self.tests.files
         if program.language == PYTHON:
             encoded = self._program()

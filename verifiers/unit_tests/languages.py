@@ -37,7 +37,7 @@ _KEPT_MIB = 64
 _COMPILE = Limits(cpu_s=60, wall_s=630, idle_s=60, memory_mib=2048, output_mib=1, processes=128)
 _LONGEST_PATH = 1000
 _READABLE = ("/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/etc/alternatives", "{home}")
-"""Of a compiler, and of an interpreter."""
+"""Paths that compilers and interpreters may read."""
 
 
 _NO_RUN = JobEnd(None, 0.0, {"command": ProcessEnd(None, 0.0, 0)})
@@ -141,7 +141,7 @@ def _failure(finished: Finished) -> str | None:
 
 
 def language_title(name: str) -> str:
-    """What a language is called in texts."""
+    """The name of a language in texts."""
     return "Python" if name == PYTHON else languages()[name].title
 
 

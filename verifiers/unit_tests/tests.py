@@ -94,7 +94,7 @@ class CallTests(_Checked):
     tuples_as_lists: bool = False
     """Whether tuples equal lists of the same items, for expected values written in JSON."""
     wrapped_outputs: bool = False
-    """Whether an expected list of one item also stands for that item, for data in which each output is a list of outputs."""
+    """Whether an expected list of one item also means that item, for data in which each output is a list of outputs."""
     prelude: str = ""
     """Source, such as imports, that runs before the program and defines names for it. The tests don't see them."""
 

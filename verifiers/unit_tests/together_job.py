@@ -91,7 +91,7 @@ class TogetherJob:
     readable: Sequence[str]
     """Paths of the packages."""
     inspections: dict[object, JobResult | Mapping[str, str]]
-    """What earlier jobs have found of test files: that one is broken, or what is expected of some of its tests."""
+    """Results of earlier inspections by test file: why it is broken, or the expected outcomes of its tests."""
 
     def run(self, pool: Pool) -> JobResult:
         """Run the file on a worker.
@@ -159,7 +159,7 @@ class TogetherJob:
 
 
 class _Run(NamedTuple):
-    """What a run has left: what was reported (None if it is more than pytest reports), and how the process ended."""
+    """The end of a run: the lines that were reported (None if they are more than pytest reports), and how the process ended."""
 
     lines: Sequence[Mapping[str, Any]] | None
     status: int | None
@@ -172,7 +172,7 @@ def _path_of(module: str) -> str:
 
 
 def _undefined(test: str) -> str:
-    """What to say of names that nothing defines; nothing of a file that may define or expect some as it runs."""
+    """An error about names that nothing defines; empty for a file that may define or expect names as it runs."""
     hidden = "*" in imports.imported(test) or any(word in test for word in _DEFINING)
     undefined = () if hidden else names.free_names([test]) - _ALWAYS
     return f"names that nothing defines: {', '.join(sorted(undefined))}" if undefined else ""

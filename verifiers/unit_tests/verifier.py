@@ -91,8 +91,8 @@ class UnitTestVerifier:
         """Make a verifier; nothing is started yet.
 
         Args:
-            timeout_s: CPU seconds per program (per case for stdin/stdout tests, of which those that set a limit of their own
-                have that). It may be idle for as long again.
+            timeout_s: CPU seconds per program, or per case for stdin/stdout tests that set no limit of their own. The program
+                may be idle for as long again.
             wall_s: Seconds of wall-clock time; the default is generous, so that verdicts don't depend on the load.
             memory_mib: Address space of the program, in MiB.
             output_mib: Maximum of standard output, and of standard error, in MiB.
@@ -110,8 +110,8 @@ class UnitTestVerifier:
             thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
             allow_together: Whether to judge tests that run together with the program, which can forge their verdict: for
                 evaluation, and for training only by programs that do not look for it.
-            languages: Languages that problems need besides Python, to be told at once if one is not installed; a sequence, or
-                text with commas between them.
+            languages: Languages that problems need besides Python: a sequence, or text with commas between them. One that is
+                not installed is an error at once.
 
         Raises:
             InvalidArgumentError: If an argument is out of range, or a package is not installed.
@@ -160,7 +160,7 @@ class UnitTestVerifier:
         try:
             tests = _tests_of(problem)
         except RLVRError as error:
-            # What is not installed would fail for each row.
+            # A package that is not installed would fail every row.
             deferred = isinstance(problem.reference, DeferredTests | Mapping | list)
             if not deferred or isinstance(error, MissingDependencyError):
                 raise

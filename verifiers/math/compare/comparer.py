@@ -68,7 +68,7 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _names_one_point(comparer: Comparer, gold: str | None, answer: str | None) -> bool:
-    """Whether two letters before coordinates agree; the answer may omit the gold's unless the prompt lacks it."""
+    """Whether two letters before coordinates agree; the answer may omit a letter of the gold that the prompt names."""
     if gold is None or answer is None:
         return gold is None or comparer.without_prompt or comparer.in_prompt(Symbol(gold))
     return gold == answer

@@ -47,7 +47,7 @@ def _are_any(comparer: Comparer, names: dict[str, str], usual: frozenset[str]) -
 
 
 def _constant_alone(equation: Relation, constants: list[str]) -> Node:
-    """What is 0 in an equation, divided by the coefficient of its constant if there is one constant that it is linear in."""
+    """Left side minus right side, divided by the coefficient of the constant if the equation is linear in a single one."""
     node: Node = Add((equation.operands[0], Negate(equation.operands[1])))
     parts = flat((node,), constants) if len(constants) == 1 else None
     return node if parts is None else Divide(node, parts[1][0])
@@ -96,9 +96,9 @@ def _are_variables(names: frozenset[str]) -> bool:
 
 
 def _arbitrary(comparer: Comparer, gold: Node, answer: Node, usual: frozenset[str]) -> dict[str, str]:
-    """The gold's names of arbitrary constants by the answer's; empty if there are none, or other ones than in the gold.
+    """The gold's names of arbitrary constants by the answer's; empty without constants, or if the two sides differ in number.
 
-    Those with an index, or of the usual names, are arbitrary, and with them as many letters that only the other side has.
+    A constant is arbitrary if it has an index or a usual name; letters that only the other side has are matched to these.
     """
     ours, theirs = symbols(gold), symbols(answer)
     others = letters = frozenset[str]()

@@ -1,4 +1,4 @@
-"""What the comparisons of all kinds of answers share: the options, the values of expressions, the prompt, and each other."""
+"""Context shared by the comparisons of all kinds of answers: options, values of expressions, and the prompt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Comparer:
     without_prompt: bool = True
     """Whether there is no prompt, which could say what `m+n` is."""
     topics: frozenset[str] = frozenset()
-    """What the prompt is about: `"ratios"`, so that `1:30` is no time of day; `"flats"`; `"constants"` that are arbitrary."""
+    """Topics of the prompt: `"ratios"` (`1:30` isn't a time of day), `"flats"`, `"constants"` (which are arbitrary)."""
     compare: Callable[[Comparer, Node, Node], bool] = field(kw_only=True)
     """The comparison of two trees of any kind, which the comparisons of containers apply to their items."""
     inside: bool = field(default=False, init=False)

@@ -1,4 +1,4 @@
-"""What the readers of single constructs need of the parser: the expressions inside of them."""
+"""The parser as readers of single constructs see it: it reads the expressions inside them."""
 
 from __future__ import annotations
 

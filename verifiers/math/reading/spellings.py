@@ -109,7 +109,7 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ),
     ("real", r"^\\text\s?\{\s?(all real [^{}]*)\}(.*)$", _all_but),
     ("all ", r"^(?:\\text\s?\{\s*)?all(?: real(?: numbers)?)?[\s}$]*(?=[a-z]\s*(?:[<>]|\\[lgn]eq?(?![a-z])))", ""),
-    # What symbols stand for.
+    # Symbols with a meaning in words.
     ("const", r"\+\s*(?:\\(?:text|mathrm)\s*\{\s*)?const(?:ant|\.)?\s*\}?\s*$", "+C"),
     ("constant", rf"{_REMARK}(?:for|where)\s(?:(?:some|any|arbitrary|real)\s)*constants?[\s}}$]*{_NAME}[\s$]*$", _REAL),
     ("constant", rf"{_REMARK}{_WHERE}{_NAME}{_IS}(?:arbitrary\s|real\s)*constant\s*\}}?\s*$", _REAL),
@@ -157,7 +157,7 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("{", r"(?<![\\A-Za-z*])\{\s*([-+=:.])\s*\}", r"\1"),
     ("{", r"(?:\\mathbf|(?<![A-Za-z]))\{\s{0,3}(\([A-J]\))\s{0,3}\}", r"\1"),
     ("{", r"(?<![^-+=(,$])\{\s{0,3}([0-9]{1,9})\s{0,3}\}(?=\s{0,3}\\[dtc]?frac)", r"\1"),  # of a mixed number
-    # Of a set: "10 C 3" and "10 P 3" with both numbers as scripts.
+    # Combinations and permutations with both numbers as scripts: "10 C 3" and "10 P 3".
     (
         "_",
         r"(?<![\w)\]}])(?:\{\s*\})?\s*[_^]\s*(?:\{([^{}]{1,20})\}|(\w))"

@@ -81,8 +81,8 @@ class _Names:
 def limits_differ(gold: Node, answer: Node) -> bool:
     """Whether two expressions, one of them with an integral, a series or a limit, have clearly different values at a point.
 
-    The coordinates of one point are small integers, for which expressions with integer parameters have values too; those of
-    the other, which comes first, are fractions, for which power series converge.
+    The first point has fractions as coordinates, at which power series converge. The second has small integers, at which
+    expressions with integer parameters have values too.
     """
     if not any(map(_is_limit, (*walk(gold), *walk(answer)))):
         return False

@@ -1,8 +1,7 @@
 """The points at which expressions with symbols are evaluated for comparison.
 
-A few random points distinguish smooth expressions. Those with an absolute value, a floor, an even root and the like are
-piecewise, and need points on both sides of every place where a piece may end; expressions with factorials are defined only
-at integers.
+A few random points distinguish smooth expressions. Expressions with an absolute value, a floor or an even root are piecewise:
+they need points on both sides of every place where a piece may end. Expressions with factorials are defined only at integers.
 
 Two different analytic expressions agree at a random point with probability 0 up to the precision of evaluation. Two
 different step functions agree at most points, so they are compared where off-by-one answers differ: at all small integers,

@@ -42,9 +42,9 @@ class Child:
         return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
 
     def exceeds(self, memory_bytes: int) -> bool:
-        """Whether the child and its descendants have more memory; what they share is only told apart where that matters."""
+        """Whether the child and its descendants use more memory. Shared pages count once; they are sought only above it."""
         may = sum(map(_memory_bytes, _tree(self.pid))) > memory_bytes
-        # What ends while the shares are summed up is counted with those that are read after it.
+        # A process that ends during the sum has its shares counted with the processes read after it.
         return may and all(self.tree_memory() > memory_bytes for _ in range(_MEASURED))
 
     def tree_memory(self) -> int:
@@ -116,7 +116,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _MEASURED = 3
 """Times in a row that memory has to be above its limit."""
 _SPACE = 1
-"""What `kcmp` compares: the address spaces."""
+"""`kcmp` compares address spaces."""
 
 
 def _tree(pid: int) -> list[int]:

@@ -107,7 +107,7 @@ def extract_in(
     Args:
         completion: A model's answer.
         policy: One of `EXTRACTIONS`; `defining_block` is the last one.
-        labels: The language of each label, of which `"python"` stands for all of Python's.
+        labels: The language of each label; `"python"` covers all labels of Python.
         first: The language of a program without a label.
         thoughts: Names of the tags of thoughts.
     """

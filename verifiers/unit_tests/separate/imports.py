@@ -25,7 +25,7 @@ _BUILTINS = "eval exec compile globals open __builtins__"
 """Modules, their members, and builtins that act on the process of the program, which is not that of the tests, look into its
 objects, or run text."""
 _OF_PYTEST = re.compile(r"pytest\.(?!(raises|approx|skip|fail|main)\b)\w+")
-"""What is left out of pytest; `main` stands in files that are also scripts."""
+"""Members of pytest that are unsupported; `main` is allowed, for files that are also scripts."""
 
 _SUSPECT = re.compile("import|" + "|".join(map(re.escape, f"{_MEMBERS} {_BUILTINS} query".split())))
 """Without one of these words, code needs no closer look, which would take a millisecond."""

@@ -105,7 +105,7 @@ class Judge:
             result = {"passed": False, **finding(error)}
             in_doubt = result["failure"] == "wrong_answer" and self.program.doubts > doubts
             in_doubt |= self.program.refusals > refusals
-            # Of a class of Python, under a name that the program gives to it, the tests have a handle.
+            # The tests have a handle even of a class of Python, if the program gives it a name of its own.
             in_doubt |= isinstance(error, TypeError) and "catching classes" in str(error)
             if _needs_files(error):
                 self.end_unsupported(error)
@@ -194,7 +194,7 @@ class Judge:
     def _provide(self, sources: list[str]) -> Collection[str]:
         """Define the names that asserts use and don't define; return those that only the program can define."""
         free = names.free_names(sources)
-        # What the prefix only imports the program may define, as it may define what other names refer to.
+        # The program may define a name that the prefix only imports, as it may define any other name.
         imported = {name for name in free & self._own.keys() if _is_imported(self._own[name])}
         wanted = imported | (free - self._own.keys())
         standard = names.standard_names(sources, wanted, imported) - set(self._tests["entry_points"])

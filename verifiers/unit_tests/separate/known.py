@@ -61,7 +61,7 @@ class Known:
         return self._entries[number].container
 
     def look(self) -> tuple[list[int], list[int]]:
-        """The containers whose content differs from what the other side has, and those that are not held here any more.
+        """The containers whose content differs from the other side's copy, and the containers that are no longer held here.
 
         A container is held if anything but this table refers to it, directly or through others of the table.
         """

@@ -42,8 +42,8 @@ attrgetter methodcaller cache lru_cache singledispatch singledispatchmethod upda
 NamedTuple TypedDict NewType total_ordering register purge template get_type_hints no_type_check overload get_overloads
 clear_overloads runtime_checkable SystemRandom seed setstate
 """
-"""Public names of builtins and of those modules that change state that outlives a job, reach arbitrary objects through
-strings, depend on what the process did before, or should affect the program too."""
+"""Public names of builtins and of these modules with a side effect: they change state that outlives a job, reach arbitrary
+objects through strings, depend on the history of the process, or should affect the program too."""
 
 
 def _public(owner: object) -> Iterator[str]:

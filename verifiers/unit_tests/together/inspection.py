@@ -1,4 +1,4 @@
-"""What a test file decides before there is a program: whether it is broken, and which tests are skipped or expected to fail."""
+"""Inspect a test file before any program exists: whether it is broken, and which tests are skipped or expected to fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 LEFT_OUT, FAILS, RAISES = "left out", "fails", "raises"
-"""What is expected of a test: that it does not run, fails in any way, or raises what a mark names."""
+"""Expected outcomes of a test: it does not run, fails in any way, or raises an exception that a mark names."""
 
 
 class Inspector:
@@ -31,7 +31,7 @@ class Inspector:
         self._report({"needed": True} if needs_program else {"broken": f"{type(error).__name__}: {error}"})
 
     def pytest_collection_finish(self, session: Any) -> None:
-        """Report the tests of which something is to be said, and the number of all."""
+        """Report broken tests, tests with an expected outcome, and the number of all tests."""
         for item in session.items:
             expected = _expected(item)
             problem = None if expected == LEFT_OUT else next(_problems(item), None)

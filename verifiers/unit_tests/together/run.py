@@ -26,11 +26,11 @@ _ALSO_LOADED = """
 csv doctest logging.handlers pathlib pdb pprint shutil sqlite3 subprocess tempfile unittest.mock urllib.request
 xml.etree.ElementTree zipfile
 """
-"""What tests commonly import, besides pytest's own plugins."""
+"""Modules that tests commonly import, besides pytest's own plugins."""
 _RECURSION = 200
 """Frames of pytest below a test."""
 _OPTIONS = ("--assert=plain", "-p", "no:terminal", "-p", "no:cacheprovider", "-c", os.devnull)
-"""What the terminal would show has paths of the machine and times."""
+"""No terminal report: it would hold paths of the machine and times."""
 _EXCEPTION = 2000
 _SAMPLE = """
 import unittest
