@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rlvr_envs.data import Row as DataRow
 from rlvr_envs.data.stored import StoredTests, stored_tests
+from rlvr_envs.tasks.programs import SOLUTION_AS_TEXT
 from verifiers import Problem
 from verifiers.ifeval import Instruction
 from verifiers.sql import SQLReference
@@ -173,6 +174,20 @@ BIGCODEBENCH: Row = {
     "test": "import unittest\nclass TestCases(unittest.TestCase):\n    def test_it(self): self.assertEqual(task_func(2), 4)",
     "entry_point": "task_func",
     "libs": "['math']",
+}
+DS1000: Row = {
+    "prompt": "Problem:\nDouble it.\n\nA:\n<code>\nn = 2\n</code>\nBEGIN SOLUTION\n<code>\n",
+    "reference_code": "m = 2 * n",
+    "metadata": {"problem_id": 3, "library": "Numpy"},
+    "code_context": """import tokenize, io
+exec_context = "n = 2\\n[insert]\\n"
+def test_execution(solution):
+    env = {}
+    exec(exec_context.replace("[insert]", solution), env)
+    assert env["m"] == 4
+def test_string(solution):
+    assert "for" not in [token.string for token in tokenize.generate_tokens(io.StringIO(solution).readline)]
+""",
 }
 IFEVAL: Row = {
     "key": 7,
@@ -493,6 +508,17 @@ EVERY = {
         ),
         ("bigcode/bigcodebench", None, "v0.1.2"),
         ("libs",),
+    ),
+    "ds1000": Case(
+        DS1000,
+        Problem(
+            "ds1000/3",
+            "Problem:\nDouble it.\n\nA:\n<code>\nn = 2\n</code>\n\n"
+            "Write only the code that follows, without the code that is given above.",
+            FunctionTests(f"{DS1000['code_context']}{SOLUTION_AS_TEXT}", together=True),
+            {"library": "Numpy", "gold_completion": "```python\nm = 2 * n\n```"},
+        ),
+        ("xlangai/DS-1000", None, "test"),
     ),
 }
 SEVERAL = {

@@ -174,6 +174,31 @@ def bigcodebench(row: Row, default_id: str) -> Problem:
     )
 
 
+def ds1000(row: Row, default_id: str) -> Problem:
+    """Make a problem of a row of DS-1000; see `ToProblem`."""
+    from verifiers.unit_tests import FunctionTests
+
+    return Problem(
+        id=own_id(default_id, row.integer("metadata.problem_id")),
+        prompt=row.text("prompt").strip().removesuffix("BEGIN SOLUTION\n<code>").rstrip() + _ONLY_THE_REST,
+        reference=FunctionTests(row.text("code_context") + SOLUTION_AS_TEXT, together=True),
+        metadata={"library": row.text("metadata.library")} | _gold(row.text("reference_code")),
+    )
+
+
+_ONLY_THE_REST = "\n\nWrite only the code that follows, without the code that is given above."
+SOLUTION_AS_TEXT = """
+
+import pathlib
+import pytest
+
+@pytest.fixture
+def solution():
+    return pathlib.Path(__file__).with_name("solution.py").read_text()
+"""
+"""The fixture of `test_execution(solution)` and `test_string(solution)`, which put its text into a program of their own."""
+
+
 def _beside(test: str, entry_point: str = "") -> FunctionTests:
     """Tests that use the program's definitions by their bare names, as if both were one file."""
     from verifiers.unit_tests import FunctionTests
@@ -182,4 +207,5 @@ def _beside(test: str, entry_point: str = "") -> FunctionTests:
 
 
 def _gold(program: str) -> dict[str, str]:
-    return {"gold_completion": f"```python\n{program.strip()}\n```"}
+    program = program.lstrip("\n").rstrip()  # the first line may be indented
+    return {"gold_completion": f"```python\n{program}\n```"}

@@ -68,7 +68,7 @@ def test_a_missing_column_names_file_line_and_column(
         load(tmp_path, name)
     message = str(caught.value)
     assert message.startswith(f"{path}, line 1: no column ")
-    assert repr(column) in message
+    assert f"'{column}" in message
     assert all(repr(name_left) in message for name_left in lacking)
 
 
