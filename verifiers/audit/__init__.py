@@ -5,7 +5,7 @@ from verifiers.audit import transformations as transformations  # isort: skip
 from verifiers.audit import structured as structured  # isort: skip
 from verifiers.audit import mutations as mutations  # isort: skip
 from verifiers.audit.audit import ATTACKS, audit_verifier, field_of
-from verifiers.audit.card import check_card, write_card
+from verifiers.audit.card import check_card, read_card, write_card
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.checks import Check, Finding
 from verifiers.audit.drawing import draw_cases
@@ -31,6 +31,7 @@ __all__ = [
     "check_card",
     "draw_cases",
     "field_of",
+    "read_card",
     "recognise",
     "write_card",
 ]

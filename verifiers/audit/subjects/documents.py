@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 from verifiers.audit.subjects.tasks import Field, Task, fenced
@@ -49,7 +50,7 @@ def _properties(rng: random.Random) -> dict[str, tuple[dict[str, Any], Values, V
     }
 
 
-_SPOILT = {
+_SPOILT: dict[str, Callable[[str], str]] = {
     "not JSON: comma at the end": lambda text: text[:-1] + ",}",
     "not JSON: single quotes": lambda text: text.replace('"', "'"),
     "not JSON: Python": lambda text: text[:-1] + ', "more": None}',
