@@ -129,9 +129,9 @@ def _verdict(answer: object, source: str) -> Verdict:
         return as_verdict(answer, source)
     try:
         outcome = Outcome(answer["outcome"])
-        score = answer.get("score")
-        detail = answer.get("detail") or {}
-        given = Verdict.of(outcome, answer.get("answer"), detail=detail) if score is None else None
-        return given or Verdict(float(score), outcome, answer.get("answer"), detail)
+        text, detail = answer.get("answer"), answer.get("detail") or {}
+        if answer.get("score") is None:
+            return Verdict.of(outcome, text, detail=detail)
+        return Verdict(float(answer["score"]), outcome, text, detail)
     except (TypeError, ValueError) as error:
         raise VerifierContractError(f"expected a verdict of {source}, got {str(dict(answer))[:_SHOWN]}") from error

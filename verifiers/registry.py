@@ -209,7 +209,8 @@ def _check_arguments(target: object, name: str, arguments: dict[str, object]) ->
 
 def _named_object(name: str) -> object:
     if name.startswith(("http://", "https://")):
-        return factory(functools.partial(import_attribute(_BUILT_IN["served"], "verifier"), name))
+        served = cast("Callable[..., object]", import_attribute(_BUILT_IN["served"], "verifier"))
+        return factory(functools.partial(served, name))
     if ":" in name or is_attribute_path(name):
         return import_attribute(name, "verifier")
     if name in _registered:

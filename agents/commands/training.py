@@ -316,7 +316,7 @@ def _learn(
     env: Any,
     options: TrainOptions | TabularOptions,
     run: Run | None,
-    of_agents: Mapping[str, object],
+    of_agents: Mapping[str, Any],
 ) -> None:
     """Train; what only agents that train a policy take is left out if it is None."""
     budget = options.token_budget
