@@ -66,6 +66,7 @@ FULL_FILES = (
     "agents/test_vineppo.py",
     "agents/test_worlds.py",
     "audit/test_audit.py",
+    "audit/test_drawn_fields.py",
     "audit/test_planted_bugs.py",
     "audit/test_structured.py",
     "data/test_data_programs.py",

@@ -13,7 +13,7 @@ from verifiers.completion import words
 from verifiers.completion.answers import DEFAULT_FORMS, Kind, find
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.denied import is_void_statement
-from verifiers.completion.mark import Form
+from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import view_of
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
 from verifiers.types import Outcome, Problem, Verdict
@@ -66,6 +66,8 @@ class ChoiceVerifier:
         if found.value is None:
             return Verdict.of(Outcome.NO_ANSWER, detail={"reason": found.form})
         settled = sorted({*found.value, *(found.other or ())})
+        if all(letter.startswith(_NOT) for letter in settled):
+            return Verdict.of(Outcome.NO_ANSWER, detail={"reason": f"it only says {' and '.join(settled)}"})
         if len(settled) == 1:
             return Verdict.of(Outcome.CORRECT if settled == [reference] else Outcome.INCORRECT, settled[0])
         return Verdict.of(
@@ -113,6 +115,8 @@ class _Mention(NamedTuple):
     denied: bool = False
 
 
+_NOT = "not "
+"""Stands before a letter that a mark denies."""
 _DECORATION = " \t\n*_`$\"'.,:;!"
 _LETTER = re.compile(r"(?<![\w'’-])(?:\((?P<enclosed>[A-Za-z])\)|(?P<bare>[A-Z]))(?![\w'’-])")
 # A bare letter before a word in small letters is an article, or part of a name, unless the word is one of these.
@@ -169,7 +173,10 @@ class _Letters(Kind[frozenset[str]]):
         else:
             plain = view_of(content, inline=form != "whole").plain
             mentions = self._alone(plain) if form == "whole" else self._at_mark(plain)
-        return frozenset(mention.letter for mention in mentions if not mention.denied) or None
+        affirmed = {mention.letter for mention in mentions if not mention.denied}
+        # A mark that denies a letter is final, as one with a letter is: it does not leave the question to the marks before it.
+        denied = {one.letter for one in mentions if one.denied and (not affirmed or one.letter in affirmed)}
+        return frozenset(affirmed | {_NOT + letter for letter in denied if form in EXPLICIT}) or None
 
     def _at_end(self, completion: str) -> list[_Mention]:
         """The letter with which a line begins, or that the last sentence names; lines that list the options name none."""

@@ -48,6 +48,7 @@ _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _BUILT_IN = {
     "by_metadata": "verifiers.composition:ByMetadata",
     "choice": "verifiers.choice:ChoiceVerifier",
+    "command": "verifiers.elsewhere:CommandVerifier",
     "coq": "verifiers.proofs.coq.verifier:CoqVerifier",
     "countdown": "verifiers.countdown:CountdownVerifier",
     "ensemble": "verifiers.ensemble:Ensemble",
@@ -67,6 +68,7 @@ _BUILT_IN = {
     "ray": "verifiers.ray_tasks:RayVerifier",
     "reasoning_gym": "verifiers.reasoning_gym:ReasoningGymVerifier",
     "reward_model": "verifiers.reward_model:RewardModelVerifier",
+    "served": "verifiers.elsewhere:ServedVerifier",
     "smt": "verifiers.proofs.smt.verifier:SmtVerifier",
     "sql": "verifiers.sql:SQLVerifier",
     "unit_tests": "verifiers.unit_tests:UnitTestVerifier",
@@ -115,8 +117,9 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
     Args:
         spec: A registered name or one of the entry-point group `"rlvr_envs.verifiers"`; `"module:attribute"`, where the module
             may also be in the current folder, or a path that ends in `.py`; a file that describes one, `.toml` or `.json` (see
-            `verifiers.files`); or the object itself: a class, a function marked with `factory`, or a verifier, which may be
-            any function of a completion and a reference or problem (see `verifiers.functions`).
+            `verifiers.files`); the address of a server, as for `served`; or the object itself: a class, a function marked with
+            `factory`, or a verifier, which may be any function of a completion and a reference or problem (see
+            `verifiers.functions`).
         **kwargs: Arguments of the class or factory. For a function, `completion` and `reference` name the parameters that get
             them, and any other argument goes to the parameter of its name.
 
@@ -205,6 +208,9 @@ def _check_arguments(target: object, name: str, arguments: dict[str, object]) ->
 
 
 def _named_object(name: str) -> object:
+    if name.startswith(("http://", "https://")):
+        served = cast("Callable[..., object]", import_attribute(_BUILT_IN["served"], "verifier"))
+        return factory(functools.partial(served, name))
     if ":" in name or is_attribute_path(name):
         return import_attribute(name, "verifier")
     if name in _registered:

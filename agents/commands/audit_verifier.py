@@ -36,8 +36,11 @@ class AuditVerifier:
     limit: int | None = None
     """Number of gold answers to sample; all of them by default."""
     drawn: int | None = None
-    """Number of cases of mathematics to draw, in place of rewritings of gold answers: right and wrong answers, as models write
-    them."""
+    """Number of cases to draw, in place of rewritings of gold answers: right and wrong answers, as models write them, to
+    problems of mathematics, or of the kind that choice, unit_tests, sql, json_schema or ifeval judge."""
+    against: str | None = None
+    """Verifier to audit in place of the first, by the cases for that: a name, rewards.py:function, or the address of a
+    `rlvr serve-verifier`, such as http://localhost:8000."""
     seed: int = 0
     """Seed of the sample of gold answers, of drawn cases, and of the order of the questions."""
     args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
@@ -69,9 +72,9 @@ class AuditVerifier:
         """Print the report card; return 0 if no error was found, else 1."""
         if self.json is not None:
             check_new_file(self.json, overwrite=self.overwrite)
-        if self.card is not None:
-            from verifiers.audit import check_card, write_card  # it takes long to load
+        from verifiers.audit import check_card, field_of, write_card  # they take long to load
 
+        if self.card is not None:
             check_card(self.card)
             check_new_file(self.card, overwrite=self.overwrite)
         if self.name is not None and self.verifier is not None:
@@ -79,8 +82,10 @@ class AuditVerifier:
         spec = verifier_spec(self.name or self.verifier, self.args, self.reward_model)
         if spec is None:
             raise InvalidArgumentError("no verifier to audit: give its name, module:attribute, or --reward-model")
-        name, arguments = spec
+        judging, arguments = spec
         dataset = self._problems()
+        field = field_of(judging)
+        name = judging if self.against is None else self.against
         with progress(f"audit of {name}", 1.0) as advance:
             report = verifiers.audit_verifier(
                 name,
@@ -88,6 +93,7 @@ class AuditVerifier:
                 verifier_args=arguments,
                 limit=self.limit,
                 drawn=self.drawn,
+                field=field,
                 seed=self.seed,
                 answer_format=self.answer_format,
                 skip=self.skip,

@@ -136,6 +136,9 @@ class TrainOptions:
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
+    verifier_card: Path | None = None
+    """Card of the verifier, from rlvr audit-verifier --card or --json, with which the expected errors among the rewards of each
+    step are logged, with a warning if most differences within groups are errors."""
     gold_verifier: str | None = None
     """Verifier that is asked but not trained on, to see whether the one in --verifier or --reward-model is hacked:
     environment for the environment's own, or as for --verifier. Its score is logged as gold_reward."""

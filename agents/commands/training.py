@@ -32,6 +32,7 @@ from agents.interrupts import sigterm_interrupts
 from agents.learn.agent import Agent
 from agents.learn.disk import agent_size
 from agents.learn.held_out import HeldOut
+from agents.learn.noise import RewardNoise
 from agents.policies.devices import perceptron_device
 from agents.policies.mlp import MLPPolicy
 from agents.policies.transformers.config import PolicyConfig
@@ -78,6 +79,7 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
     ranks.on_main(lambda: check_folder(folder))
     if is_restart() and ranks.from_main((folder / CONFIG).is_file()):
         options = dataclasses.replace(options, resume=True)
+    noise = None if options.verifier_card is None else RewardNoise.of_card(options.verifier_card)
     policy, env = ranks.together(lambda: _policy_and_env(options, name, config))
     held_out = ranks.together(lambda: _held_out(options, name, env))
     resolved = config.for_model(policy.model)
@@ -104,7 +106,15 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(
-            folder, agent, env, options, record, console, log_rollouts=options.log_rollouts, held_out=held_out
+            folder,
+            agent,
+            env,
+            options,
+            record,
+            console,
+            log_rollouts=options.log_rollouts,
+            held_out=held_out,
+            noise=noise,
         )
 
 
@@ -135,6 +145,7 @@ def train_in(
     *,
     log_rollouts: int = 0,
     held_out: HeldOut | None = None,
+    noise: RewardNoise | None = None,
 ) -> int:
     """Start or resume the run in a folder."""
     ranks = agent.ranks
@@ -168,7 +179,7 @@ def train_in(
             written = math.ceil((options.steps - agent.steps) / options.checkpoint_every)
             say_disk(console, size, written if options.keep is None else min(written, options.keep + 1), folder)
         try:
-            _learn(agent, env, options, run, held_out)
+            _learn(agent, env, options, run, {"held_out": held_out, "noise": noise})
         except KeyboardInterrupt:
             console.print(
                 f"stopped after step {agent.steps}; continue with the same command and --resume", markup=False
@@ -305,8 +316,9 @@ def _learn(
     env: Any,
     options: TrainOptions | TabularOptions,
     run: Run | None,
-    held_out: HeldOut | None,
+    of_agents: Mapping[str, Any],
 ) -> None:
+    """Train; what only agents that train a policy take is left out if it is None."""
     budget = options.token_budget
     total = options.steps if budget is None else budget
     with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:
@@ -329,5 +341,5 @@ def _learn(
             run=run,
             checkpoint_every=options.checkpoint_every,
             callbacks=[show],
-            **({} if held_out is None else {"held_out": held_out}),
+            **{name: value for name, value in of_agents.items() if value is not None},
         )

@@ -21,6 +21,7 @@ from agents.learn.lag import LaggedSampling
 from agents.learn.learner import Learner
 from agents.learn.metrics import batch_metrics
 from agents.learn.models import Models
+from agents.learn.noise import RewardNoise
 from agents.learn.progress import Progress
 from agents.learn.sampling import Sampling
 from agents.learn.saving import Saving
@@ -152,6 +153,7 @@ class Agent(Algorithm):
         checkpoint_every: int | None = None,
         callbacks: Sequence[Callback] = (),
         held_out: HeldOut | None = None,
+        noise: RewardNoise | None = None,
     ) -> None:
         """Train until `steps` steps are done in total, including those before a resume.
 
@@ -167,6 +169,7 @@ class Agent(Algorithm):
             checkpoint_every: Number of steps between checkpoints; a run also writes one at the end and on interruption.
             callbacks: Called after each step.
             held_out: The evaluations during training; None for no evaluation.
+            noise: The verifier's error rates, for metrics that say how much of the rewards is likely error.
 
         Raises:
             InvalidArgumentError: If the warm-up is as long as the run, a number is negative, or `held_out` evaluates in `env`.
@@ -183,6 +186,7 @@ class Agent(Algorithm):
             run=run,
             checkpoint_every=checkpoint_every,
             callbacks=callbacks,
+            noise=noise,
             held_out=None
             if held_out is None
             else HeldOutEvaluations(held_out, self.sampler, self.source, self.ranks, self.config.seed, history),

@@ -15,6 +15,8 @@
 | `rewards/accuracies` | DPO: share of pairs whose difference is above 0 |
 | `pairs` | DPO: number of pairs |
 | `kept` | RFT: share of the completions that are learned from |
+| `noise/false_positives`, `noise/false_negatives` | with a card: expected number among the verdicts; `/low`, `/high` too |
+| `noise/groups_by_error` | with a card: share of the groups with different verdicts in which that is likely an error |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
 | `unsupported` | number of episodes scored 0 because their tests use objects in a way the sandbox does not support |
 | `contracts/together/reward`, `separate/reward` | mean score if tests run together with the program, and otherwise |

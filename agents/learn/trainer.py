@@ -16,6 +16,7 @@ from agents.interrupts import interrupts_deferred
 from agents.learn.algorithm import Algorithm
 from agents.learn.held_out import HeldOutEvaluations
 from agents.learn.metrics import summarize, summarize_parts
+from agents.learn.noise import RewardNoise
 from agents.learn.progress import Progress
 from agents.learn.sampled import Sampled
 from agents.learn.saving import Saving
@@ -62,6 +63,7 @@ class Trainer:
         self._updating, self._update, self._saving = updating, update, saving
         self._progress, self._watch, self._ranks = progress, watch, ranks
         self._health = Health()
+        self._noise: RewardNoise | None = None
 
     def forget_health(self) -> None:
         """Forget the steps that were observed, after a checkpoint was loaded."""
@@ -77,8 +79,10 @@ class Trainer:
         checkpoint_every: int | None,
         callbacks: Sequence[Callback],
         held_out: HeldOutEvaluations | None,
+        noise: RewardNoise | None,
     ) -> None:
         """See `Agent.learn`."""
+        self._noise = noise
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
         self._algorithm.require_env(env)
         self._progress.parts = problem_parts(env)
@@ -164,6 +168,7 @@ class Trainer:
         with interrupts_deferred():
             metrics = summarize(sampled.trajectories) | dict(sampled.metrics) | dict(arrived.metrics)
             metrics |= self._problem_metrics(sampled)
+            metrics |= {} if self._noise is None else self._noise.metrics(sampled.trajectories)
             self._updating.on_advantages = self._rollout_writer(env, run)
             try:
                 metrics |= self._update(sampled.trajectories)

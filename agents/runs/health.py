@@ -15,6 +15,7 @@ it appears, and again only after `WINDOW` steps without it.
 | `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
 | `truncation` | more than `MOST_TRUNCATED` of the completions are cut off, and significantly more than in the first steps |
 | `kl` | above `MOST_KL`, in nats a token: the policy has left its reference |
+| `noise` | in more than `MOST_BY_ERROR` of the groups with a signal, that is likely an error (with a verifier's card) |
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
 | `nonfinite` | a gradient of the current step was not finite, so that it changed no weight |
 
@@ -41,6 +42,7 @@ MOST_CLIPPED = 0.5
 MOST_TRUNCATED = 0.25
 MOST_KL = 1.0
 MOST_FLAT = 0.9
+MOST_BY_ERROR = 0.5
 
 _NORMAL = 1.96
 """Standard errors from a mean to an end of its 95 % interval."""
@@ -57,6 +59,7 @@ _WATCHED = (
     "kl",
     "explained_variance",
     "entropy",
+    "noise/groups_by_error",
     "clip_ratio/region_mean",
 )
 
@@ -173,6 +176,16 @@ class Health:
                 value,
                 f"{value:.0%} of the tokens clipped in the last {WINDOW} steps, so that they have no gradient. Try a lower "
                 "learning rate, fewer epochs and minibatches, or wider clip_low and clip_high",
+            )
+        noise = last.get("noise/groups_by_error")
+        if noise is not None and (value := float(noise.mean())) > MOST_BY_ERROR:
+            yield HealthWarning(
+                "noise",
+                step,
+                value,
+                f"in {value:.0%} of the groups with different verdicts of the last {WINDOW} steps, all answers are likely "
+                "right or all wrong, and the verifier's errors are the only difference. Mend the verifier (see "
+                "rlvr audit-verifier), or take problems that are solved about half of the time",
             )
         if "kl" in last and (value := float(last["kl"].mean())) > MOST_KL:
             yield HealthWarning(

@@ -18,6 +18,7 @@ from verifiers.types import Verifier
 PARTS = {"parts": ["exact", "exact"]}
 REQUIRED: dict[str, dict[str, Any]] = {
     "by_metadata": {"parts": {"a": "exact"}, "key": "kind"},
+    "command": {"command": "true"},
     "ensemble": PARTS,
     "first": PARTS,
     "format": {"structure": "think"},
@@ -29,6 +30,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "process_reward_model": {"model": "no-such-model", "preset": "math-shepherd"},
     "ray": {"of": "exact"},
     "reward_model": {"model": "no-such-model", "server": "http://localhost:1"},
+    "served": {"address": "http://localhost:1"},
     "weighted_sum": PARTS,
     "with_gold": {"proxy": "exact", "gold": "exact"},
     "with_timeout": {"part": "exact", "seconds": 1},

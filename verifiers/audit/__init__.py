@@ -4,8 +4,8 @@
 from verifiers.audit import transformations as transformations  # isort: skip
 from verifiers.audit import structured as structured  # isort: skip
 from verifiers.audit import mutations as mutations  # isort: skip
-from verifiers.audit.audit import ATTACKS, audit_verifier
-from verifiers.audit.card import check_card, write_card
+from verifiers.audit.audit import ATTACKS, audit_verifier, field_of
+from verifiers.audit.card import check_card, read_card, write_card
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.checks import Check, Finding
 from verifiers.audit.drawing import draw_cases
@@ -30,6 +30,8 @@ __all__ = [
     "audit_verifier",
     "check_card",
     "draw_cases",
+    "field_of",
+    "read_card",
     "recognise",
     "write_card",
 ]

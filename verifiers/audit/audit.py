@@ -24,11 +24,11 @@ from verifiers.audit.checks import (
 )
 from verifiers.audit.drawing import draw_cases
 from verifiers.audit.examples import example_problems
-from verifiers.audit.questions import BOXED, CaseMaker, choose, gold_text
-from verifiers.audit.recognition import recognise
+from verifiers.audit.questions import BOXED, CaseMaker, choose, gold_of
 from verifiers.audit.registry import TRANSFORMATIONS
 from verifiers.audit.report import AuditReport, OptionRow, ReportRow
 from verifiers.audit.runner import Answer, Runner
+from verifiers.audit.subjects import FIELDS
 from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_name
 from verifiers.files import verifier_record
 from verifiers.functions import ANSWER, ANSWER_FORMATS, Problems, gold_completion
@@ -53,6 +53,16 @@ ATTACKS = (
 """The names of the attacks."""
 _ITSELF = "itself"
 """The transformation that changes nothing."""
+_FIELDS = {
+    "choice": "choice",
+    "unit_tests": "programs",
+    "sql": "sql",
+    "json_schema": "json_schema",
+    "ifeval": "instructions",
+}
+"""The field of drawn cases by the name of the verifier that they are for; every other one is for mathematics."""
+_PROBED = 24
+"""Number of drawn problems on which an answer format is tried."""
 
 
 def audit_verifier(
@@ -62,6 +72,7 @@ def audit_verifier(
     verifier_args: Mapping[str, object] | None = None,
     limit: int | None = None,
     drawn: int | None = None,
+    field: str | None = None,
     seed: int = 0,
     answer_format: str | None = None,
     skip: Collection[str] = (),
@@ -79,7 +90,8 @@ def audit_verifier(
             verifier accepts their golds.
         verifier_args: Arguments of the verifier.
         limit: Number of golds to sample; by default all are used.
-        drawn: Number of cases of mathematics to draw, with `draw_cases`, in place of the rewritings of the golds.
+        drawn: Number of cases to draw, with `draw_cases`, in place of the rewritings of the golds.
+        field: The field of the drawn cases; by default the one that the verifier's name says, as `field_of` reads it.
         seed: Determines the sample, the drawn cases and the orders of questions.
         answer_format: How completions present an answer, with `ANSWER` in its place, such as `"#### ANSWER"`; by default
             as in the gold completions, and for a function in the format in which it accepts most golds.
@@ -98,6 +110,9 @@ def audit_verifier(
     for name in skip:
         if name not in TRANSFORMATIONS and name not in ATTACKS:
             raise unknown_name("transformation or attack", name, [*TRANSFORMATIONS, *ATTACKS])
+    field = field or field_of(verifier)
+    if drawn is not None and field != "mathematics":
+        problems = [case.problem for case in draw_cases(_PROBED, seed, field=field)]
     chosen = choose(example_problems() if problems is None else problems, limit, seed)
     tally = Tally()
     left_out: tuple[str, ...] = ()
@@ -106,7 +121,9 @@ def audit_verifier(
         Runner(verifier, verifier_args or {}, memory_mib=memory_mib) as runner,
     ):
         convention = runner.convention()
-        if answer_format is None and (convention is not None or problems is None):
+        if drawn is not None and field in FIELDS:
+            answer_format = None
+        elif answer_format is None and (convention is not None or problems is None or drawn is not None):
             formats = [None, *ANSWER_FORMATS] if drawn is None else [form for form in ANSWER_FORMATS if form != ANSWER]
             answer_format, accepted = _accepted_format(
                 runner, convention or repr(verifier), chosen, formats, deadline_s
@@ -116,7 +133,7 @@ def audit_verifier(
                 left_out = tuple(str(problem.reference) for problem in chosen if problem not in accepted)
                 chosen = accepted
         maker = CaseMaker(answer_format=answer_format, skip=frozenset(skip), folder=Path(folder))
-        ordinary = maker.rewritten(chosen) if drawn is None else draw_cases(drawn, seed, answer_format or BOXED)
+        ordinary = maker.rewritten(chosen) if drawn is None else draw_cases(drawn, seed, answer_format or BOXED, field)
         cases = [*ordinary, *maker.hostile(chosen)]
         if drawn is not None:
             chosen = [case.problem for case in ordinary if case.family == _ITSELF]
@@ -129,6 +146,11 @@ def audit_verifier(
     said = "" if convention is None else f", called as {convention}"
     report = _report(f"{title}{said}", answer_format, chosen, tally, cases, answers)
     return dataclasses.replace(report, left_out=left_out)
+
+
+def field_of(verifier: VerifierSpec) -> str:
+    """The field of the cases that are drawn for a verifier: by its name, mathematics for one that has no other."""
+    return _FIELDS.get(verifier, "mathematics") if isinstance(verifier, str) else "mathematics"
 
 
 def _accepted_format(
@@ -204,14 +226,15 @@ def _report(
     answers: Sequence[Answer | None],
 ) -> AuditReport:
     answered = [(case, answer) for case, answer in zip(cases, answers, strict=True) if answer is not None]
+    kinds = {case.problem.id: case.kind for case in cases}
     slowest = sorted(answered, key=lambda pair: -pair[1].seconds)[:5]
     return AuditReport(
         verifier=verifier,
         answer_format=answer_format,
         golds=len(problems),
-        kinds=dict(Counter(str(recognise(gold_text(problem)).kind) for problem in problems).most_common()),
+        kinds=dict(Counter(kinds.get(problem.id) or str(gold_of(problem).kind) for problem in problems).most_common()),
         rows=_rows(answered, lambda case: case.family),
-        kind_rows=_rows(answered, lambda case: case.kind or str(recognise(case.gold).kind)),
+        kind_rows=_rows(answered, lambda case: case.kind or str(gold_of(case.problem).kind)),
         unusable=sum(case.family == _ITSELF and not answer.accepted for case, answer in answered),
         options=_option_rows(answered),
         checks={str(check): tally.looked_at[check] for check in Check},

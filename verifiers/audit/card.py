@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,28 @@ def check_card(path: Path) -> None:
     """
     if path.suffix not in CARD_SUFFIXES:
         raise InvalidArgumentError(f"a card is a file that ends in {' or '.join(CARD_SUFFIXES)}, got {str(path)!r}")
+
+
+def read_card(path: Path) -> tuple[ReportRow, ReportRow]:
+    """Read the error rates of a card, or of the JSON of a report.
+
+    Returns:
+        The rows of all wrong answers, which has the false positives, and of all right answers.
+
+    Raises:
+        InvalidArgumentError: If there is no such file, or it has no error rates.
+    """
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    rows = []
+    for label, name in ((Label.WRONG, "all wrong answers"), (Label.CORRECT, "all right answers")):
+        match = re.search(rf"{name}\D+(\d+)\D+(\d+)", text)  # the cells of a row, in Markdown, HTML and JSON
+        if match is None or not int(match[2]) <= int(match[1]) > 0:
+            raise InvalidArgumentError(
+                f"expected error rates in a file that rlvr audit-verifier wrote with --card or --json, got {str(path)!r}, "
+                f"which {'has no cases of ' + name if text else 'is no file'}"
+            )
+        rows.append(ReportRow(name, label, int(match[1]), int(match[2])))
+    return rows[0], rows[1]
 
 
 def _sections(report: AuditReport) -> Iterator[_Section]:

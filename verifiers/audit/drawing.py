@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Mapping, Sequence
 
 from verifiers.audit.attacks import restated_formulas, restates
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.golds import Gold, Kind
 from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS
-from verifiers.audit.subjects import SUBJECTS, Drawn
-from verifiers.errors import InvalidArgumentError
+from verifiers.audit.subjects import FIELDS, MATHEMATICS, SUBJECTS, Drawn, Field
+from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.functions import ANSWER
 from verifiers.types import Problem
 
@@ -50,32 +51,67 @@ _SUPERSEDED = (
     "An intermediate result is {first}.\n\nUsing it, the final answer is {mark}.",
 )
 """Two marked answers, of which the last is final."""
+_THOUGHT = "<think>\nA first try:\n\n{other}\n\nNo, that can't be right.\n</think>\n\n{answer}"
+_THOUGHTS = 0.15
+"""Share of the answers of other fields that come after a thought."""
 
 
-def draw_cases(count: int, seed: int, answer_format: str = f"{_BOX}{{{ANSWER}}}") -> list[Case]:
-    r"""Draw labelled cases of mathematics; case i depends on the seed and i alone.
+def draw_cases(
+    count: int, seed: int, answer_format: str = f"{_BOX}{{{ANSWER}}}", field: str = "mathematics"
+) -> list[Case]:
+    r"""Draw labelled cases of a field; case i depends on the seed and i alone.
 
-    Half of the cases are right: the gold itself, rewritings of it, and the gold in other words. The others are near misses, two
-    answers of which the last is wrong, hedges, answers that only a thought has, and the question in place of an answer. The
-    family of a case says which, as in `near miss: fraction`, and its kind is the subject.
+    Half of the cases are right. In mathematics these are the gold itself, rewritings of it, and the gold in other words. The
+    others are near misses, two answers of which the last is wrong, hedges, answers that only a thought has, and the question in
+    place of an answer. The family of a case says which, as in `near miss: fraction`, and its kind is the subject.
 
     Args:
         count: Number of cases.
         seed: Seed of the cases.
-        answer_format: Text with `ANSWER` in the place of the answer, which marks it in a completion.
+        answer_format: Text with `ANSWER` in the place of the answer, marking it in a completion, for mathematics and choice.
+        field: `"mathematics"`, `"choice"`, `"programs"`, `"sql"`, `"json_schema"` or `"instructions"`.
 
     Raises:
         InvalidArgumentError: If `count` is not positive, or the format has no place for the answer.
+        UnknownNameError: If there is no such field.
     """
+    if field not in (*MATHEMATICS, *FIELDS):
+        raise unknown_name("field of drawn cases", field, [*MATHEMATICS, *FIELDS])
     if count < 1 or ANSWER not in answer_format:
         raise InvalidArgumentError(
             f"drawing cases needs a positive count, and {ANSWER} in the answer format; got {count} and {answer_format!r}"
         )
-    return [_draw(random.Random(f"{seed}/{index}"), f"drawn/{seed}/{index}", answer_format) for index in range(count)]
+    pairs = [(random.Random(f"{seed}/{index}"), f"drawn/{seed}/{index}") for index in range(count)]
+    if field in FIELDS:
+        return [_draw_task(rng, name, FIELDS[field]) for rng, name in pairs]
+    return [_draw(rng, name, answer_format, MATHEMATICS[field]) for rng, name in pairs]
 
 
-def _draw(rng: random.Random, name: str, answer_format: str) -> Case:
-    subject = rng.choice(list(SUBJECTS))
+def _draw_task(rng: random.Random, name: str, field: Field) -> Case:
+    task = field.draw(rng)
+    problem = Problem(name, task.prompt, task.reference)
+    label = rng.choice([Label.CORRECT, Label.WRONG])
+    sides = (task.right, task.wrong) if label is Label.CORRECT else (task.wrong, task.right)
+    (family, answer), (_, other) = (_chosen(rng, side) for side in sides)
+    if label is Label.WRONG and rng.random() < _THOUGHTS / 2:
+        family, answer = "no answer", rng.choice(field.no_answers)
+        return Case(family, label, answer, answer, problem, kind=task.subject)
+    completion = rng.choice(field.wordings).format(answer=answer)
+    if rng.random() < _THOUGHTS:
+        family = "wording: thought" if label is Label.CORRECT else "only a thought"
+        completion = _THOUGHT.format(other=rng.choice(field.wordings).format(answer=other), answer=completion)
+    return Case(family, label, answer, completion, problem, kind=task.subject)
+
+
+def _chosen(rng: random.Random, answers: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """A family and an answer of it; families whose names begin alike, as in `forgery: exits`, share one chance."""
+    group = rng.choice(list(dict.fromkeys(family.partition(":")[0] for family in answers)))
+    family = rng.choice([one for one in answers if one.partition(":")[0] == group])
+    return family, rng.choice(answers[family])
+
+
+def _draw(rng: random.Random, name: str, answer_format: str, subjects: Sequence[str]) -> Case:
+    subject = rng.choice(subjects)
     drawn = SUBJECTS[subject](rng)
     problem = Problem(name, drawn.prompt, drawn.gold)
     writer = _Writer(rng, drawn, recognise(drawn.gold), answer_format)

@@ -43,6 +43,13 @@ def gold_text(problem: Problem) -> str:
     return str(reference)
 
 
+def gold_of(problem: Problem) -> Gold:
+    """The recognised gold of a problem; of kind unknown for a reference such as tests, a query or a schema."""
+    reference = problem.reference
+    is_answer = isinstance(reference, str | int | float) and not isinstance(reference, bool)
+    return recognise(str(reference)) if is_answer else Gold(str(reference), Kind.UNKNOWN)
+
+
 def prompt_of(problem: Problem) -> str:
     """The prompt of a problem as one text."""
     if isinstance(problem.prompt, str):
@@ -86,7 +93,7 @@ class CaseMaker:
 
     def hostile(self, problems: Sequence[Problem]) -> list[Case]:
         """The cases that are meant to break a verifier, against a few golds of different kinds."""
-        golds = [recognise(gold_text(problem)) for problem in problems]
+        golds = [gold_of(problem) for problem in problems]
         few = _one_for_each_kind(problems, golds)
         return [case for problem, gold in few for case in self._attacks(iter(hostile_attacks(gold)), problem, gold)]
 

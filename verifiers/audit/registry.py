@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from verifiers.audit.cases import Label
 from verifiers.audit.golds import Gold, Kind
@@ -36,12 +36,25 @@ TRANSFORMATIONS: dict[str, Transformation] = {}
 """Every transformation by name."""
 
 
-def _register(
-    label: Label, kinds: Iterable[Kind], *, basis: Basis, symmetric: bool = False, option: str = ""
-) -> Callable[[Rewrite], Rewrite]:
+def enter(name: str, label: Label, row: str, rewrite: Rewrite, option: str = "") -> None:
+    """Enter a transformation: kinds with commas between them and, after a semicolon, `policy`, `symmetric` or both."""
+    kinds, _, remarks = row.partition("; ")
+    basis = "option" if option else "policy" if "policy" in remarks else "mathematics"
+    TRANSFORMATIONS[name] = Transformation(
+        name,
+        frozenset(map(Kind, kinds.split(", "))),
+        label,
+        cast("Basis", basis),
+        rewrite,
+        symmetric="symmetric" in remarks,
+        option=option,
+    )
+
+
+def _register(label: Label, kinds: Iterable[Kind], basis: Basis, symmetric: bool) -> Callable[[Rewrite], Rewrite]:
     def register(rewrite: Rewrite) -> Rewrite:
-        name = rewrite.__name__.strip("_").replace("_", "-")
-        TRANSFORMATIONS[name] = Transformation(name, frozenset(kinds), label, basis, rewrite, symmetric, option)
+        row = f"{', '.join(kinds)}; {basis} {'symmetric' if symmetric else ''}"
+        enter(rewrite.__name__.strip("_").replace("_", "-"), label, row, rewrite)
         return rewrite
 
     return register
@@ -49,14 +62,9 @@ def _register(
 
 def equal(*kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False) -> Callable[[Rewrite], Rewrite]:
     """Register a function that rewrites golds of some kinds into equal forms, under its own name."""
-    return _register(Label.CORRECT, kinds, basis=basis, symmetric=symmetric)
+    return _register(Label.CORRECT, kinds, basis, symmetric)
 
 
 def near(*kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False) -> Callable[[Rewrite], Rewrite]:
     """Register a function that rewrites golds of some kinds into wrong answers, under its own name."""
-    return _register(Label.WRONG, kinds, basis=basis, symmetric=symmetric)
-
-
-def optional(*kinds: Kind, option: str) -> Callable[[Rewrite], Rewrite]:
-    """Register a function that rewrites golds into answers that only a verifier with this option accepts."""
-    return _register(Label.ANY, kinds, basis="option", option=option)
+    return _register(Label.WRONG, kinds, basis, symmetric)

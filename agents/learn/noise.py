@@ -1,0 +1,109 @@
+"""How much of a step's rewards is likely error, from the error rates on the card of the verifier.
+
+With the rates ρ₀ of false positives and ρ₁ of false negatives, and errors that do not depend on the answer, of a share p of
+right answers the share q(p) = ρ₀ + (1 - ρ₀ - ρ₁) p is accepted. Of n answers with the share a accepted,
+p = (a - ρ₀) / (1 - ρ₀ - ρ₁) are right, n ρ₀ (1 - p) are false positives, and n ρ₁ p are false negatives.
+
+A group of G answers, k of them accepted, has no signal but errors if all are right or all are wrong. With weights π on problems
+of which a share θ of answers is right, the probability of that is
+
+    Σ π(θ) [(1 - θ)^G ρ₀^k (1 - ρ₀)^(G-k) + θ^G (1 - ρ₁)^k ρ₁^(G-k)]  /  Σ π(θ) q(θ)^k (1 - q(θ))^(G-k)
+
+where π is fitted to the groups of the step by expectation maximisation, with one group's weight spread evenly over all θ.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from agents.types import Trajectory
+from verifiers import InvalidArgumentError, Outcome
+from verifiers.audit import ReportRow, read_card
+
+_SHARES = np.linspace(0, 1, 21)
+_ROUNDS = 50
+Groups = Sequence[tuple[int, int]]
+"""Of each group the numbers of accepted answers and of all."""
+
+
+class RewardNoise:
+    """Metrics of a step that say how much of its rewards is likely error; names begin with `noise/`.
+
+    Args:
+        false_positives: The card's row of all wrong answers.
+        false_negatives: The card's row of all right answers.
+
+    Raises:
+        InvalidArgumentError: If the rates add up to 1 or more: then verdicts say nothing.
+    """
+
+    def __init__(self, false_positives: ReportRow, false_negatives: ReportRow) -> None:
+        self._rates = tuple(row.wrong / max(row.cases, 1) for row in (false_positives, false_negatives))
+        self._bounds = (false_positives.bounds, false_negatives.bounds)
+        if sum(self._rates) >= 1:
+            raise InvalidArgumentError(
+                f"the verifier accepts {self._rates[0]:.0%} of the wrong answers and refuses {self._rates[1]:.0%} of the right "
+                "ones: its verdicts say nothing about answers, so that there is nothing to train on"
+            )
+
+    @classmethod
+    def of_card(cls, card: Path) -> RewardNoise:
+        """Read a card that `rlvr audit-verifier --card` or `--json` wrote.
+
+        Raises:
+            InvalidArgumentError: If the file has no error rates.
+        """
+        return cls(*read_card(card))
+
+    def metrics(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
+        """The metrics of a step; empty if no verdict is right or wrong."""
+        verdicts: dict[int, list[bool]] = {}
+        for one in trajectories:
+            if one.verdict is not None and one.verdict.outcome not in (Outcome.SCORED, Outcome.VERIFIER_ERROR):
+                verdicts.setdefault(one.group, []).append(one.verdict.outcome is Outcome.CORRECT)
+        groups = [(sum(accepted), len(accepted)) for accepted in verdicts.values()]
+        if not groups:
+            return {}
+        accepted, count = (sum(column) for column in zip(*groups, strict=True))
+        found = expected_errors(accepted, count, *self._rates)
+        corners = [
+            expected_errors(accepted, count, *rates) for rates in itertools.product(*self._bounds) if sum(rates) < 1
+        ] or [found]
+        metrics: dict[str, float] = {}
+        for at, name in enumerate(("noise/false_positives", "noise/false_negatives")):
+            ends = [pair[at] for pair in corners]
+            metrics |= {name: found[at], f"{name}/low": min(ends), f"{name}/high": max(ends)}
+        mixed = [
+            chance for (k, size), chance in zip(groups, only_errors(groups, *self._rates), strict=True) if 0 < k < size
+        ]
+        if mixed:
+            metrics["noise/groups_by_error"] = float(np.mean([chance > 0.5 for chance in mixed]))
+        return metrics
+
+
+def expected_errors(accepted: int, count: int, rho0: float, rho1: float) -> tuple[float, float]:
+    """The expected numbers of false positives and of false negatives among `count` verdicts."""
+    right = min(max((accepted / count - rho0) / (1 - rho0 - rho1), 0.0), 1.0)
+    return min(rho0 * (1 - right) * count, accepted), min(rho1 * right * count, count - accepted)
+
+
+def only_errors(groups: Groups, rho0: float, rho1: float) -> list[float]:
+    """For each group the probability that all of its answers are right, or all wrong: that errors alone make a difference."""
+    rate = rho0 + (1 - rho0 - rho1) * _SHARES
+    likely = np.array([rate**k * (1 - rate) ** (size - k) for k, size in groups])
+    weights = np.full(len(_SHARES), 1 / len(_SHARES))
+    for _ in range(_ROUNDS):
+        posterior = likely * weights
+        weights = (1 / len(_SHARES) + (posterior / posterior.sum(axis=1, keepdims=True)).sum(axis=0)) / (
+            len(groups) + 1
+        )
+    chances = []
+    for (k, size), row in zip(groups, likely, strict=True):
+        wrong = (1 - _SHARES) ** size * rho0**k * (1 - rho0) ** (size - k)
+        right = _SHARES**size * (1 - rho1) ** k * rho1 ** (size - k)
+        chances.append(float(weights @ (wrong + right) / (weights @ row)))
+    return chances
