@@ -123,7 +123,9 @@ def test_tokens_are_those_of_an_episode_here() -> None:
 def test_contexts_that_begin_anew_replace_the_tokens() -> None:
     streams = world("Addition", tools="calculator", summarize_after=700, max_new_tokens=900)
     with running(create_env_app(streams, "Addition")) as client:
-        said = by_tokens(client, streams, 0, *turns(streams, "6*7? " * 60 + "<tool>6*7</tool>", "a summary", r"\boxed{42}"))
+        said = by_tokens(
+            client, streams, 0, *turns(streams, "6*7? " * 60 + "<tool>6*7</tool>", "a summary", r"\boxed{42}")
+        )
     assert any(answer["observation"]["new_context"] for answer in said)
 
 
