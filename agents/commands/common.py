@@ -10,7 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import gymnasium
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
@@ -21,10 +21,11 @@ from agents.console.terminal import TerminalConsole
 from agents.policies.vllm.engine import require_vllm
 from agents.runs.files.json_files import plain
 from agents.settings.endpoint import EndpointConfig
-from verifiers import InvalidArgumentError, redacted, secret, unknown_argument
+from verifiers import DataError, InvalidArgumentError, redacted, secret, unknown_argument
 from verifiers.devices import using_device
 
 P = ParamSpec("P")
+Env = TypeVar("Env")
 
 
 def check_at_least(least: int, **values: float | None) -> None:
@@ -203,6 +204,26 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
         if name not in names:
             raise unknown_argument("an endpoint", name, [name for name in names if name not in options])
     return EndpointConfig(**options, **arguments)
+
+
+def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConfig, arguments: dict[str, Any]) -> Env:
+    """Make an environment for a server, which has a template for a chat that also ends answers.
+
+    Args:
+        make: Makes the environment from arguments.
+        config: The server's settings.
+        arguments: The arguments that were given.
+
+    Raises:
+        InvalidArgumentError: If the environment has rules about tokens.
+    """
+    chat = {"prompt": "auto_chat", "stop": ()} if config.route == "chat" else {}
+    try:
+        return make({**chat, **arguments})
+    except DataError:
+        # An alphabet that can't spell a chat belongs to actions that are tokens: without a chat, that error is raised.
+        rlvr_envs.MessageEnv(make(arguments).streams)
+        raise
 
 
 def check_engine(engine: str, pairs: Sequence[str]) -> None:

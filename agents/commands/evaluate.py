@@ -18,6 +18,7 @@ from agents.commands.common import (
     check_engine,
     endpoint_config,
     env_arguments,
+    env_for_endpoint,
     folder_name,
     make_vec,
     on_device,
@@ -51,7 +52,7 @@ from agents.runs.evaluation import Evaluation
 from agents.runs.evaluation_record import EvaluationRecord, Sample
 from agents.runs.files.outputs import free_folder
 from agents.types import Policy
-from verifiers import DataError, InvalidArgumentError
+from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
     from agents.tables.agent import TabularAgent
@@ -199,14 +200,7 @@ class Evaluate(EvaluateOptions):
                 "price": self.price,
             }
             config = endpoint_config(given, self.engine_args)
-            # The server of a chat has a template, which also ends answers.
-            chat = {"prompt": "auto_chat", "stop": ()} if config.route == "chat" else {}
-            try:
-                env = make_vec(name, 1, {**chat, **arguments})
-            except DataError:
-                # An alphabet that can't spell a chat belongs to actions that are tokens: without a chat, that error is raised.
-                rlvr_envs.MessageEnv(make_vec(name, 1, arguments).streams)
-                raise
+            env = env_for_endpoint(functools.partial(make_vec, name, 1), config, arguments)
             yield env, Endpoint(config, temperature=self.temperature)
             return
         self.check_model()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -18,7 +18,9 @@ from agents.commands.common import (
     PROMPT,
     check_at_least,
     check_is_saved,
+    endpoint_config,
     env_arguments,
+    env_for_endpoint,
     on_device,
     say_stops,
     shown_warnings,
@@ -28,10 +30,12 @@ from agents.commands.common import (
 )
 from agents.commands.playing.numbers import Chooser, person, play_numbers, top_values
 from agents.commands.playing.person import TextPlayer, TokenPlayer
+from agents.commands.playing.server import play_by_server
 from agents.commands.saved_agents import SavedAgent, check_table_temperature, make_plain, vectorized
 from agents.commands.sections import print_section, verdict_text
 from agents.console.counting import counted
 from agents.policies.transformers.model_files import check_model, model_folder
+from agents.rollouts.endpoint.client import Endpoint
 from agents.rollouts.played_episode import PlayedEpisode, Player, play_episode
 from agents.runs.evaluation_record import Sample, sample_line
 from agents.runs.files.json_files import plain
@@ -54,8 +58,14 @@ class Play:
     env: str
     """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
     model: str | None = None
-    """Folder, GGUF file or Hugging Face name of the model that plays, or folder of a run of a table or a multilayer perceptron;
-    by default you play on standard input."""
+    """Folder, GGUF file or Hugging Face name of the model that plays, folder of a run of a table or a multilayer perceptron, or
+    with the engine openai the name that the server knows it by; by default you play on standard input."""
+    engine: Literal["torch", "openai"] = "torch"
+    """Engine used for sampling: torch, or a server that speaks OpenAI's protocol, at --base-url."""
+    base_url: str | None = None
+    """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""
+    engine_args: tuple[str, ...] = ()
+    """Arguments of the engine openai, each as name=value, settings of EndpointConfig, such as api_key=env:OPENAI_API_KEY."""
     problem: int | None = None
     """Index of the problem in the data set; by default one is drawn by --seed."""
     split: str = "test"
@@ -90,8 +100,15 @@ class Play:
         check_at_least(0, problem=self.problem, top=self.top, temperature=self.temperature, seed=self.seed)
         if self.seed >= 2**64:
             raise InvalidArgumentError(f"--seed must be less than 2**64, got {self.seed}")
+        if (self.engine == "openai") != (self.base_url is not None):
+            raise InvalidArgumentError("--base-url and --engine openai come together: give both or neither")
+        if self.engine == "openai" and self.model is None:
+            raise InvalidArgumentError("--engine openai needs the name of the server's model: give --model")
+        if self.engine_args and self.engine != "openai":
+            raise InvalidArgumentError("--engine-args is for --engine openai: leave it out")
         if self.model is not None:
-            check_is_saved(self.model)
+            if self.engine != "openai":
+                check_is_saved(self.model)
             if self.tokens:
                 raise InvalidArgumentError("--tokens is for a person who types: leave it out with --model")
         if self.opponent not in (None, _ME):
@@ -100,7 +117,8 @@ class Play:
     @on_device
     def run(self, console: Console) -> int:
         """Play the episode, and print each part of it as it happens."""
-        saved = None if self.model is None else SavedAgent.find(self.model)
+        local = None if self.engine == "openai" else self.model
+        saved = None if local is None else SavedAgent.find(local)
         if saved is not None or (self.model is None and not _has_tokens(self.env)):
             with shown_warnings():
                 self._play_numbers(saved, console)
@@ -108,25 +126,40 @@ class Play:
         spec = verifier_spec(self.verifier, self.verifier_args, self.reward_model)
         judged_by = {} if spec is None else {"verifier": spec}
         given = with_options(judged_by, env_arguments(self.env_args))
-        arguments = {**PROMPT, **with_options({"split": self.split}, given)}
+        own = with_options({"split": self.split}, given)
+        arguments = {**PROMPT, **own}
         check_reward_model(self.reward_model, verifier_arguments(self.verifier_args))
         with shown_warnings():
-            if self.model is not None:
+            if local is not None:
                 rlvr_envs.environment_class(self.env)
-                check_policy(self.model, self.env, given, {"split": self.split})
-            policy = None if self.model is None else self._load_policy(arguments)
-            env = rlvr_envs.environment_class(self.env)(**arguments)
+                check_policy(local, self.env, given, {"split": self.split})
+            policy = None if local is None else self._load_policy(local, arguments)
+            endpoint = self._endpoint()
+
+            def make(**more: Any) -> rlvr_envs.TaskEnv:
+                cls = rlvr_envs.environment_class(self.env)
+                if endpoint is None:
+                    return cls(**arguments, **more)
+                return env_for_endpoint(lambda options: cls(**options), endpoint.config, {**own, **more})
+
+            env = make()
             if policy is not None:
                 say_stops(console, env)
             if self.opponent is not None:
                 other = self._other_side(env, self.opponent, console)
                 env.close()
-                env = rlvr_envs.environment_class(self.env)(**arguments, interaction=other)
+                env = make(interaction=other)
             try:
-                self._play(env, policy, console)
+                return self._play(env, policy or endpoint, console)
             finally:
                 env.close()
-        return 0
+
+    def _endpoint(self) -> Endpoint | None:
+        """The server that plays."""
+        if self.base_url is None:
+            return None
+        config = endpoint_config({"base_url": self.base_url, "model": self.model, "concurrency": 1}, self.engine_args)
+        return Endpoint(config, temperature=self.temperature)
 
     def _play_numbers(self, saved: SavedAgent | None, console: Console) -> None:
         """Play an environment whose observations are numbers: by a table, a perceptron, or a person."""
@@ -171,14 +204,13 @@ class Play:
 
         return by_perceptron
 
-    def _load_policy(self, arguments: dict[str, Any]) -> Any:
+    def _load_policy(self, model: str, arguments: dict[str, Any]) -> Any:
         """Load the model, and set its tokenizer for the environment."""
         from agents.policies.transformers.config import PolicyConfig
         from agents.policies.transformers.loading import load_policy
 
-        assert self.model is not None
         policy, arguments["tokenizer"] = load_policy(
-            self.model,
+            model,
             PolicyConfig(temperature=self.temperature, seed=self.seed),
             tokenizer=arguments.get("tokenizer"),
         )
@@ -208,19 +240,22 @@ class Play:
             return TextGameInteraction(words, forfeits="scored")
         return TwoSidedInteraction(PolicyOpponent(policy, tokenizer))
 
-    def _play(self, env: rlvr_envs.TaskEnv, policy: Any, console: Console) -> None:
+    def _play(self, env: rlvr_envs.TaskEnv, policy: Any, console: Console) -> int:
+        """Play an episode, and return the exit code."""
         problem_index = -1 if self.problem is None else self.problem
         observation, info = env.reset(seed=self.seed, options={"problem": problem_index})
         problem, rules = env.streams.problem(0), env.streams.rules
         assert problem is not None
         facts = f"problem {info['problem_index']}, seed {self.seed}, at most {rules.max_new_tokens} tokens"
         print_section(console, f"{rlvr_envs.environment_id(self.env)}, {problem.id}", facts)
+        if isinstance(policy, Endpoint):
+            return play_by_server(env.streams, policy, info["problem_index"], self.seed, console)
         print_section(console, "prompt", env.streams.prompt_text(problem))
         player = self._player(env, policy, limited="action_mask" in info, console=console)
         played = play_episode(env, player, observation, info, lambda text: print_section(console, "environment", text))
         if played.left:
             console.print(f"you left after {counted(played.tokens, 'token')}, before the end: there is no verdict")
-            return
+            return 0
         tokens = counted(played.tokens, "token")
         if played.turns > 1:  # those before were shown as they were played
             what, tokens = "last turn", f"{tokens} in {played.turns} turns"
@@ -230,6 +265,7 @@ class Play:
         print_section(console, f"{what}, {ending}", played.completion)
         row = _row(played, info["problem_index"], self.seed, problem)
         print_section(console, "verdict", verdict_text(row))
+        return 0
 
     def _player(self, env: rlvr_envs.TaskEnv, policy: Any, *, limited: bool, console: Console) -> Player:
         if policy is None:

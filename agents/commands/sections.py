@@ -18,6 +18,20 @@ def print_section(console: Console, title: str, content: Text | str) -> None:
     console.print(content if isinstance(content, Text) else Text(printable(content)), soft_wrap=True)
 
 
+def messages_text(prompt: Any) -> str:
+    """A prompt or a dialogue in a record, with the thoughts and calls of each message; text as it is."""
+    if not isinstance(prompt, list):
+        return as_text(prompt)
+    lines = []
+    for message in prompt:
+        said = message if isinstance(message, dict) else {"role": "", "content": message}
+        lines += [f"{said.get('role')}, thinking: {as_text(said['reasoning'])}"] if said.get("reasoning") else []
+        lines.append(f"{said.get('role')}: {as_text(said.get('content'))}")
+        calls = said.get("calls") or []
+        lines += [f"  calls {call['name']}: {as_text(call['arguments'])}" for call in calls if isinstance(call, dict)]
+    return "\n".join(lines)
+
+
 def verdict_text(row: Mapping[str, Any]) -> str:
     """Outcome, score, answer, reference and reason of a row as `agents.runs.evaluation_record` describes it."""
     score = "no score" if row["score"] is None else f"score {row['score']:g}"

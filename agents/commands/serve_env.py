@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServeEnv:
-    """Serve an environment over HTTP, to play its episodes in text: OpenEnv's protocol, and POST /reset, POST /step."""
+    """Serve an environment over HTTP, to play episodes in text or in tokens: OpenEnv's protocol, POST /reset, POST /step."""
 
     env: str
     """Environment, such as GuessNumber, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
@@ -33,12 +33,14 @@ class ServeEnv:
     """Token that requests must carry, given as env:NAME, the environment variable that holds it."""
     max_episodes: int = 1024
     """Maximum number of episodes that are played at once."""
+    idle_s: float = 600.0
+    """Seconds without a request after which an episode gives way to a new one, and a connection of OpenEnv is closed."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
-        check_at_least(1, max_episodes=self.max_episodes)
+        check_at_least(1, max_episodes=self.max_episodes, idle_s=self.idle_s)
         check_port(self.port)
 
     @on_device
@@ -53,6 +55,6 @@ class ServeEnv:
             from agents.serving.guard import RequestLimits
 
             limits = RequestLimits(max_waiting=self.max_episodes)
-            return create_env_app(streams, self.env, token=token, limits=limits)
+            return create_env_app(streams, self.env, token=token, limits=limits, idle_s=self.idle_s)
 
         return served(console, "rlvr serve-env", self.env, app, host=self.host, port=self.port, token=self.token)

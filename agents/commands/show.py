@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 from rich.console import Console
 from rich.text import Text
 
 from agents.commands.common import check_at_least
-from agents.commands.sections import as_text, print_section, verdict_text
+from agents.commands.sections import as_text, messages_text, print_section, verdict_text
 from agents.console.counting import counted
 from agents.console.printable import printable
 from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
@@ -56,10 +56,10 @@ class Show:
         rows = _rows_of(run, self.problem)
         row = _chosen(rows, self.sample, self.step)
         print_section(console, f"{row['problem_id']}, {_sample_name(row)}", _facts(row))
-        print_section(console, "prompt", _rendered(run, row) or _prompt(row.get("prompt")))
+        print_section(console, "prompt", _rendered(run, row) or messages_text(row.get("prompt")))
         earlier = [message for message in row.get("dialogue") or [] if isinstance(message, dict)]
         if len(earlier) > 1 or any(message.get("reasoning") or message.get("calls") for message in earlier):
-            print_section(console, f"dialogue of {counted(len(earlier), 'message')}", _prompt(earlier))
+            print_section(console, f"dialogue of {counted(len(earlier), 'message')}", messages_text(earlier))
         legend, completion = _completion(row, self.color)
         print_section(console, f"{'last turn' if len(earlier) > 1 else 'completion'}{legend}", completion)
         print_section(console, "verdict", verdict_text(row))
@@ -115,19 +115,6 @@ def _rendered(run: RecordedRun, row: RecordLine) -> str | None:
     if not (isinstance(example, str) and isinstance(asked, str) and isinstance(first, str)):
         return None
     return example.replace(first, asked) if first and example.count(first) == 1 else None
-
-
-def _prompt(prompt: Any) -> str:
-    if not isinstance(prompt, list):
-        return as_text(prompt)
-    lines = []
-    for message in prompt:
-        said = message if isinstance(message, dict) else {"role": "", "content": message}
-        lines += [f"{said.get('role')}, thinking: {as_text(said['reasoning'])}"] if said.get("reasoning") else []
-        lines.append(f"{said.get('role')}: {as_text(said.get('content'))}")
-        calls = said.get("calls") or []
-        lines += [f"  calls {call['name']}: {as_text(call['arguments'])}" for call in calls if isinstance(call, dict)]
-    return "\n".join(lines)
 
 
 def _completion(row: RecordLine, color: str | None) -> tuple[str, Text]:

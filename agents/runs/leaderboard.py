@@ -7,7 +7,7 @@ one model is, and seeds how much the algorithm's models differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +89,7 @@ class LeaderboardCell:
             "distinct": self.distinct,
             "samples": sum(len(run.rows) for run in self.runs),
             "errored": self.errored,
+            **{name.replace(" ", "_"): measure([self]) for name, measure in COSTS.items()},
             "scores": self.scores,
             "interquartile_mean": float(statistics.interquartile_mean(self.scores)) if seeds else None,
             "runs": [str(run.folder) for run in self.runs],
@@ -104,6 +105,26 @@ class LeaderboardCell:
         return text + (f", {self.errored} errored" if self.errored else "")
 
 
+def tokens_per_sample(cells: Sequence[LeaderboardCell]) -> float | None:
+    """The mean number of tokens of a sample, with those of a search; None if no tokens were counted."""
+    counts = [row.get("search_tokens") or row["tokens"] for cell in cells for run in cell.runs for row in run.rows]
+    return float(np.mean(counts)) if any(counts) else None
+
+
+def cost_per_sample(cells: Sequence[LeaderboardCell]) -> float | None:
+    """The mean of what a server charges for a sample; None unless every cell has samples with a price."""
+    costs = [[row.get("cost") for run in cell.runs for row in run.rows] for cell in cells]
+    known = [[cost for cost in own if cost is not None] for own in costs]
+    return float(np.mean(np.concatenate(known))) if known and all(known) else None
+
+
+COSTS: dict[str, Callable[[Sequence[LeaderboardCell]], float | None]] = {
+    "tokens per sample": tokens_per_sample,
+    "cost per sample": cost_per_sample,
+}
+"""The costs that stand beside a score, by their headings."""
+
+
 @dataclass(frozen=True)
 class Leaderboard:
     """All cells, every name on every environment."""
@@ -117,6 +138,16 @@ class Leaderboard:
     def environments(self) -> list[str]:
         """The environments in the suite's order."""
         return list(dict.fromkeys(cell.environment for cell in self.cells))
+
+    @property
+    def costs(self) -> list[str]:
+        """The headings of the costs that are known of some cell."""
+        return [name for name, measure in COSTS.items() if any(measure([cell]) is not None for cell in self.cells)]
+
+    def cost_texts(self, cells: Sequence[LeaderboardCell]) -> list[str]:
+        """What these cells cost, for each heading of `costs`."""
+        values = [COSTS[name](cells) for name in self.costs]
+        return ["–" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" for value in values]
 
     def ranking(self) -> list[tuple[str, float, list[LeaderboardCell]]]:
         """Names, their mean over environments, and their cells; the highest mean first."""
@@ -153,9 +184,11 @@ class Leaderboard:
     def markdown(self) -> str:
         """The leaderboard as a table, with the meaning of its intervals."""
         several = any(len(cell.runs) > 1 for cell in self.cells)
-        header = ["", *self.environments, "mean"]
+        header = ["", *self.environments, "mean", *self.costs]
         rows = [header, ["---"] * len(header)]
-        rows += [[name, *map(str, cells), f"{mean:.3f}"] for name, mean, cells in self.ranking()]
+        rows += [
+            [name, *map(str, cells), f"{mean:.3f}", *self.cost_texts(cells)] for name, mean, cells in self.ranking()
+        ]
         unit = "training seeds (Student's t)" if several else "problems"
         lines = [f"# {self.title}", "", *("| " + " | ".join(map(_cell, row)) + " |" for row in rows), ""]
         lines.append(f"Scores with 95 % intervals over {unit}; ≈ is approximate. The mean is over environments.")

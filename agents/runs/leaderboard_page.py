@@ -14,7 +14,7 @@ import numpy as np
 from agents.runs.at_k import problem_pass_at
 from agents.runs.charts import Line, chart, shown
 from agents.runs.files.json_files import to_json
-from agents.runs.leaderboard import Leaderboard, LeaderboardCell
+from agents.runs.leaderboard import COSTS, Leaderboard, LeaderboardCell
 from agents.runs.ranks import Better, better_by_decisions, better_by_tests, rank_ranges
 from verifiers.statistics import score_interval
 
@@ -53,18 +53,21 @@ def _overall(board: Leaderboard) -> str:
     names = [name for name, _, _ in ranking]
     ranges = rank_ranges(names, better) if (better := _better(board, board.environments)) is not None else None
     rows = [
-        [_rank(ranges, name), shown(name), f"{mean:.3f}{_bar(mean)}", *map(_score, cells), _tokens(cells)]
+        [_rank(ranges, name), shown(name), f"{mean:.3f}{_bar(mean)}", *map(_score, cells), *board.cost_texts(cells)]
         for name, mean, cells in ranking
     ]
-    lines = [Line(name, [(_mean_tokens(cells), mean)]) for name, mean, cells in ranking]
-    header = ["rank", "model", "mean", *map(shown, board.environments), "tokens per sample"]
+    header = ["rank", "model", "mean", *map(shown, board.environments), *board.costs]
     undecided = "" if ranges is not None else " Ranks over all environments are not tested: see each environment."
     note = (
         "A rank is a range where a comparison by problem leaves it open: a model stands below all that are shown to be better, "
         f"and above all that are shown to be worse.{undecided} Scores have 95 % intervals; ≈ is approximate."
     )
-    cost = chart(lines, "tokens per sample", "mean score") or "<p>No tokens were counted.</p>"
-    return f"{_table(header, rows)}<p><small>{note}</small></p><h2>Cost and score</h2>{cost}"
+    charts = [
+        chart([Line(name, [(COSTS[cost](cells) or 0.0, mean)]) for name, mean, cells in ranking], cost, "mean score")
+        for cost in board.costs
+    ]
+    costs = "".join(charts) or "<p>No tokens were counted.</p>"
+    return f"{_table(header, rows)}<p><small>{note}</small></p><h2>Cost and score</h2>{costs}"
 
 
 def _environment(board: Leaderboard, environment: str) -> str:
@@ -81,11 +84,11 @@ def _environment(board: Leaderboard, environment: str) -> str:
             str(sum(len(run.rows) for run in cell.runs)),
             str(cell.errored),
             str(sum(bool(row["truncated"]) for run in cell.runs for row in run.rows)),
-            _tokens([cell]),
+            *board.cost_texts([cell]),
         ]
         for cell in cells
     ]
-    header = ["rank", "model", "score", "problems", "samples", "errored", "truncated", "tokens per sample"]
+    header = ["rank", "model", "score", "problems", "samples", "errored", "truncated", *board.costs]
     said = "".join(f"<li>{shown(decision)}</li>" for decision in board.decisions.get(environment, ()))
     decided = (
         f"<p>Problems were drawn until each pair was decided or none were left:</p><ul>{said}</ul>" if said else ""
@@ -124,16 +127,6 @@ def _score(cell: LeaderboardCell) -> str:
 
 def _bar(score: float) -> str:
     return f'<span class="bar"><i style="width:{100 * min(1.0, max(0.0, score)):.0f}%"></i></span>'
-
-
-def _mean_tokens(cells: Sequence[LeaderboardCell]) -> float:
-    """Tokens of a sample, including those of a search; 0 if a server counts none."""
-    counts = [row.get("search_tokens") or row["tokens"] for cell in cells for run in cell.runs for row in run.rows]
-    return float(np.mean(counts)) if counts else 0.0
-
-
-def _tokens(cells: Sequence[LeaderboardCell]) -> str:
-    return f"{tokens:,.0f}" if (tokens := _mean_tokens(cells)) else "–"
 
 
 def _draws(cell: LeaderboardCell) -> int:

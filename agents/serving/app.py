@@ -18,6 +18,7 @@ Errors are `{"error": {"type", "message"}}`:
 | 401 | `unauthorized` | the token is missing or wrong |
 | 403 | `forbidden` | a page of a browser asks a service without a token |
 | 404, 405 | `not_found`, `method_not_allowed` | |
+| 408 | `timeout` | the body did not arrive within a minute |
 | 413 | `too_large` | more bytes or completions than one request may have |
 | 415 | `unsupported_media_type` | the body is not declared as JSON |
 | 429 | `overloaded` | too many completions are waiting |
@@ -181,14 +182,14 @@ def create_app(
         counts = {"judged": batcher.judged, "verifier_errors": batcher.verifier_errors, "waiting": batcher.waiting}
         return answer({"status": "ok", "verifier": name, "version": __version__, **counts})
 
-    app = guarded("rlvr serve-verifier", service.batcher, token=token, max_bytes=limits.max_bytes)
+    app = guarded("rlvr serve-verifier", service.batcher, token=token, limits=limits)
     app.add_api_route("/verify", service.verify, methods=["POST"])
     app.add_api_route("/get_reward", service.get_reward, methods=["POST"])
     app.add_api_route("/health", health, methods=["GET"])
     return app
 
 
-def guarded(title: str, batcher: Batcher, *, token: str | None, max_bytes: int) -> FastAPI:
+def guarded(title: str, batcher: Batcher, *, token: str | None, limits: RequestLimits) -> FastAPI:
     """An application without routes: a batcher that runs as long as it does, a guard before it, and errors as in the table."""
 
     @contextlib.asynccontextmanager
@@ -200,7 +201,7 @@ def guarded(title: str, batcher: Batcher, *, token: str | None, max_bytes: int) 
             await batches
 
     app = FastAPI(title=title, version=__version__, lifespan=lifespan)
-    app.add_middleware(Guard, token=token, max_bytes=max_bytes)
+    app.add_middleware(Guard, token=token, max_bytes=limits.max_bytes, arrive_s=limits.arrive_s)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
     return app

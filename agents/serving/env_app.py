@@ -8,12 +8,17 @@
 | `GET /state` | progress of an episode: `?episode_id=ID` |
 | `GET /health` | name of the environment, version, counts; needs no token |
 
-`reset` takes `{"problem", "seed", "episode_id"}`, all optional: the index of a problem, or a seed by which it is drawn. An
-action is `{"text", "calls": [{"name", "arguments"}], "tokens"}`: the model's text, its tool calls, and the number of its
-tokens, for which the environment has a budget. Both answer `{"observation", "reward", "done"}`. The observation has `messages`,
-the prompt's or the answer to the turn, with `new_context` if they replace everything before; `tools` at the beginning; and at
-the end `outcome`, `answer` and `truncated`. The reward is the turn's own, and at the end also the verifier's score. An episode
-that could not be judged has no reward: the answer is an error.
+`reset` takes `{"problem", "seed", "form", "episode_id"}`, all optional: the index of a problem, or a seed by which it is drawn,
+and `"text"` or `"tokens"`. Both answer `{"observation", "reward", "done"}`. The reward is the action's own, and at the end also
+the verifier's score. At the end the observation has `outcome`, `answer` and `truncated`. An episode that could not be judged
+has no reward: the answer is an error.
+
+* In the form `text` an action is a turn, `{"text", "calls": [{"name", "arguments"}], "tokens"}`: the model's text, its tool
+  calls, and the number of its tokens, for which the environment has a budget. An observation has `messages`, the prompt's or
+  the answer to the turn, with `new_context` if they replace everything before, and at the beginning `tools`.
+* In the form `tokens` an action is any number of tokens, `{"token_ids"}`, of the environment's tokenizer. An observation has
+  `token_ids`, the prompt's or those that the environment appends, with `new_context`; `consumed`, the number of tokens that it
+  took, which ends with a turn, and `rewards`, one for each; and `legal_ids` if only some tokens are legal.
 """
 
 from __future__ import annotations
@@ -25,26 +30,25 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, WebSocket
-from pydantic import BaseModel, Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import Response
 from starlette.websockets import WebSocketDisconnect
 
 import rlvr_envs
-from agents.adapters.episodes import answered
 from agents.runs.files.json_files import to_json
 from agents.runs.verdicts import error_cause
 from agents.serving.app import KnownKeys, first_fault, guarded
 from agents.serving.batching import Batcher, OverloadedError
+from agents.serving.env_episodes import Action, End, EnvEpisodes, Form, RefusedError, ServedEpisode, View
 from agents.serving.guard import RequestLimits, answer, refusal
-from verifiers import InvalidArgumentError, MadeCall, Message, Outcome, ToolMessage, __version__
+from verifiers import DataError, InvalidArgumentError, Outcome, Problem, PromptTooLongError, __version__
 
 IDLE_S = 600.0
-"""Seconds after which an episode over HTTP that nobody plays gives way to a new one."""
+"""Seconds without a request after which an episode over HTTP gives way to a new one, and a WebSocket is closed."""
 
 
 class Reset(KnownKeys):
@@ -52,39 +56,8 @@ class Reset(KnownKeys):
 
     problem: int | None = Field(None, ge=0)
     seed: int | None = Field(None, ge=0)
+    form: Form = "text"
     episode_id: str | None = Field(None, max_length=255)
-
-
-class Call(KnownKeys):
-    """A call of a tool."""
-
-    name: str
-    arguments: dict[str, Any] | str = Field(default_factory=dict)
-
-
-class Action(KnownKeys):
-    """A turn of the policy."""
-
-    text: str = ""
-    calls: list[Call] = Field(default_factory=list)
-    tokens: int = Field(0, ge=0)
-    metadata: dict[str, Any] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _is_text(self) -> Self:
-        try:
-            json.dumps(self.model_dump(), ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            raise PydanticCustomError("half_character", "half a character (a surrogate) is no text") from error
-        return self
-
-    def completion(self) -> rlvr_envs.TextCompletion:
-        """The turn as environments take it."""
-        made = [
-            MadeCall(call.name, call.arguments if isinstance(call.arguments, str) else to_json(call.arguments), "")
-            for call in self.calls
-        ]
-        return rlvr_envs.TextCompletion(self.text, self.tokens, calls=tuple(made))
 
 
 class Step(BaseModel):
@@ -94,100 +67,91 @@ class Step(BaseModel):
     episode_id: str
 
 
-class RefusedError(Exception):
-    """A request that is refused; its arguments are the status, the type and the message."""
-
-
 class Session:
     """The episodes that a client plays, one after the other."""
 
-    def __init__(self, world: rlvr_envs.MessageEnv, batcher: Batcher) -> None:
-        self._world = world
+    def __init__(self, episodes: EnvEpisodes, batcher: Batcher) -> None:
+        self._episodes = episodes
         self._batcher = batcher
         self._turn = asyncio.Lock()
-        self._episode: rlvr_envs.MessageEpisode | None = None
+        self._episode: ServedEpisode | None = None
         self.id = ""
         self.used = time.monotonic()
 
-    def check(self, asked: Reset) -> None:
-        """Refuse a problem that does not exist."""
-        count = len(self._world.streams.dataset)
-        if asked.problem is not None and asked.problem >= count:
-            raise RefusedError(422, "invalid_request", f"problem must be less than {count}, got {asked.problem}")
-
-    async def reset(self, asked: Reset) -> dict[str, object]:
+    async def reset(self, asked: Reset) -> View:
         """Begin an episode."""
-        self.check(asked)
-        count = len(self._world.streams.dataset)
+        self._episodes.check(asked.form, asked.problem)
+        count = len(self._episodes.streams.dataset)
         index = int(np.random.default_rng(asked.seed).integers(count)) if asked.problem is None else asked.problem
         self.id = asked.episode_id or uuid.uuid4().hex
         async with self._turn:
-            self._episode = await asyncio.to_thread(lambda: self._world.start(self._world.streams.dataset[index]))
-            told = {"episode_id": self.id, "problem": index, "problem_id": self._episode.problem.id}
-            view = {"messages": list(map(_as_json, self._prompt)), "tools": list(self._world.tools), **told}
-            return {"observation": view, "reward": None, "done": False}
+            self.used = time.monotonic()
+            try:
+                self._episode = episode = await asyncio.to_thread(self._episodes.start, asked.form, index)
+            except (DataError, PromptTooLongError) as error:
+                raise RefusedError(422, "invalid_request", str(error)) from error
+            told = {"episode_id": self.id, "problem": index, "problem_id": episode.problem.id}
+            return {"observation": {**episode.opening(), **told}, "reward": None, "done": False}
 
-    async def step(self, action: Action) -> dict[str, object]:
-        """Take a turn."""
+    async def step(self, action: Action) -> View:
+        """Take a turn, or some of its tokens."""
         async with self._turn:
             self.used = time.monotonic()
-            if self._episode is None or self._episode.over:
-                raise RefusedError(409, "no_episode", "no episode is under way: reset first")
             episode = self._episode
-            earned = episode.reward
+            if episode is None or self.over:
+                raise RefusedError(409, "no_episode", "no episode is under way: reset first")
             try:
-                await asyncio.to_thread(episode.take, action.completion())
-            except InvalidArgumentError as error:
+                reward, view = await asyncio.to_thread(episode.take, action)
+            except RefusedError:
+                raise
+            except BaseException as error:
                 self._episode = None
-                raise RefusedError(503, "verifier_error", str(error)) from error
-            reward = episode.reward - earned
-            if not episode.over:
-                fresh = episode.turns[-1].context is not None
-                messages = self._prompt if fresh else answered(episode)
-                view = {"messages": list(map(_as_json, messages)), "new_context": fresh}
+                if isinstance(error, InvalidArgumentError):
+                    raise RefusedError(503, "verifier_error", str(error)) from error
+                raise
+            if episode.end is None:
                 return {"observation": view, "reward": reward, "done": False}
-            score, end = await self._judged(episode)
-            view = {"messages": list(map(_as_json, answered(episode))), "new_context": False, **end}
-            return {"observation": view, "reward": reward + score, "done": True}
-
-    def state(self) -> dict[str, object]:
-        """The progress of the episode."""
-        episode = self._episode
-        turns = 0 if episode is None else len(episode.turns) + episode.over
-        return {"episode_id": self.id, "step_count": turns, "done": episode is not None and episode.over}
+            score, about = await self._judged(episode.problem, episode.end)
+            return {"observation": {**view, **about}, "reward": reward + score, "done": True}
 
     @property
-    def _prompt(self) -> tuple[Message, ...]:
-        assert self._episode is not None
-        prompt = self._episode.prompt
-        assert not isinstance(prompt, str), "these episodes are of messages"
-        return prompt
+    def over(self) -> bool:
+        """Whether no episode is under way."""
+        return self._episode is None or self._episode.end is not None
 
-    async def _judged(self, episode: rlvr_envs.MessageEpisode) -> tuple[float, dict[str, object]]:
+    def state(self) -> View:
+        """The progress of the episode."""
+        turns = 0 if self._episode is None else self._episode.turns
+        return {"episode_id": self.id, "step_count": turns, "done": self._episode is not None and self.over}
+
+    async def _judged(self, problem: Problem, end: End) -> tuple[float, View]:
         """The score at the end of an episode, and further fields of the observation."""
-        verdict = episode.error
-        if verdict is None and self._world.rules.verifier is not None:
+        verdict = end.error
+        if verdict is None and self._episodes.streams.rules.verifier is not None:
             try:
-                (verdict,) = await self._batcher.verify([episode.completion], [episode.problem])
+                (verdict,) = await self._batcher.verify([end.completion], [problem])
             except OverloadedError as error:
                 raise RefusedError(429, "overloaded", str(error)) from error
         if verdict is None:
-            return 0.0, {"truncated": episode.truncated}
+            return 0.0, {"truncated": end.truncated}
         if verdict.outcome is Outcome.VERIFIER_ERROR:
             raise RefusedError(503, "verifier_error", f"the episode has no reward: {error_cause(verdict.detail)}")
         return verdict.score, {
             "outcome": verdict.outcome.value,
             "answer": verdict.answer,
-            "truncated": episode.truncated,
+            "truncated": end.truncated,
         }
 
 
 class EnvService:
     """An environment behind limits."""
 
-    def __init__(self, streams: rlvr_envs.TokenStreams, name: str, limits: RequestLimits) -> None:
-        self._world = rlvr_envs.MessageEnv(streams, "calls")
+    def __init__(
+        self, streams: rlvr_envs.TokenStreams, name: str, limits: RequestLimits, idle_s: float = IDLE_S
+    ) -> None:
+        self._episodes = EnvEpisodes(streams)
         self._name = name
+        self._idle_s = idle_s
         self._most = limits.max_waiting
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._connected = 0
@@ -209,9 +173,10 @@ class EnvService:
 
     async def health(self) -> Response:
         """Answer `GET /health`."""
-        playing = len(self._sessions) + self._connected
-        about = {"environment": self._name, "version": __version__, "problems": len(self._world.streams.dataset)}
-        return answer({"status": "healthy", **about, "episodes": playing, "judged": self.batcher.judged})
+        streams, playing = self._episodes.streams, len(self._sessions) + self._connected
+        about = {"environment": self._name, "version": __version__, "problems": len(streams.dataset)}
+        counts = {"vocab_size": streams.vocab_size, "episodes": playing, "judged": self.batcher.judged}
+        return answer({"status": "healthy", **about, **counts})
 
     async def connect(self, socket: WebSocket) -> None:
         """Serve a client of OpenEnv until it leaves."""
@@ -221,18 +186,30 @@ class EnvService:
             await socket.close()
             return
         self._connected += 1
-        session = Session(self._world, self.batcher)
+        session = Session(self._episodes, self.batcher)
         try:
             with contextlib.suppress(WebSocketDisconnect):
-                while (reply := await _reply(session, await _received(socket))) is not None:
+                while (reply := await _reply(session, await self._received(socket))) is not None:
                     await socket.send_text(to_json(reply))
                 await socket.close()
         finally:
             self._connected -= 1
 
-    async def _reset(self, asked: Reset) -> dict[str, object]:
-        session = Session(self._world, self.batcher)
-        session.check(asked)
+    async def _received(self, socket: WebSocket) -> str:
+        """The next message; of one in bytes, nothing. A client that is silent for too long is told to leave."""
+        try:
+            message = await asyncio.wait_for(socket.receive(), self._idle_s)
+        except TimeoutError:
+            said = RefusedError(408, "idle", f"nothing came for {self._idle_s:g} s: connect again for another episode")
+            await socket.send_text(to_json(_error(said)))
+            return _CLOSE
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1000))
+        return message.get("text") or ""
+
+    async def _reset(self, asked: Reset) -> View:
+        session = Session(self._episodes, self.batcher)
+        self._episodes.check(asked.form, asked.problem)
         asked = asked.model_copy(update={"episode_id": asked.episode_id or uuid.uuid4().hex})
         assert asked.episode_id is not None
         self._sessions.pop(asked.episode_id, None)
@@ -250,26 +227,23 @@ class EnvService:
         if self._sessions.get(episode_id) is session:
             del self._sessions[episode_id]
 
-    async def _step(self, asked: Step) -> dict[str, object]:
+    async def _step(self, asked: Step) -> View:
         session = self._sessions.get(asked.episode_id)
         if session is None:
             raise RefusedError(404, "not_found", f"no episode {asked.episode_id!r} is under way")
         self._sessions.move_to_end(asked.episode_id)
-        ended = True
         try:
-            taken = await session.step(asked.action)
-            ended = bool(taken["done"])
+            return await session.step(asked.action)
         finally:
-            if ended:
+            if session.over:
                 self._forget(asked.episode_id, session)
-        return taken
 
     def _full(self) -> bool:
         """Whether no other episode may begin; one that nobody plays gives way."""
         if len(self._sessions) + self._connected < self._most:
             return False
         oldest = next(iter(self._sessions.values()), None)
-        if oldest is None or time.monotonic() - oldest.used < IDLE_S:
+        if oldest is None or time.monotonic() - oldest.used < self._idle_s:
             return True
         self._sessions.popitem(last=False)
         return False
@@ -289,20 +263,7 @@ def _no_verdict(completion: str, problem: object) -> Any:
     raise AssertionError("an environment without a verifier is not judged")
 
 
-def _as_json(message: Message) -> dict[str, object]:
-    said: dict[str, object] = {"role": message.role, "content": message.content}
-    return said | {"name": message.name} if isinstance(message, ToolMessage) else said
-
-
-async def _received(socket: WebSocket) -> str:
-    """The next message; of one in bytes, nothing."""
-    message = await socket.receive()
-    if message["type"] == "websocket.disconnect":
-        raise WebSocketDisconnect(message.get("code", 1000))
-    return message.get("text") or ""
-
-
-async def _reply(session: Session, text: str) -> dict[str, object] | None:
+async def _reply(session: Session, text: str) -> View | None:
     """The answer to OpenEnv's client; None if it closes."""
     try:
         kind, data = _read(text)
@@ -337,6 +298,7 @@ def _read(text: str) -> tuple[str, Reset | Action | None]:
 
 
 _KINDS: Mapping[str, type[Reset] | type[Action] | None] = {"reset": Reset, "step": Action, "state": None, "close": None}
+_CLOSE = '{"type": "close"}'
 _CODES = {
     "overloaded": "CAPACITY_REACHED",
     "invalid_request": "VALIDATION_ERROR",
@@ -346,13 +308,18 @@ _CODES = {
 """OpenEnv's codes of errors; all others are `EXECUTION_ERROR`."""
 
 
-def _error(error: RefusedError) -> dict[str, object]:
+def _error(error: RefusedError) -> View:
     _, kind, message = error.args
     return {"type": "error", "data": {"message": message, "code": _CODES.get(kind, "EXECUTION_ERROR")}}
 
 
 def create_env_app(
-    streams: rlvr_envs.TokenStreams, name: str, *, token: str | None = None, limits: RequestLimits | None = None
+    streams: rlvr_envs.TokenStreams,
+    name: str,
+    *,
+    token: str | None = None,
+    limits: RequestLimits | None = None,
+    idle_s: float = IDLE_S,
 ) -> FastAPI:
     """Build the service as an ASGI application.
 
@@ -361,13 +328,11 @@ def create_env_app(
         name: Its name in `/health`.
         token: The token that requests must carry; None lets everybody ask.
         limits: Limits on requests; `max_waiting` is the number of episodes that are played at once.
-
-    Raises:
-        InvalidArgumentError: If the environment has rules about tokens.
+        idle_s: Seconds without a request after which an episode over HTTP gives way to a new one, and a WebSocket is closed.
     """
     limits = limits or RequestLimits()
-    service = EnvService(streams, name, limits)
-    app = guarded("rlvr serve-env", service.batcher, token=token, max_bytes=limits.max_bytes)
+    service = EnvService(streams, name, limits, idle_s)
+    app = guarded("rlvr serve-env", service.batcher, token=token, limits=limits)
     app.add_api_route("/reset", service.reset, methods=["POST"])
     app.add_api_route("/step", service.step, methods=["POST"])
     app.add_api_route("/state", service.state, methods=["GET"])

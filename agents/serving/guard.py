@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ class RequestLimits:
     """Maximum number of completions without a verdict at any time."""
     batch_size: int = 256
     """Maximum number of completions in one batch of the verifier, unless one request alone has more."""
+    arrive_s: float = 60.0
+    """Seconds in which the body of a request has to arrive, once its head is there."""
 
 
 def answer(content: object, status: int = 200) -> Response:
@@ -45,10 +48,11 @@ class Guard:
     token no page of a browser may ask at all, since one can give its own name the address of this machine.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, token: str | None, max_bytes: int, arrive_s: float) -> None:
         self._app = app
         self._token = None if token is None else f"Bearer {token}".encode()
         self._max_bytes = max_bytes
+        self._arrive_s = arrive_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
@@ -73,10 +77,17 @@ class Guard:
             message = "expected the header 'Content-Type: application/json'"
             await refusal(415, "unsupported_media_type", message)(scope, receive, send)
             return
-        body = await self._body(receive)
+        try:
+            body = await asyncio.wait_for(self._body(receive), self._arrive_s)
+        except TimeoutError:
+            message = f"the body did not arrive within {self._arrive_s:g} s: send it at once"
+            await _closing(refusal(408, "timeout", message))(scope, receive, send)
+            return
+        except _LeftError:
+            return
         if body is None:
             message = f"the body has more than {self._max_bytes} bytes: send fewer completions at once"
-            await refusal(413, "too_large", message)(scope, receive, send)
+            await _closing(refusal(413, "too_large", message))(scope, receive, send)
             return
         await self._app(scope, _replayed(body, receive), send)
 
@@ -86,15 +97,31 @@ class Guard:
         return hmac.compare_digest(headers.get(b"authorization", b""), self._token)
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """The whole body; None if it is larger than allowed, and then the rest is not read."""
+        """The whole body; None if it is larger than allowed, and then the rest is not read.
+
+        Raises:
+            _LeftError: If the client leaves before that.
+        """
         body = bytearray()
         while True:
             message = await receive()
             body += message.get("body", b"")
             if len(body) > self._max_bytes:
                 return None
-            if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            if message["type"] == "http.disconnect":
+                raise _LeftError
+            if not message.get("more_body", False):
                 return bytes(body)
+
+
+class _LeftError(Exception):
+    """The client has left in the middle of a request."""
+
+
+def _closing(response: Response) -> Response:
+    """A response after which the connection is closed, since more of the request may follow."""
+    response.headers["Connection"] = "close"
+    return response
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 STOPPING_S = 30
 """Seconds that requests may take to finish once the service is to stop."""
+HEAD_S = 60.0
+"""Seconds in which the head of a request has to arrive, counted from the connection or from its first byte."""
+
+
+class PromptProtocol(H11Protocol):
+    """HTTP that closes a connection on which the head of a request does not arrive within `HEAD_S`."""
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes, and wait for the rest of a head."""
+        super().data_received(data)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        super().connection_lost(exc)
+        self._stop_waiting()
+
+    def _wait(self) -> None:
+        answering = self.cycle is not None and not self.cycle.response_complete
+        upgraded = self.transport.get_protocol() is not self
+        if answering or upgraded or self.transport.is_closing():
+            self._stop_waiting()
+        elif self._waiting is None:
+            self._waiting = self.loop.call_later(HEAD_S, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
 
 def serve(app: FastAPI, listener: socket.socket, ready: Callable[[str], None]) -> None:
@@ -21,6 +59,12 @@ def serve(app: FastAPI, listener: socket.socket, ready: Callable[[str], None]) -
         ready: Called with its address as soon as requests are answered.
     """
     host, port = listener.getsockname()[:2]
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=STOPPING_S)
     ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
-    uvicorn.Server(config).run(sockets=[listener])
+    uvicorn.Server(config(app)).run(sockets=[listener])
+
+
+def config(app: FastAPI) -> uvicorn.Config:
+    """The server's settings."""
+    return uvicorn.Config(
+        app, http=PromptProtocol, log_level="warning", access_log=False, timeout_graceful_shutdown=STOPPING_S
+    )

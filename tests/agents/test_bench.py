@@ -251,6 +251,30 @@ def test_the_page_shows_what_is_decided_and_hostile_text_is_text(tmp_path: Path)
     assert page.count("<svg") == 2
 
 
+def test_cost_stands_beside_the_score(tmp_path: Path) -> None:
+    def cell(name: str, environment: str, tokens: int, *costs: float | None) -> LeaderboardCell:
+        rows = [row(index, tokens=tokens, score=1.0, cost=cost) for index, cost in enumerate(costs)]
+        return LeaderboardCell(name, environment, (run_of(tmp_path / environment / name, rows),))
+
+    one = [cell("priced", "a", 1500, 0.25, 0.5, None), cell("priced", "b", 500, 0.75)]
+    board = Leaderboard("T", [*one, cell("free", "a", 0, None), cell("free", "b", 0, None)])
+    assert board.costs == ["tokens per sample", "cost per sample"]
+    assert board.cost_texts(one) == ["1,250", "0.5"]
+    assert (board.summary()["cells"][0]["cost_per_sample"], board.summary()["cells"][2]["cost_per_sample"]) == (
+        0.375,
+        None,
+    )
+    page, text = leaderboard_page(board), board.markdown()
+    assert "| mean | tokens per sample | cost per sample |\n" in text
+    assert "| 1.000 | 1,250 | 0.5 |\n" in text
+    assert "| 1.000 | – | – |\n" in text
+    assert (
+        page.count("<svg") == 2
+    )  # the score by tokens and by money, without a point for the model whose cost is unknown
+    assert page.count("<th>cost per sample</th>") == 3
+    assert Leaderboard("T", [cell("unknown", "a", 0, None)]).costs == []
+
+
 def test_the_suites_that_have_names_name_environments_that_exist() -> None:
     assert suite_names() == ["core", "tiny", "tiny-agents"]
     for name in suite_names():

@@ -336,6 +336,9 @@ def test_labels_of_tokens() -> None:
         (["--model", "tiny"], '"tiny" model of rlvr train and rlvr sft is untrained'),
         (["--problem", "10000000"], "problem 10000000 does not exist"),
         (["--seed", str(2**64)], "--seed must be less than"),
+        (["--engine", "openai"], "--base-url and --engine openai come together"),
+        (["--engine", "openai", "--base-url", "http://localhost:1/v1"], "needs the name of the server's model"),
+        (["--engine-args", "retries=0"], "--engine-args is for --engine openai"),
         (["--env-args", "split=train"], "has an option of its own: use --split"),
     ],
 )

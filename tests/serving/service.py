@@ -15,6 +15,7 @@ from fastapi import FastAPI
 
 from agents.loopback import listen
 from agents.serving.app import create_app
+from agents.serving.server import config
 from verifiers import Outcome, Problem, Verdict, from_function
 
 
@@ -65,7 +66,7 @@ class Recording:
 def running(app: FastAPI) -> Iterator[Client]:
     """Serve an application on a free port."""
     with listen("127.0.0.1", 0) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        server = uvicorn.Server(config(app))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -157,6 +159,31 @@ def test_requests_that_wait_are_judged_together_up_to_the_batch_size() -> None:
     for text, (status, content) in answers.items():
         assert status == 200
         assert content["verdicts"][0]["answer"] == text  # each has its own verdict
+
+
+@pytest.mark.parametrize(
+    ("sent", "answered"),
+    [
+        ("", ""),
+        ("POST /verify HT", ""),
+        ("POST /verify HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", "408"),
+        ("GET /health HTTP/1.1\r\nHost: here\r\n\r\nGET /hea", "200"),
+    ],
+)
+def test_a_request_that_does_not_arrive_is_dropped(sent: str, answered: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.serving.server.HEAD_S", 0.2)
+    with serving(limits=RequestLimits(arrive_s=0.2)) as client:
+        with socket.create_connection(("127.0.0.1", client.port), timeout=60) as connection:
+            connection.sendall(sent.encode())
+            received = b"".join(iter(lambda: connection.recv(4096), b""))  # until the service closes it
+        assert received.decode().split(" ")[1:2] == ([answered] if answered else [])
+        assert client.verify(("4", "4"))[0] == 200
+
+
+def test_requests_that_arrive_in_time_are_answered_however_long_that_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.serving.server.HEAD_S", 0.2)
+    with serving(lambda completion, problem: not time.sleep(0.5), limits=RequestLimits(arrive_s=0.2)) as client:
+        assert client.verify(("4", "4"))[0] == 200
 
 
 def test_openrlhf_gets_its_layout() -> None:

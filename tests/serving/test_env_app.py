@@ -7,21 +7,22 @@ import json
 from typing import Any
 
 import pytest
+from fastapi import WebSocket
 
 from agents.adapters.episodes import judge, streams_of
 from agents.serving.env_app import EnvService, Reset, create_env_app
 from agents.serving.guard import RequestLimits
-from rlvr_envs import MessageEnv, TextCompletion, TokenStreams
+from rlvr_envs import MessageEnv, TextCompletion, TokenEnv, TokenStreams
 from rlvr_envs.tasks import GuessNumber
 from tests.serving.service import Client, running
-from verifiers import MadeCall
+from verifiers import MadeCall, Problem
 
 GAMES = GuessNumber("train")
 CALL = {"name": "calculator", "arguments": {"expression": "6*7"}}
 
 
 def world(env: str = "GuessNumber", **arguments: Any) -> TokenStreams:
-    return streams_of(env, None, None, arguments)
+    return streams_of(env, None, None, arguments, whole=False)
 
 
 def begun(client: Client, **asked: Any) -> dict[str, Any]:
@@ -76,6 +77,93 @@ def test_tools_are_offered_and_called() -> None:
         assert last["reward"] == own(streams, 1, [TextCompletion("", calls=(call,)), TextCompletion(r"\boxed{42}")])[1]
 
 
+def by_tokens(client: Client, streams: TokenStreams, index: int, *chunks: list[int]) -> list[dict[str, Any]]:
+    """What the service answers to an episode's tokens, each checked against the same episode here."""
+    env = TokenEnv(streams.again(1))
+    view = begun(client, problem=index, form="tokens")
+    seen, _ = env.reset(options={"problem": index})
+    context = view["token_ids"]
+    answers = []
+    for chunk in chunks:
+        assert context == seen["tokens"][: seen["length"][0]].tolist()
+        status, answer = step(client, view["episode_id"], token_ids=chunk)
+        assert status == 200, answer
+        seen, reward, terminated, truncated, info = env.step_many(chunk)
+        here = answer["observation"]
+        assert (here["consumed"], answer["done"]) == (info["consumed"], terminated or truncated)
+        assert answer["reward"] == pytest.approx(reward)
+        assert here["new_context"] is info.get("new_context", False)
+        context = [*([] if here["new_context"] else [*context, *chunk[: here["consumed"]]]), *here["token_ids"]]
+        answers.append(answer)
+    assert answers[-1]["done"]
+    assert answers[-1]["observation"]["outcome"] == info["verdict"].outcome.value
+    return answers
+
+
+def turns(streams: TokenStreams, *texts: str) -> list[list[int]]:
+    """Each text with the end of a turn, and a token after it that is not consumed."""
+    rules = streams.rules
+    return [[*rules.tokenizer.encode(text).tolist(), rules.turn_end, 0] for text in texts]
+
+
+def test_tokens_are_those_of_an_episode_here() -> None:
+    games, sums = world(), world("Addition", tools="calculator")
+    with running(create_env_app(games, "GuessNumber")) as client:
+        guesses = list(GAMES.gold_turns(GAMES[2]))
+        assert len(guesses) > 2
+        assert sum(answer["reward"] for answer in by_tokens(client, games, 2, *turns(games, *guesses))) == 1.0
+        first, *rest = turns(games, *guesses)
+        assert len(by_tokens(client, games, 2, first[:1], first[1:], *rest)) == len(guesses) + 1
+        assert client.raw("GET", "/health")[1]["vocab_size"] == games.vocab_size
+    with running(create_env_app(sums, "Addition")) as client:
+        called = by_tokens(client, sums, 1, *turns(sums, "<tool>6*7</tool>", r"\boxed{42}"))[0]
+        assert "42" in bytes(called["observation"]["token_ids"]).decode(errors="replace")
+
+
+def test_contexts_that_begin_anew_replace_the_tokens() -> None:
+    streams = world("Addition", tools="calculator", summarize_after=700, max_new_tokens=900)
+    with running(create_env_app(streams, "Addition")) as client:
+        said = by_tokens(
+            client, streams, 0, *turns(streams, "6*7? " * 60 + "<tool>6*7</tool>", "a summary", r"\boxed{42}")
+        )
+    assert any(answer["observation"]["new_context"] for answer in said)
+
+
+def paid(tokens: Any, prompt_length: int, problem: Problem) -> float:
+    return len(tokens) - prompt_length
+
+
+def test_rules_about_tokens_are_for_episodes_in_tokens() -> None:
+    limited = world("Addition", restrict_actions=True, prompt="chat")
+    with running(create_env_app(limited, "Addition")) as client:
+        status, refused = client.post("/reset", {"form": "text"})
+        assert (status, refused["error"]["type"]) == (422, "invalid_request")
+        assert "legal_actions" in refused["error"]["message"]
+        view = begun(client, problem=0, form="tokens")
+        illegal = next(token for token in range(limited.vocab_size) if token not in view["legal_ids"])
+        for wrong in (illegal, limited.vocab_size, -1, 2**40):
+            status, refused = step(client, view["episode_id"], token_ids=[wrong])
+            assert (status, refused["error"]["type"]) == (422, "invalid_request")
+        assert step(client, view["episode_id"], text="4")[0] == 422
+        assert step(client, view["episode_id"], token_ids=[])[0] == 422
+        taken = step(client, view["episode_id"], token_ids=view["legal_ids"][:1])  # none of these has ended it
+        assert taken[1]["observation"]["legal_ids"]
+    streams = world("Addition", process_scorer=paid, max_new_tokens=3)
+    with running(create_env_app(streams, "Addition")) as client:
+        (last,) = by_tokens(client, streams, 0, [49, 50, 51])
+        assert last["observation"]["rewards"] == [1.0, 2.0, 3.0]
+        assert last["observation"]["truncated"]
+
+
+def test_an_environment_that_breaks_has_no_reward_in_tokens_either() -> None:
+    streams = world("Addition", verifier="tests.adapters.broken:exactly", prompt="chat")
+    with running(create_env_app(streams, "Addition")) as client:
+        view = begun(client, problem=0, form="tokens")
+        status, refused = step(client, view["episode_id"], token_ids=turns(streams, "break")[0])
+        assert (status, refused["error"]["type"]) == (503, "verifier_error")
+        assert step(client, view["episode_id"], token_ids=[1])[0] == 404  # it is over
+
+
 def test_what_can_not_be_judged_has_no_reward_and_what_does_not_fit_is_refused() -> None:
     streams = world("Addition", verifier="tests.adapters.broken:exactly", prompt="chat")
     with running(create_env_app(streams, "Addition", limits=RequestLimits(max_waiting=2))) as client:
@@ -91,6 +179,7 @@ def test_what_can_not_be_judged_has_no_reward_and_what_does_not_fit_is_refused()
         assert step(client, "mine", texts="?")[0] == 400
         assert client.post("/reset", {"problem": 10**9, "episode_id": "mine"})[0] == 422
         assert step(client, "mine", text="\ud800")[0] == 422
+        assert step(client, "mine", token_ids=[52])[0] == 422
         assert step(client, "mine", text="12")[0] == 200  # neither has ended it
 
 
@@ -146,6 +235,27 @@ def test_openenvs_protocol() -> None:
     assert (last["reward"], last["done"], last["observation"]["outcome"]) == (1.0, True, "correct")
     assert sent[6]["data"]["step_count"] == 2
     assert sent[-1] == "websocket.close"
+
+
+def test_a_client_that_is_silent_gives_its_place_back() -> None:
+    service = EnvService(world(), "GuessNumber", RequestLimits(max_waiting=1), idle_s=0.05)
+    sent: list[Any] = []
+    events = iter([{"type": "websocket.connect"}, {"type": "websocket.receive", "text": '{"type": "reset"}'}])
+
+    async def receive() -> Any:
+        return next(events, None) or await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def run() -> int:
+        await service.connect(WebSocket({"type": "websocket"}, receive, send))
+        return (await service.reset(Reset())).status_code
+
+    assert asyncio.run(run()) == 200  # there is one place
+    assert json.loads(sent[1]["text"])["type"] == "observation"
+    assert "nothing came for 0.05 s" in json.loads(sent[2]["text"])["data"]["message"]
+    assert sent[3]["type"] == "websocket.close"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from gymnasium.vector import VectorEnv
 
 import rlvr_envs
 import verifiers
-from agents.rollouts.endpoint.client import Endpoint, RequestFailure, TextRequest
+from agents.rollouts.endpoint.client import Endpoint, EndpointConfig, RequestFailure, TextRequest
 from agents.runs.evaluation_record import Sample, SampledRow
 from verifiers import InvalidArgumentError, Outcome, Verdict
 
@@ -31,10 +31,18 @@ def endpoint_env(env: VectorEnv[Any, Any, Any], endpoint: Endpoint) -> rlvr_envs
         )
     if world.streams.rules.verifier is None and world.streams.rules.interaction is None:
         raise InvalidArgumentError("an endpoint needs an environment with a verifier, or with several turns that earn")
-    config = endpoint.config
+    return message_env(world.streams, endpoint.config)
+
+
+def message_env(streams: rlvr_envs.TokenStreams, config: EndpointConfig) -> rlvr_envs.MessageEnv:
+    """The episodes of some streams in the form that an endpoint takes.
+
+    Raises:
+        InvalidArgumentError: If they have rules about tokens.
+    """
     if config.route == "completions":
-        return rlvr_envs.MessageEnv(world.streams, "text")
-    return rlvr_envs.MessageEnv(world.streams, "calls" if config.tools == "protocol" else "messages")
+        return rlvr_envs.MessageEnv(streams, "text")
+    return rlvr_envs.MessageEnv(streams, "calls" if config.tools == "protocol" else "messages")
 
 
 class Conversation:
@@ -79,14 +87,25 @@ class Conversation:
 
 
 def sample_endpoint(
-    env: rlvr_envs.MessageEnv, endpoint: Endpoint, keys: Sequence[tuple[int, int]], seeds: Sequence[int]
+    env: rlvr_envs.MessageEnv,
+    endpoint: Endpoint,
+    keys: Sequence[tuple[int, int]],
+    seeds: Sequence[int],
+    begin: Callable[[rlvr_envs.MessageEnv, int, int], Conversation] = Conversation,
 ) -> Generator[SampledRow]:
     """Play the samples given by problem and number, and judge each as it ends.
+
+    Args:
+        env: The episodes.
+        endpoint: The server.
+        keys: The problem and the number of each sample.
+        seeds: Their seeds.
+        begin: Makes a conversation of the episodes, a problem and a seed.
 
     Raises:
         EngineError: As for `Endpoint.converse`.
     """
-    conversations = [Conversation(env, index, seed) for (index, _), seed in zip(keys, seeds, strict=True)]
+    conversations = [begin(env, index, seed) for (index, _), seed in zip(keys, seeds, strict=True)]
     with contextlib.closing(endpoint.converse(conversations)) as ended:
         for chunk in ended:
             episodes = [conversations[number].episode for number, _ in chunk]
