@@ -124,13 +124,49 @@ def sampled_by_engine(kind: str) -> dict[str, Any]:
     }
 
 
+def sampled_beside_learning(kind: str) -> dict[str, Any]:
+    """The weights after four steps with a lag; with a stop after two; and from the checkpoint of two ranks at that stop."""
+    rows: list[dict[str, float]] = []
+
+    def after(step: int, metrics: Any) -> None:
+        rows.append(dict(metrics))
+        if step == 2:  # the learner's weights go to the engine while it has a batch of older ones to sample
+            agent.evaluate(env, problems=2)
+
+    env, agent = _lagged()
+    agent.learn(env, steps=4, callbacks=[after])
+    env, stopped = _lagged()
+    stopped.learn(env, steps=2)
+    if active_ranks().size > 1:
+        stopped.save(_folder() / kind)
+    stopped.learn(env, steps=4)
+    env, resumed = _lagged()
+    resumed.load(_folder() / kind)
+    resumed.learn(env, steps=4)
+    return {
+        "rows": rows,
+        "weights": all_weights(agent),
+        "stopped": all_weights(stopped),
+        "resumed": all_weights(resumed),
+    }
+
+
+def _lagged() -> tuple[Any, Agent]:
+    env = sort_env("grpo")
+    policy = playing_policy(env, layers=3)
+    config = GRPOConfig(problems_per_step=4, group_size=3, lag=1, learner=LearnerConfig(learning_rate=1e-2))
+    return env, GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=DelayedEngine(policy.model)))
+
+
 def engine_dies(kind: str) -> dict[str, Any]:
     """The error of a rank if the engine of the second dies of its first completions."""
     env = sort_env("grpo")
     policy = playing_policy(env)
     engine = DelayedEngine(policy.model, dies_after=6 if active_ranks().rank else None)  # the probe has four
     agent = GRPO(
-        policy, GRPOConfig(problems_per_step=4, group_size=3), sampler=VLLMPolicy.for_env(policy, env, engine=engine)
+        policy,
+        GRPOConfig(problems_per_step=4, group_size=3, lag=int(kind.endswith("lag"))),
+        sampler=VLLMPolicy.for_env(policy, env, engine=engine),
     )
     try:
         agent.learn(env, steps=1)
@@ -200,7 +236,8 @@ _WORK: dict[str, Callable[[str], dict[str, Any]]] = {
     **dict.fromkeys(_SETTINGS, learned),
     "lora": adapted,
     **dict.fromkeys(["engine", "engine lora"], sampled_by_engine),
-    "engine dies": engine_dies,
+    **dict.fromkeys(["engine dies", "engine dies lag"], engine_dies),
+    "lag": sampled_beside_learning,
     "left alone": left_alone,
     **dict.fromkeys(["save-2", *_READS], saved),
 }
@@ -214,6 +251,8 @@ RUNS: dict[str, tuple[int, ...]] = {
     "engine": (1, 2),
     "engine lora": (1, 2),
     "engine dies": (2,),
+    "engine dies lag": (2,),
+    "lag": (2, 1),
     "left alone": (2,),
     "save-2": (2,),
     "save-2-1": (1,),

@@ -92,9 +92,25 @@ def test_engines_of_ranks_get_divided_weights_one_layer_after_the_other(results:
 
 
 @pytest.mark.distributed
-def test_an_engine_that_dies_is_an_error_of_all_ranks(results: Any) -> None:
-    zero, one = results[2, "engine dies"]
-    assert one["error"] == "the engine died"
+def test_an_engine_samples_beside_learning_with_the_parts_of_older_weights(results: Any) -> None:
+    (one,) = results[1, "lag"]
+    two = results[2, "lag"]
+    for rank in two:
+        assert [row["sampling/age"] for row in rank["rows"]] == [0, 1, 1, 1]
+        assert [row["reward"] for row in rank["rows"]] == [row["reward"] for row in one["rows"]]
+        assert max(row["sampling/probe_difference"] for row in rank["rows"] if "sync_s" in row) < 1e-5
+        assert torch.equal(rank["weights"], two[0]["weights"])
+        for name in ("stopped", "resumed"):  # with the older weights, that the engine gets once more
+            assert torch.equal(rank[name], rank["weights"])
+    assert close(two[0]["weights"], one["weights"], 1e-5)
+    assert close(one["resumed"], one["weights"], 1e-5)
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("kind", ["engine dies", "engine dies lag"])
+def test_an_engine_that_dies_is_an_error_of_all_ranks(results: Any, kind: str) -> None:
+    zero, one = results[2, kind]
+    assert one["error"].endswith("the engine died")
     assert zero["error"] == "rank 1: the engine died"
 
 
