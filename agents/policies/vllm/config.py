@@ -53,7 +53,7 @@ class VLLMConfig:
     is IPC if the learner is on a GPU and has vLLM, and shared memory otherwise."""
     lora: LoraTransfer = "merged"
     """What is transferred of a model with a LoRA adapter: all weights with the adapter merged into them, or the adapter alone,
-    which vLLM applies to the base that it was started with. That is a hundredth of the bytes, and vLLM samples slower."""
+    which vLLM applies to the base that it was started with. That is a hundredth of the bytes, and more work at every token."""
     sleep: bool = False
     """Free the engine's GPU memory for the learner while no episodes are played."""
     probe_tolerance: float | None = None
