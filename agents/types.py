@@ -114,6 +114,13 @@ class TakesLayers(Protocol):
         """Check that it can, as it is set up; raises `InvalidArgumentError` if not."""
         ...
 
+    def transferred(self) -> Sampler:
+        """Take the learner's weights, on all ranks together, and return a sampler that acts with them while the learner learns.
+
+        They are its weights until the next transfer; its `sampling()` transfers none.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:

@@ -10,6 +10,9 @@ number alone, not on the speed of anything: a run with a lag is as repeatable as
 
 With several ranks each has such a thread, and they play a batch together, beside the exchanges of learning.
 
+Where weights are divided among ranks, there is no copy of the policy, and an engine samples. The thread that learns hands
+weights to the engine, between two batches, since two threads must not exchange weights at once.
+
 A checkpoint holds the batches that were sampled ahead, and the weights for those still to be sampled. Writing one waits for
 nothing.
 """
@@ -21,13 +24,14 @@ import copy
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import VectorEnv
 
 from agents.deferred import torch
+from agents.distributed.parts import divided_like
 from agents.distributed.ranks import using
 from agents.learn.carried import CarriedGroup
 from agents.learn.progress import Progress
@@ -35,7 +39,7 @@ from agents.learn.sampled import Sampled, sampled_from_state, sampled_state
 from agents.learn.sampling import Sampling, SamplingStopped
 from agents.learn.source import Arrived
 from agents.policies.trainable import TrainablePolicy
-from agents.types import TakesLearner
+from agents.types import Sampler, TakesLayers, TakesLearner
 from verifiers import InvalidArgumentError, RankError
 
 if TYPE_CHECKING:
@@ -56,11 +60,18 @@ class _Batch:
     version: int
     """The policy's version with these weights."""
     weights: list[Tensor] | None
-    """The trainable weights; None once it is sampled and no verifier broke."""
+    """The trainable weights, or this rank's parts of them; None once it is sampled and no verifier broke."""
     problems: Mapping[str, Any] | None = None
     """The observations of problems up to then; None in checkpoints of earlier versions."""
     sampled: Sampled | None = None
     error: BaseException | None = None
+    sampler: Sampler | None = None
+    """The engine, once it has these weights; None if the thread has a copy of the policy."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the engine has the weights and is to sample the batch."""
+        return self.sampler is not None and self.sampled is None and self.error is None
 
 
 class LaggedSampling:
@@ -88,16 +99,17 @@ class LaggedSampling:
         self._batches: deque[_Batch] = deque()
         self._changed = threading.Condition()
         self._copy: TrainablePolicy | None = None
+        self._divided, self._steps = sampling.ranks.sharding is not None, 0
         self._sampler_in_use = threading.Lock()
         self._ranks = sampling.ranks.branch()
 
     @contextlib.contextmanager
     def running(self, env: VectorEnv[Any, Any, Any], steps: int) -> Iterator[None]:
         """Within the block, sample batches below number `steps` in a thread; an unfinished one is dropped at its end."""
-        stopped = threading.Event()
+        stopped, self._steps = threading.Event(), steps
         for batch in self._batches:
             batch.error = None
-        thread = threading.Thread(target=self._sample_batches, args=(env, steps, stopped), name="sampling", daemon=True)
+        thread = threading.Thread(target=self._sample_batches, args=(env, stopped), name="sampling", daemon=True)
         thread.start()
         try:
             yield
@@ -106,21 +118,59 @@ class LaggedSampling:
             with self._changed:
                 self._changed.notify_all()
             thread.join(_STOP_S)
+            for batch in self._batches:
+                batch.sampler = None
 
     def next(self) -> Arrived:
         """The batch that the next update learns from; the batch `lag` updates later is sampled with the current weights.
 
         An error during the sampling of the batch is raised here.
         """
-        return self._sampling.ranks.together(self._next)
+        ranks = self._sampling.ranks
+        ranks.together(self._add)
+        self._hand_over(self._batches[0])
+        arrived = ranks.together(self._wait)
+        self._hand_over(self._batches[1])
+        return arrived
 
-    def _next(self) -> Arrived:
-        first = self._progress.steps
+    def _add(self) -> None:
+        """Add the batches that are sampled with the current weights."""
+        first, policy = self._progress.steps, self._policy
         with self._changed:
             for number in range(first + len(self._batches), first + self._lag + 1):
                 seen = self._progress.problems.state()
-                self._batches.append(_Batch(number, first, self._policy.version, _weights(self._policy), seen))
+                self._batches.append(_Batch(number, first, policy.version, _weights(policy), seen))
             self._changed.notify_all()
+
+    def _hand_over(self, batch: _Batch) -> None:
+        """Give the engine a batch's weights if they are divided among ranks, which all call this while it samples nothing."""
+        if not self._divided or batch.number >= self._steps or batch.sampler is not None or batch.sampled is not None:
+            return
+        engine = self._sampling.sampler
+        assert isinstance(engine, TakesLayers), "check_sharding refuses other samplers"
+        with self._holding(batch):
+            sampler = engine.transferred()
+        with self._changed:
+            batch.sampler = sampler
+            self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def _holding(self, batch: _Batch) -> Iterator[None]:
+        """Within the block the policy has the weights of a batch; after a resume they are older than its own."""
+        if batch.updates == self._progress.steps:
+            yield
+            return
+        own, version = _weights(self._policy), self._policy.version
+        assert batch.weights is not None
+        _set_weights(self._policy, batch.weights, batch.version)
+        try:
+            yield
+        finally:
+            _set_weights(self._policy, own, version)
+
+    def _wait(self) -> Arrived:
+        first = self._progress.steps
+        with self._changed:
             batch = self._batches[0]
             started = time.perf_counter()
             self._changed.wait_for(lambda: batch.sampled is not None or batch.error is not None)
@@ -149,19 +199,22 @@ class LaggedSampling:
         """Forget the episodes of batches on which a verifier broke, so that they are sampled again by the next run."""
         with self._changed:
             for batch in self._batches:
-                batch.sampled = batch.sampled if batch.weights is None else None
+                if batch.weights is not None:
+                    batch.sampled = batch.sampler = None
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Wait for the batch that is being sampled; no other is begun within the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: not any(batch.under_way for batch in self._batches))
         with self._sampler_in_use:
             yield
 
     # In the thread
 
-    def _sample_batches(self, env: VectorEnv[Any, Any, Any], steps: int, stopped: threading.Event) -> None:
+    def _sample_batches(self, env: VectorEnv[Any, Any, Any], stopped: threading.Event) -> None:
         with using(self._ranks):
-            while self._sample_next(self._await_batch(steps, stopped), env, stopped):
+            while self._sample_next(self._await_batch(stopped), env, stopped):
                 pass
 
     def _sample_next(self, batch: _Batch | None, env: VectorEnv[Any, Any, Any], stopped: threading.Event) -> bool:
@@ -198,11 +251,12 @@ class LaggedSampling:
         before = [other for other in self._batches if other.number == batch.number - 1 and other.weights is not None]
         return bool(self._sampling.algorithm.config.carried_groups and before)
 
-    def _await_batch(self, steps: int, stopped: threading.Event) -> _Batch | None:
+    def _await_batch(self, stopped: threading.Event) -> _Batch | None:
         """The next batch to sample; None if the thread is to end."""
 
         def waiting() -> _Batch | None:
-            return next((batch for batch in self._batches if batch.sampled is None and batch.number < steps), None)
+            unsampled = (one for one in self._batches if one.sampled is None and one.number < self._steps)
+            return next((one for one in unsampled if one.under_way or not self._divided), None)
 
         with self._changed:
             self._changed.wait_for(lambda: stopped.is_set() or waiting() is not None)
@@ -218,25 +272,21 @@ class LaggedSampling:
 
     def _sampling_of(self, batch: _Batch, stopped: threading.Event) -> Sampling:
         """Sampling with the weights of a batch."""
-        policy, engine = self._copy_with(batch), self._sampling.sampler
-        sampler = engine.with_learner(policy) if isinstance(engine, TakesLearner) else policy
+        sampler = self._with_copy(batch) if batch.sampler is None else batch.sampler
         problems = self._progress.problems
         known = problems if batch.problems is None else problems.with_state(batch.problems)
         return Sampling(self._sampling.algorithm, sampler, self._ranks, lambda: known, stopped=stopped)
 
-    def _copy_with(self, batch: _Batch) -> TrainablePolicy:
-        policy = self._policy
+    def _with_copy(self, batch: _Batch) -> Sampler:
+        """The sampler with a copy of the policy."""
+        policy, engine = self._policy, self._sampling.sampler
         if self._copy is None:
             # Weights that are not trained, such as those under an adapter, are shared.
             frozen = {id(weight): weight for weight in policy.model.parameters() if not weight.requires_grad}
             self._copy = policy.with_model(copy.deepcopy(policy.model, frozen))
         assert batch.weights is not None
-        with torch.no_grad():
-            for mine, weight in zip(self._copy.parameters(), batch.weights, strict=True):
-                mine.copy_(weight)
-        self._copy.weights_changed()
-        self._copy.version = batch.version
-        return self._copy
+        _set_weights(self._copy, batch.weights, batch.version)
+        return engine.with_learner(self._copy) if isinstance(engine, TakesLearner) else self._copy
 
     # In checkpoints
 
@@ -259,9 +309,19 @@ class LaggedSampling:
     def load(self, state: Mapping[str, Any]) -> None:
         """Restore a state of `state`, between two runs of the thread."""
         self._batches = deque(
-            _Batch(**{**batch, "sampled": batch["sampled"] and sampled_from_state(batch["sampled"])})
+            _Batch(
+                **{
+                    **batch,
+                    "weights": batch["weights"] and self._own_parts(batch["weights"]),
+                    "sampled": batch["sampled"] and sampled_from_state(batch["sampled"]),
+                }
+            )
             for batch in state["ahead"]
         )
+
+    def _own_parts(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        """Weights of a checkpoint, divided as the policy's are."""
+        return [divided_like(weight, own) for weight, own in zip(weights, self._policy.parameters(), strict=True)]
 
     def components(self) -> dict[str, list[str] | None]:
         """The lag, since a checkpoint holds the batches that were sampled ahead."""
@@ -270,3 +330,11 @@ class LaggedSampling:
 
 def _weights(policy: TrainablePolicy) -> list[Tensor]:
     return [weight.detach().clone() for weight in policy.parameters()]
+
+
+def _set_weights(policy: TrainablePolicy, weights: Sequence[Tensor], version: int) -> None:
+    with torch.no_grad():
+        for mine, weight in zip(policy.parameters(), weights, strict=True):
+            mine.copy_(weight)
+    policy.weights_changed()
+    policy.version = version

@@ -34,10 +34,15 @@ def check_sharding(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampl
             f"a {type(sampler).__name__} takes its weights from one process that has all of them, and here they are "
             "divided among ranks: sample with the policy itself or a VLLMPolicy, or leave `shard` out"
         )
-    if config.lag:
+    if config.lag and sampler is policy:
         raise InvalidArgumentError(
-            f"lag={config.lag} samples with a copy of all weights, which are divided among ranks here: leave one of the "
-            "two out"
+            f"lag={config.lag} samples beside learning, and without an engine that takes all weights on every rank, which are "
+            "divided here: sample with a VLLMPolicy, or leave one of the two out"
+        )
+    if config.lag > 1:
+        raise InvalidArgumentError(
+            f"lag={config.lag} makes samples older than lag=1 and saves no time if weights are divided among ranks, since an "
+            "engine gets them between two batches: set lag=1"
         )
     if algorithm.needs_whole_weights:
         raise InvalidArgumentError(

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -27,18 +28,20 @@ from agents import (
     PolicyConfig,
     Reinforce,
     ReinforceConfig,
+    VLLMConfig,
     VLLMPolicy,
     make_batch,
 )
 from agents.distributed import sharding
 from agents.distributed.parts import whole
 from agents.distributed.ranks import Ranks, Sharding, active_ranks
-from agents.policies.transformers.lora import add_lora, merged
+from agents.policies.transformers.lora import add_lora, merged, without_adapter
+from agents.policies.vllm import weight_transfer
 from tests.agents.agent_cases import all_weights, flat, gradient, make_agent, playing_policy, some_batch, sort_env
 from tests.agents.trajectories import tiny_policy
 from tests.distributed.forks import on_forks
 from tests.vllm.doubles import DelayedEngine, TorchEngine
-from verifiers import EngineDiedError, InvalidArgumentError, RankError
+from verifiers import EngineDiedError, EngineError, InvalidArgumentError, RankError
 
 _SETTINGS: dict[str, dict[str, Any]] = {
     "whole": {},
@@ -104,10 +107,11 @@ def sampled_by_engine(kind: str) -> dict[str, Any]:
     """The weights after three steps whose completions an engine samples, and the most bytes of whole weights at any time."""
     env = sort_env("grpo")
     policy = playing_policy(env, layers=3)
-    if kind == "engine lora":
+    if kind != "engine":
         policy = policy.with_model(add_lora(policy.model, rank=2, alpha=4, seed=0))
-    engine = TorchEngine(merged(policy.model))
-    sampler = VLLMPolicy.for_env(policy, env, engine=engine)
+    alone = kind == "engine adapter"
+    engine = TorchEngine((without_adapter if alone else merged)(policy.model))
+    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(lora="adapter" if alone else "merged"), engine=engine)
     config = GRPOConfig(problems_per_step=4, group_size=3, learner=LearnerConfig(learning_rate=1e-2))
     agent = GRPO(policy, config, sampler=sampler)
     differences: list[float] = []
@@ -119,9 +123,88 @@ def sampled_by_engine(kind: str) -> dict[str, Any]:
     return {
         "weights": all_weights(agent),
         "differences": differences,
-        "loads": engine.reported.count("load"),
+        "loads": engine.reported.count("adapter" if alone else "load"),
         "whole": max(at_any_time, default=0) / total,
     }
+
+
+def sampled_beside_learning(kind: str) -> dict[str, Any]:
+    """The weights after four steps with a lag; with a stop after two; and from the checkpoint of two ranks at that stop."""
+    rows: list[dict[str, float]] = []
+
+    def after(step: int, metrics: Any) -> None:
+        rows.append(dict(metrics))
+        if step == 2:  # the learner's weights go to the engine while it has a batch of older ones to sample
+            agent.evaluate(env, problems=2)
+
+    env, agent = _lagged()
+    agent.learn(env, steps=4, callbacks=[after])
+    env, stopped = _lagged()
+    stopped.learn(env, steps=2)
+    if active_ranks().size > 1:
+        stopped.save(_folder() / kind)
+    stopped.learn(env, steps=4)
+    env, resumed = _lagged()
+    resumed.load(_folder() / kind)
+    resumed.learn(env, steps=4)
+    return {
+        "rows": rows,
+        "weights": all_weights(agent),
+        "stopped": all_weights(stopped),
+        "resumed": all_weights(resumed),
+    }
+
+
+def _lagged() -> tuple[Any, Agent]:
+    env = sort_env("grpo")
+    policy = playing_policy(env, layers=3)
+    config = GRPOConfig(problems_per_step=4, group_size=3, lag=1, learner=LearnerConfig(learning_rate=1e-2))
+    return env, GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=DelayedEngine(policy.model)))
+
+
+def interrupted(kind: str) -> dict[str, Any]:
+    """The weights after three steps, of which two broke off: in the middle of a transfer, and within completions.
+
+    The engine of the second rank fails; after its death all ranks go on from a checkpoint, with other engines.
+    """
+    env = sort_env("grpo")
+    errors: list[str] = []
+
+    def begin(engine: type[TorchEngine], **settings: Any) -> Agent:
+        policy = playing_policy(env, layers=3)
+        own = (engine if active_ranks().rank else TorchEngine)(
+            policy.model, **(settings if active_ranks().rank else {})
+        )
+        config = GRPOConfig(problems_per_step=4, group_size=3, learner=LearnerConfig(learning_rate=1e-2))
+        return GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=own))
+
+    def fail(agent: Agent) -> None:
+        try:
+            agent.learn(env, steps=3)
+        except EngineError as error:
+            errors.append(str(error))
+
+    agent = begin(DelayedEngine, dies_after=4 + 6 + 4 + 1)  # a probe and its share of each step
+    fail(agent)
+    steps = agent.steps
+    agent.save(_folder() / kind)
+    agent = begin(Halfway)
+    agent.load(_folder() / kind)
+    fail(agent)
+    agent.learn(env, steps=3)
+    return {"weights": all_weights(agent), "errors": errors, "steps": steps}
+
+
+class Halfway(TorchEngine):
+    """Fails once, after a part of the weights has arrived."""
+
+    failed = False
+
+    def rpc(self, method: str, *arguments: str) -> list[Any]:
+        if method == "load_shared_weights" and self._arrived and not self.failed:
+            self.failed = True
+            raise EngineError("half of a transfer")
+        return super().rpc(method, *arguments)
 
 
 def engine_dies(kind: str) -> dict[str, Any]:
@@ -130,7 +213,9 @@ def engine_dies(kind: str) -> dict[str, Any]:
     policy = playing_policy(env)
     engine = DelayedEngine(policy.model, dies_after=6 if active_ranks().rank else None)  # the probe has four
     agent = GRPO(
-        policy, GRPOConfig(problems_per_step=4, group_size=3), sampler=VLLMPolicy.for_env(policy, env, engine=engine)
+        policy,
+        GRPOConfig(problems_per_step=4, group_size=3, lag=int(kind.endswith("lag"))),
+        sampler=VLLMPolicy.for_env(policy, env, engine=engine),
     )
     try:
         agent.learn(env, steps=1)
@@ -152,11 +237,10 @@ def _whole_bytes() -> Iterator[list[int]]:
         at_any_time.append(sum(weight.nbytes for weight in (one() for one in living) if weight is not None))
         return together
 
-    original, sharding.whole = sharding.whole, counted  # type: ignore[attr-defined] # what the module imports
-    try:
+    with contextlib.ExitStack() as patched:
+        for module in (sharding, weight_transfer):
+            patched.enter_context(mock.patch.object(module, "whole", counted))
         yield at_any_time
-    finally:
-        sharding.whole = original  # type: ignore[attr-defined]
 
 
 def left_alone(kind: str) -> dict[str, Any]:
@@ -199,8 +283,10 @@ def _held(agent: Agent) -> int:
 _WORK: dict[str, Callable[[str], dict[str, Any]]] = {
     **dict.fromkeys(_SETTINGS, learned),
     "lora": adapted,
-    **dict.fromkeys(["engine", "engine lora"], sampled_by_engine),
-    "engine dies": engine_dies,
+    **dict.fromkeys(["engine", "engine lora", "engine adapter"], sampled_by_engine),
+    **dict.fromkeys(["engine dies", "engine dies lag"], engine_dies),
+    "interrupted": interrupted,
+    "lag": sampled_beside_learning,
     "left alone": left_alone,
     **dict.fromkeys(["save-2", *_READS], saved),
 }
@@ -213,7 +299,11 @@ RUNS: dict[str, tuple[int, ...]] = {
     "lora": (1, 2),
     "engine": (1, 2),
     "engine lora": (1, 2),
+    "engine adapter": (1, 2),
     "engine dies": (2,),
+    "engine dies lag": (2,),
+    "interrupted": (2,),
+    "lag": (2, 1),
     "left alone": (2,),
     "save-2": (2,),
     "save-2-1": (1,),

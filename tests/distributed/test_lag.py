@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
+import pytest
 import torch
 
+from agents import GRPO, GRPOConfig, VLLMPolicy
 from agents.distributed.ranks import Ranks, Sharding
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env
 from tests.distributed.threads import on_ranks
+from tests.vllm.doubles import TorchEngine
 from verifiers import InvalidArgumentError
 
 _BUILDING = threading.Lock()
@@ -57,12 +61,24 @@ def test_a_rank_that_fails_ends_the_others() -> None:
     assert [type(error) for error in on_ranks(2, fail)] == [ZeroDivisionError] * 2
 
 
-def test_divided_weights_refuse_a_lag() -> None:
+@pytest.mark.parametrize(
+    ("lag", "sampler", "message"),
+    [
+        (1, None, "lag=1 .* without an engine that takes all weights on every rank"),
+        (2, "engine", "lag=2 makes .* set lag=1"),
+    ],
+)
+def test_divided_weights_refuse_a_lag_without_an_engine_or_of_several_updates(
+    lag: int, sampler: str | None, message: str
+) -> None:
     def build(ranks: Ranks) -> None:
         ranks.sharding = Sharding()
+        env = sort_env("grpo")
         with _BUILDING:
-            make_agent("grpo", lag=1)
+            policy = playing_policy(env)
+        engine = None if sampler is None else VLLMPolicy.for_env(policy, env, engine=TorchEngine(policy.model))
+        GRPO(policy, GRPOConfig(lag=lag), sampler=engine)
 
     for error in on_ranks(2, build):
         assert isinstance(error, InvalidArgumentError)
-        assert "lag=1 samples with a copy of all weights" in str(error)
+        assert re.search(message, str(error))

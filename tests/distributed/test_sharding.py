@@ -77,9 +77,9 @@ def test_a_divided_adapter_learns_what_a_whole_one_does(results: Any) -> None:
 
 
 @pytest.mark.distributed
-@pytest.mark.parametrize("kind", ["engine", "engine lora"])
+@pytest.mark.parametrize("kind", ["engine", "engine lora", "engine adapter"])
 def test_engines_of_ranks_get_divided_weights_one_layer_after_the_other(results: Any, kind: str) -> None:
-    if kind == "engine lora":
+    if kind != "engine":
         pytest.importorskip("peft")
     (one,) = results[1, kind]
     two = results[2, kind]
@@ -88,14 +88,41 @@ def test_engines_of_ranks_get_divided_weights_one_layer_after_the_other(results:
     for rank in two:
         assert len(rank["differences"]) == rank["loads"] == 3  # one before each step
         assert max(rank["differences"]) < 1e-5
-        assert 0 < rank["whole"] < 0.34  # one of three layers, of all weights
+        # One of three layers, of all weights; or only the adapter.
+        assert 0 < rank["whole"] < (0.2 if kind == "engine adapter" else 0.34)
 
 
 @pytest.mark.distributed
-def test_an_engine_that_dies_is_an_error_of_all_ranks(results: Any) -> None:
-    zero, one = results[2, "engine dies"]
-    assert one["error"] == "the engine died"
+def test_an_engine_samples_beside_learning_with_the_parts_of_older_weights(results: Any) -> None:
+    (one,) = results[1, "lag"]
+    two = results[2, "lag"]
+    for rank in two:
+        assert [row["sampling/age"] for row in rank["rows"]] == [0, 1, 1, 1]
+        assert [row["reward"] for row in rank["rows"]] == [row["reward"] for row in one["rows"]]
+        assert max(row["sampling/probe_difference"] for row in rank["rows"] if "sync_s" in row) < 1e-5
+        assert torch.equal(rank["weights"], two[0]["weights"])
+        for name in ("stopped", "resumed"):  # with the older weights, that the engine gets once more
+            assert torch.equal(rank[name], rank["weights"])
+    assert close(two[0]["weights"], one["weights"], 1e-5)
+    assert close(one["resumed"], one["weights"], 1e-5)
+
+
+@pytest.mark.distributed
+@pytest.mark.parametrize("kind", ["engine dies", "engine dies lag"])
+def test_an_engine_that_dies_is_an_error_of_all_ranks(results: Any, kind: str) -> None:
+    zero, one = results[2, kind]
+    assert one["error"].endswith("the engine died")
     assert zero["error"] == "rank 1: the engine died"
+
+
+@pytest.mark.distributed
+def test_a_run_goes_on_bit_by_bit_after_half_of_a_transfer_and_after_the_death_of_an_engine(results: Any) -> None:
+    for rank, expected in zip(results[2, "interrupted"], results[2, "engine"], strict=True):
+        died, half = rank["errors"]
+        assert died.endswith("the engine died")
+        assert half.endswith("half of a transfer")
+        assert rank["steps"] == 1
+        assert torch.equal(rank["weights"], expected["weights"])
 
 
 @pytest.mark.distributed

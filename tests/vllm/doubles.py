@@ -7,11 +7,13 @@ import random
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
 
+from agents.policies.transformers.lora import with_saved_adapter
 from agents.policies.transformers.sampling import kept_tokens, scaled_logprobs
 from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 from agents.policies.vllm.process_main import sampling_parameters
@@ -46,7 +48,7 @@ class TorchEngine:
     """
 
     def __init__(self, model: Any, *, says_kept: bool = False, most_named: int | None = None) -> None:
-        self.model = copy.deepcopy(model)
+        self.model = self._base = copy.deepcopy(model)
         self.says_kept = says_kept
         self.most_named = most_named
         self.reported: list[str] = []
@@ -69,6 +71,10 @@ class TorchEngine:
             self.reported.append("load")
             self.model.load_state_dict(self._arrived, strict=False)
         return [None]
+
+    def load_adapter(self, folder: str) -> None:
+        self.reported.append("adapter")
+        self.model = with_saved_adapter(copy.deepcopy(self._base), Path(folder))
 
     def _weights(self) -> dict[str, torch.Tensor]:
         """As in a checkpoint: without the output layer, which is tied to the embedding."""

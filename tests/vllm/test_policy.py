@@ -22,6 +22,7 @@ from agents import (
     ReMaxConfig,
     VLLMConfig,
     VLLMPolicy,
+    add_lora,
     make_batch,
     rollout,
     save_model,
@@ -29,7 +30,7 @@ from agents import (
 from agents.commands.main import main
 from agents.commands.policies import sampler_for
 from agents.importance import Correction
-from agents.policies.vllm.launcher import EngineLauncher
+from agents.policies.vllm.launcher import EngineLauncher, adapter_settings
 from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
 from agents.runs.reading import RecordedRun
 from rlvr_envs import FixedActions, Reply
@@ -437,7 +438,7 @@ def test_weights_are_fitted_by_name_and_shape_and_tied_ones_left_out() -> None:
 
 
 def test_an_adapter_is_merged_before_it_is_sent() -> None:
-    from agents import CausalLMPolicy, add_lora
+    from agents import CausalLMPolicy
 
     plain = learner()
     names = list(checkpoint_weights(plain.model))
@@ -448,6 +449,38 @@ def test_an_adapter_is_merged_before_it_is_sent() -> None:
     assert list(checkpoint_weights(policy.model)) == names
     # The sum of the products is not the product with the sum to the last digit, and an adapter begins at random.
     assert sampler.sync()["sampling/probe_difference"] < 1e-5
+
+
+def test_an_adapter_may_be_sent_alone_whenever_it_has_changed() -> None:
+    policy, env = learner(), world(4)
+    policy = policy.with_model(add_lora(policy.model, rank=2))
+    engine = TorchEngine(learner().model)
+    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(lora="adapter"), engine=engine)
+    for _ in range(2):
+        for weight in policy.parameters():
+            weight.data += 0.3
+        policy.weights_changed()
+        assert sampler.sync()["sampling/probe_difference"] < 1e-5
+        assert sampler.sync() == {}
+    assert engine.reported == ["adapter", "reset", "adapter", "reset"]
+    assert not list(Path("/dev/shm").glob("rlvr-weights-*"))
+
+
+def test_an_adapter_is_sent_alone_only_where_the_engine_has_its_base() -> None:
+    policy, env = learner(), world(4)
+    engine = TorchEngine(policy.model)
+    with pytest.raises(InvalidArgumentError, match="the model to train, which has none: set a LoRA rank"):
+        VLLMPolicy.for_env(policy, env, VLLMConfig(lora="adapter"), engine=engine)
+    for other in ({"server": "http://localhost:8000"}, {"sleep": True}, {"weight_transfer": "nccl"}):
+        with pytest.raises(InvalidArgumentError, match="leave out server, sleep and weight_transfer"):
+            VLLMConfig(lora="adapter", **other)
+    with pytest.raises(LookupError, match="Did you mean 'adapter'"):
+        VLLMConfig(lora="adaptor")  # type: ignore[arg-type]
+    large = policy.with_model(add_lora(policy.model, rank=2))
+    assert adapter_settings(large)["max_lora_rank"] == 8
+    large.model.peft_config["default"].r = 513
+    with pytest.raises(InvalidArgumentError, match="up to rank 512, got 513"):
+        adapter_settings(large)
 
 
 def test_a_sleeping_engine_wakes_for_weights_then_for_its_cache() -> None:

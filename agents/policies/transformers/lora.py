@@ -85,6 +85,11 @@ def merged(model: Any, *, device: torch.device | str | None = None) -> Any:
     return _copied(model, device).merge_and_unload() if has_adapter(model) else model
 
 
+def without_adapter(model: Any) -> Any:
+    """Return the base of a model with an adapter, as it was before `add_lora`; the given model is not changed."""
+    return _copied(model, None).unload()
+
+
 def adapter_base(model: Any) -> Any:
     """The model under an adapter, whose linear layers are wrapped; one without an adapter itself."""
     return model.get_base_model() if has_adapter(model) else model
@@ -165,14 +170,19 @@ def save_adapter(folder: Path, model: Any, base: str) -> None:
         model: A model with an adapter.
         base: The folder or hub name of its base.
     """
+    write_adapter(folder, model, adapter_weights(model) or {}, base)
+    write_json(folder / _BASE, {"checksum": checksum(_base_weights(model))})
+
+
+def write_adapter(folder: Path, model: Any, weights: Mapping[str, torch.Tensor], base: str) -> None:
+    """Write the settings of a model's adapter, and whole weights of it, as `peft` reads them; see `save_adapter`."""
     from safetensors.torch import save_file
 
     settings = copy.deepcopy(model.peft_config[model.active_adapter])
     settings.base_model_name_or_path, settings.inference_mode = base, True
     settings.save_pretrained(folder)
-    weights = {name: weight.detach().cpu().contiguous() for name, weight in (adapter_weights(model) or {}).items()}
-    save_file(weights, folder / ADAPTER_WEIGHTS, {"format": "pt"})  # more entries would be written in a random order
-    write_json(folder / _BASE, {"checksum": checksum(_base_weights(model))})
+    plain = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
+    save_file(plain, folder / ADAPTER_WEIGHTS, {"format": "pt"})  # more entries would be written in a random order
 
 
 def with_saved_adapter(base: Any, folder: Path) -> Any:

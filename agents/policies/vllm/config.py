@@ -10,6 +10,7 @@ from typing import Any, Literal
 from verifiers import InvalidArgumentError, check_types, unknown_name
 
 WeightTransfer = Literal["auto", "shared-memory", "ipc", "nccl"]
+LoraTransfer = Literal["merged", "adapter"]
 _AUTO_FIT = -1
 """The `max_model_len` for which vLLM uses as much as fits into its memory, up to the model's context."""
 
@@ -50,6 +51,9 @@ class VLLMConfig:
     """Transfer of new weights to the engine: a file in shared memory, for any engine on this machine; CUDA IPC, for an engine
     on the learner's GPU; or NCCL, for an engine on other GPUs. IPC and NCCL need vLLM in the learner's environment too. "auto"
     is IPC if the learner is on a GPU and has vLLM, and shared memory otherwise."""
+    lora: LoraTransfer = "merged"
+    """What is transferred of a model with a LoRA adapter: all weights with the adapter merged into them, or the adapter alone,
+    which vLLM applies to the base that it was started with. That is a hundredth of the bytes, and more work at every token."""
     sleep: bool = False
     """Free the engine's GPU memory for the learner while no episodes are played."""
     probe_tolerance: float | None = None
@@ -65,6 +69,13 @@ class VLLMConfig:
         backends = ["auto", "shared-memory", "ipc", "nccl"]
         if self.weight_transfer not in backends:
             raise unknown_name("weight_transfer", self.weight_transfer, backends)
+        if self.lora not in ("merged", "adapter"):
+            raise unknown_name("lora", self.lora, ["merged", "adapter"])
+        if self.lora == "adapter" and (self.sleep or self.servers or self.weight_transfer in ("ipc", "nccl")):
+            raise InvalidArgumentError(
+                "lora='adapter' needs an engine that is started here with the adapter's base and keeps it, and the adapter "
+                "goes through shared memory: leave out server, sleep and weight_transfer, or set lora='merged'"
+            )
         for name, least in (("engines", 1), ("max_restarts", 0), ("server_wait_s", 0)):
             value = getattr(self, name)
             if not least <= value < math.inf:

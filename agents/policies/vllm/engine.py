@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from verifiers import missing_dependency
 
@@ -105,6 +105,15 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Stop the engine, or close the connection to an external one. Further calls have no effect."""
+        ...
+
+
+@runtime_checkable
+class LoadsAdapters(Protocol):
+    """An engine that applies a LoRA adapter to the weights that it was started with."""
+
+    def load_adapter(self, folder: str) -> None:
+        """Load an adapter as `peft` saves it, in place of the last one; every later request is sampled with it."""
         ...
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.policies.vllm.config import VLLMConfig
-from agents.policies.vllm.engine import Request, SampledCompletion, Sampling, generate
+from agents.policies.vllm.engine import LoadsAdapters, Request, SampledCompletion, Sampling, generate
 from agents.policies.vllm.engine_group import EngineGroup, Member
 from agents.policies.vllm.launcher import dtype_of, engine_dtype, transfer_of
 from agents.policies.vllm.weight_transfer import (
@@ -24,6 +24,7 @@ from agents.policies.vllm.weight_transfer import (
     checkpoint_layers,
     checkpoint_weights,
     fitted,
+    whole_adapter,
 )
 from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 
@@ -66,6 +67,8 @@ class EngineWeights:
             InvalidArgumentError: If an engine does not.
         """
         for member in self.engines.members:
+            if self.config.lora == "adapter" and not isinstance(member.alive, LoadsAdapters):
+                raise InvalidArgumentError(f"lora='adapter' needs an engine that loads adapters, got {member.alive!r}")
             self.shapes = member.alive.rpc("checkpoint_shapes")[0]
             weights = fitted(checkpoint_weights(learner.model), self.shapes)
             check_limits(learner, self._limits, member.alive.rpc("request_limits")[0].get("named_tokens"))
@@ -102,7 +105,11 @@ class EngineWeights:
         ranks = self._ranks(learner)
         each: Callable[..., list[Any]] = partial(self.engines.each, members=self._own(members, ranks))
         ranks.together(lambda: each(lambda member: member.wake("weights")))
-        if transfer_of(learner, self.config) == "shared-memory":
+        if self.config.lora == "adapter":
+            adapter = SharedMemoryTransfer(lambda _, folder: each(lambda member: _load_adapter(member, folder)))
+            weights = whole_adapter(learner)
+            ranks.together(lambda: adapter.push_adapter(learner.model, weights))
+        elif transfer_of(learner, self.config) == "shared-memory":
             transfer = SharedMemoryTransfer(lambda *call: each(lambda member: member.alive.rpc(*call)))
             ranks.together(transfer.begin)
             for layer in checkpoint_layers(learner):
@@ -219,6 +226,12 @@ class EngineWeights:
 
             member.transfer = DeviceTransfer(member.alive, transfer_of(learner, self.config), weights)
         return member.transfer
+
+
+def _load_adapter(member: Member, folder: str) -> None:
+    engine = member.alive
+    assert isinstance(engine, LoadsAdapters), "EngineWeights.check refuses others"
+    engine.load_adapter(folder)
 
 
 def state_of(learner: CausalLMPolicy) -> object:

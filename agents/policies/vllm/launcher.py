@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from agents.distributed.ranks import active_ranks
 from agents.policies.transformers.loading import save_model
-from agents.policies.transformers.lora import merged
+from agents.policies.transformers.lora import has_adapter, merged, without_adapter
 from agents.policies.transformers.policy import CausalLMPolicy
 from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.engine import Engine, require_vllm
@@ -21,6 +22,9 @@ from agents.policies.vllm.engine_group import EngineGroup
 from agents.policies.vllm.process_engine import RESUME, ProcessEngine
 from agents.policies.vllm.server_engine import ServerEngine
 from verifiers import EngineDiedError, InvalidArgumentError
+
+_LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""The values of `max_lora_rank` that vLLM 0.32 accepts."""
 
 
 class EngineLauncher:
@@ -37,6 +41,11 @@ class EngineLauncher:
 
     def group(self, engine: Engine | EngineGroup | None = None) -> EngineGroup:
         """The engines given, or those that the settings describe."""
+        if self.config.lora == "adapter" and not has_adapter(self.learner.model):
+            raise InvalidArgumentError(
+                "lora='adapter' transfers the LoRA adapter of the model to train, which has none: set a LoRA rank, or leave "
+                "`lora` out"
+            )
         if isinstance(engine, EngineGroup):
             return engine
         config = self.config
@@ -57,7 +66,8 @@ class EngineLauncher:
         if config.python is None:
             require_vllm()
         with tempfile.TemporaryDirectory(prefix="rlvr-vllm-") as folder:
-            save_model(Path(folder), merged(self.learner.model), None)
+            whole = without_adapter if config.lora == "adapter" else merged
+            save_model(Path(folder), whole(self.learner.model), None)
             if len(numbers) == 1:
                 return [self._start_process(Path(folder), numbers[0])]
             with ThreadPoolExecutor(len(numbers)) as pool:
@@ -89,6 +99,7 @@ class EngineLauncher:
             "enable_sleep_mode": config.sleep,
             "return_sampling_mask": self.reports_kept,
             "weight_transfer_config": None if backend == "shared-memory" else {"backend": backend},
+            **(adapter_settings(self.learner) if config.lora == "adapter" else {}),
             **config.engine_args,
         }
         gpus = config.devices[number] if config.devices else own_gpu(self.learner.model.device, active_ranks().size)
@@ -113,10 +124,25 @@ def own_gpu(device: torch.device, ranks: int) -> str | None:
     return visible.split(",")[device.index] if visible else str(device.index)
 
 
+def adapter_settings(learner: CausalLMPolicy) -> dict[str, Any]:
+    """The arguments of `vllm.LLM` for a learner's adapter.
+
+    Raises:
+        InvalidArgumentError: If its rank is larger than vLLM's largest.
+    """
+    rank = learner.model.peft_config[learner.model.active_adapter].r
+    allowed = [most for most in _LORA_RANKS if most >= rank]
+    if not allowed:
+        raise InvalidArgumentError(
+            f"vLLM applies adapters up to rank {_LORA_RANKS[-1]}, got {rank}: set lora='merged', or a lower rank"
+        )
+    return {"enable_lora": True, "max_loras": 1, "max_lora_rank": allowed[0]}
+
+
 def transfer_of(learner: CausalLMPolicy, config: VLLMConfig) -> str:
     """How new weights are transferred to the engines."""
-    if config.weight_transfer != "auto":
-        return config.weight_transfer
+    if config.weight_transfer != "auto" or config.lora == "adapter":
+        return config.weight_transfer.replace("auto", "shared-memory")
     shared = learner.model.device.type == "cuda" and importlib.util.find_spec("vllm") is not None
     return "ipc" if shared else "shared-memory"
 

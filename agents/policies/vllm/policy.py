@@ -96,6 +96,7 @@ class VLLMPolicy:
         self._weights = EngineWeights(
             self.engines, self.config, self._limits, legal_tokens, self._context_tokens(policy)
         )
+        self._transferred: dict[str, float] | None = None  # metrics of a transfer that is not repeated
         self._readings = itertools.count(1)  # of seeds without an announcement, by the policies of all temperatures
         self._forget_rows()
         try:
@@ -167,6 +168,13 @@ class VLLMPolicy:
         """Return a policy with the same engine, whose weights are those of another policy of the same model."""
         other = copy.copy(self)
         other.learner = policy
+        other._forget_rows()
+        return other
+
+    def transferred(self) -> VLLMPolicy:
+        """Transfer the learner's weights, and return a policy that samples with them; see `agents.types.TakesLayers`."""
+        other = copy.copy(self)
+        other._transferred = self.sync()
         other._forget_rows()
         return other
 
@@ -291,7 +299,7 @@ class VLLMPolicy:
     @contextlib.contextmanager
     def sampling(self) -> Iterator[dict[str, float]]:
         """A context in which the engines have the learner's weights as of entry; yields metrics of the weight transfer."""
-        metrics = self.sync()
+        metrics = self.sync() if self._transferred is None else self._transferred
         try:
             yield metrics
         except EngineError:

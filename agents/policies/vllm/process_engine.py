@@ -135,6 +135,10 @@ class ProcessEngine:
         results: list[Any] = self._call("rpc", method, *arguments)
         return results
 
+    def load_adapter(self, folder: str) -> None:
+        """Load an adapter; see `agents.policies.vllm.engine.LoadsAdapters`."""
+        self._call("load_adapter", folder)
+
     def weight_client(self) -> WeightClient:
         """The client that vLLM's trainer side of a weight transfer uses."""
         return WeightClient(self)

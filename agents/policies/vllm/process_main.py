@@ -43,6 +43,8 @@ class EngineInProcess:
         self._vllm = vllm
         self._llm = vllm.LLM(**{**(_ON_CPU if current_platform.is_cpu() else {}), **settings})
         self._under_way: dict[str, Sampling] = {}  # by request id, the number of the message
+        self._adapter: Any = None
+        self._adapters = 0
 
     @property
     def busy(self) -> bool:
@@ -52,7 +54,8 @@ class EngineInProcess:
     def add(self, number: int, request: Request, sampling: Sampling) -> None:
         """Begin to sample a completion."""
         prompt = {"type": "token", "prompt_token_ids": request.prompt}
-        self._llm.llm_engine.add_request(str(number), prompt, self._parameters(request, sampling))
+        parameters = self._parameters(request, sampling)
+        self._llm.llm_engine.add_request(str(number), prompt, parameters, lora_request=self._adapter)
         self._under_way[str(number)] = sampling
 
     def cancel(self, number: int) -> None:
@@ -80,6 +83,19 @@ class EngineInProcess:
     def rpc(self, method: str, *arguments: Any) -> list[Any]:
         """Call a method of every worker."""
         return list(self._llm.collective_rpc(method, args=arguments))
+
+    def load_adapter(self, folder: str) -> None:
+        """Load an adapter under an id of its own, in place of the last one; every later request names it."""
+        from vllm.lora.request import LoRARequest
+
+        engine = self._llm.llm_engine
+        if self._adapter is not None:
+            engine.remove_lora(self._adapter.lora_int_id)
+        self._adapters += 1
+        adapter, self._adapter = LoRARequest(f"adapter-{self._adapters}", self._adapters, folder), None
+        if not engine.add_lora(adapter):
+            raise RuntimeError(f"vLLM did not load the adapter at {folder}")
+        self._adapter = adapter
 
     def reset_prefix_cache(self) -> None:
         """Drop the keys and values of earlier prompts."""

@@ -17,7 +17,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers.core_model_loading import revert_weight_conversion
 
-from agents.policies.transformers.lora import adapter_base, merged, merged_weights
+from agents.distributed.parts import whole
+from agents.policies.transformers.lora import adapter_base, adapter_weights, merged, merged_weights, write_adapter
 from agents.policies.transformers.policy import CausalLMPolicy
 from verifiers import EngineError, InvalidArgumentError
 
@@ -51,6 +52,12 @@ def checkpoint_layers(policy: CausalLMPolicy) -> Iterator[dict[str, Tensor]]:
         with torch.no_grad():
             yield revert_weight_conversion(base, merged_weights(policy.model, weights))
         weights.clear()
+
+
+def whole_adapter(policy: CausalLMPolicy) -> dict[str, Tensor]:
+    """The weights of a policy's adapter on the CPU, by the names of `peft`; called by all ranks if they are divided."""
+    weights = {name: whole(weight) for name, weight in (adapter_weights(policy.model) or {}).items()}
+    return {name: weight for name, weight in weights.items() if weight is not None}
 
 
 def fitted(
@@ -110,7 +117,7 @@ class SharedMemoryTransfer:
         Raises:
             EngineError: If there is not enough space for the file, which was not sent.
         """
-        folder = self._roomy(sum(weight.nbytes + _HEADER_BYTES for weight in weights.values()))
+        folder = self._roomy(weights)
         handle, path = tempfile.mkstemp(prefix="rlvr-weights-", suffix=".safetensors", dir=folder)
         os.close(handle)
         try:
@@ -119,12 +126,23 @@ class SharedMemoryTransfer:
         finally:
             Path(path).unlink()
 
+    def push_adapter(self, model: Any, weights: Mapping[str, Tensor]) -> None:
+        """Send the whole weights of a model's adapter; returns when all workers have them.
+
+        Raises:
+            EngineError: If there is not enough space for the files, which were not sent.
+        """
+        with tempfile.TemporaryDirectory(prefix="rlvr-weights-", dir=self._roomy(weights)) as folder:
+            write_adapter(Path(folder), model, weights, "")
+            self._rpc("load_adapter", folder)
+
     def finish(self) -> None:
         """Put the new weights to use, all of which were sent."""
         self._rpc("finish_weights")
 
-    def _roomy(self, size: int) -> Path:
-        """The first folder with enough space for a file of so many bytes."""
+    def _roomy(self, weights: Mapping[str, Tensor]) -> Path:
+        """The first folder with enough space for a file of weights."""
+        size = sum(weight.nbytes + _HEADER_BYTES for weight in weights.values())
         free = {folder: shutil.disk_usage(folder).free for folder in self._folders}
         for folder, room in free.items():
             if size <= room:
