@@ -191,7 +191,7 @@ _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 _MARKED: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase")
 _DIGIT = re.compile("[0-9]")
 _FRAGMENT = re.compile(r"[0-9]\s*(?:[-+*/×÷^=]|\sx|\\(?:times|cdot|div|frac))\s*\Z")
-_NUMBER_AND_UNIT = re.compile(r"[^\w=]*[0-9][0-9.,/]*[^\w=]*(?:[A-Za-z]+[^\w=]*){0,4}")
+_NUMBER_AND_UNIT = re.compile(r"[^\w=]*[0-9][0-9.,/]*[^\w=]*(?:[A-Za-z]+[^\w=]*){0,2}")
 _REACH = 400
 _NO_PROBLEM = Problem("", "", 0)
 

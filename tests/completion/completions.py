@@ -306,7 +306,7 @@ class _Composer:
         mark = self.mark(pair[0], lambda form: closed(form) and "hope" not in form.template)
         text, stated = self.rng.choice(ALTERNATIVES), mark.text()
         paragraph = mark.form.family in ("json", "tag") or "\n" in stated
-        joint = "\n\n" if paragraph else " " if "." in stated[-4:] else ". "
+        joint = "\n\n" if paragraph else " " if re.search(r"\.\W*(?:</\w+>\W*)*\Z", stated) else ". "
         return Draft("offered", mark, "", joint + text.replace("@", pair[1]), pieces=(f"alternative {text!r}",))
 
     def several(self) -> Draft | None:

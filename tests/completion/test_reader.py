@@ -86,11 +86,9 @@ def test_no_number_is_stated(name: str, completion: str) -> None:
         "\\boxed{12}\n\nThe answer is 42",
         "The answer is 12. Or maybe 42.",
         "#### 12\nFinal answer: 42",
-        "The answer is 12. If the tax is added, the answer is 42.",
-        "The answer is 12 (or 42 if order matters).",
-        "The answer is 12, but 42 is also acceptable.",
-        "The answer is 12, but if order matters it is 42.",
-        "\\boxed{12}, but if order matters it is 42.",
+        "\\boxed{12} or 42.",
+        "$\\boxed{12}$ (or $42$)",
+        "\\boxed{12} apples, or 42 apples.",
     ],
 )
 @pytest.mark.parametrize("name", ["math", "numeric"])
@@ -104,38 +102,59 @@ def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
 @pytest.mark.parametrize(
     "completion",
     [
-        "So $\\boxed{12}$ courses are enough, but 11 is not.",
-        "Only $\\boxed{12}$ leaves a remainder of 1 when divided by 2, 3, 4, or 6.",
-        "The answer is 12, which $2$, $3$ or $4$ divides.",
-        "The answer is 12, but 11 isn't.",
-        "The answer is 12. However, 11 can't be.",
-        "It takes \\boxed{12} months, or 1.5 years less than before.",
-        "The number is \\boxed{12}. If we double it and add 3, the result is 27, as required.",
-        "The root is \\boxed{12}, because when x is replaced by 12 the value is 0.",
-        "The answer is \\boxed{12}. However, it is 3 times 4, so there is also a picture.",
-        "He pays \\boxed{12} dollars, but if each one is 3 dollars, that makes 4 items.",
-        "She earns \\boxed{12} dollars a month, or 144 dollars a year.",
+        "The answer is 12. If the tax is added, the answer is 42.",
+        "\\boxed{12}\n\n*Note: if the tax is added, the answer would be 42.*",
+        "The answer is 12 (or 42 if order matters).",
+        "The answer is 12, but 42 is also acceptable.",
+        "The answer is 12, although some books give 42.",
+        "\\boxed{12}, but if order matters it is 42.",
+        "The answer is 12. Or maybe 42, depending on the interpretation.",
+        "\\boxed{12} months, or 42 weeks less than before.",
+        "She earns \\boxed{12} dollars a month, or 42 dollars a year.",
+        "Only $\\boxed{12}$ leaves a remainder of 1 when divided by 2, 3, or 42.",
         "The answer is 12, because the store, actually, sells only 12.",
+        "Answer: 12 apples were sold.",
+        "You might think the answer is 42, but the answer is 12.",
+        "I put 12 in \\boxed{12}.\n\n(I have used \\boxed{} as requested.)",
     ],
 )
-def test_other_values_in_an_answers_sentence_are_no_second_answer(completion: str) -> None:
-    for name in ("math", "numeric"):
-        assert verify(name, completion, "12").outcome == "correct"
+@pytest.mark.parametrize("name", ["math", "numeric"])
+def test_a_second_value_in_passing_is_never_judged(name: str, completion: str) -> None:
+    assert [outcome(name, completion, answer) for answer in ("12", "42")] == ["correct", "incorrect"]
 
 
 @pytest.mark.parametrize(
-    "rest",
+    ("completion", "answer"),
     [
-        ", but note that 3 of them are red",
-        ", so if x is 3 then y is 4",
-        " (since 3 times 4 is 12)",
-        " (if 3 rows count)",
-        ", which is 3 times 4",
+        ("The train takes \\boxed{90} minutes, or 1.5 hours.", "90"),
+        ("The answer is 90 minutes, or 1.5 hours.", "90"),
+        (r"$\boxed{\frac23}$, or about 66.7%.", "2/3"),
+        (r"$\boxed{\frac23}$ (or $0.667$)", "2/3"),
+        (r"$\boxed{\frac23}$. So the answer is about 66.7%.", "2/3"),
+        ("The final answer is 3/8, or 37.5%.", "3/8"),
     ],
 )
-@pytest.mark.parametrize("mark", ["The answer is {}", "\\boxed{{{}}}"])
-def test_an_explanation_offers_no_second_answer(mark: str, rest: str) -> None:
-    assert {outcome(name, mark.format(12) + rest + ".", "12") for name in ("math", "numeric")} == {"correct"}
+def test_another_form_of_the_answer_is_no_second_one(completion: str, answer: str) -> None:
+    assert outcome("math", completion, answer) == "correct"
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("The answer is 12. No wait, 42.", "42"),
+        ("\\boxed{12} Sorry, I meant 42.", "42"),
+        ("\\boxed{12} Hmm, let me double-check. 3 * 4 = 12. Good.", "12"),
+        ("\\boxed{12} Wait: there are 5 rows. 5 * 4 = 20.", None),
+        ("\\boxed{12} That's wrong.", None),
+    ],
+)
+@pytest.mark.parametrize("name", ["math", "numeric"])
+def test_a_correction_states_a_value_confirms_the_answer_or_takes_it_back(
+    name: str, completion: str, answer: str | None
+) -> None:
+    for value in ("12", "42", "20"):
+        expected = "no_answer" if answer is None else "correct" if value == answer else "incorrect"
+        assert outcome(name, completion, value) == expected
 
 
 @pytest.mark.parametrize("rest", [", but that is wrong", ", but I made an error"])
@@ -156,14 +175,12 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         assert outcome(name, completion, answer) == "correct", name
 
 
-def test_what_declines_behind_the_last_number_counts_and_so_does_a_comment_on_a_second_answer() -> None:
+def test_what_declines_behind_the_last_number_counts() -> None:
     declined = "It is 5 + 7 = 12. However, since I don't know the month, I cannot determine the answer."
     assert outcome("numeric", declined, "12") == "no_answer"
     assert (
         outcome("numeric", "It is 5 + 7 = 12.\n\nI am sorry, but I cannot determine the answer.", "12") == "no_answer"
     )
-    hedged = "The answer is 120. Or maybe 24, depending on the interpretation."
-    assert {outcome(name, hedged, gold) for name in ("math", "numeric") for gold in ("120", "24")} == {"incorrect"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from verifiers.completion import words
-from verifiers.completion.behind import alternatives_after, hedges_after, is_taken_back, next_line
+from verifiers.completion.behind import alternative_after, correction_after, last_result, next_line, value_alone
 from verifiers.completion.code import may_have_code, unfenced, without_code, without_deleted
 from verifiers.completion.denied import is_void_here
 from verifiers.completion.explicit import explicit_marks
@@ -26,6 +26,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 
+_OR_NUMBER = re.compile(r",\s+or\s+(?=[^A-Za-z\s]*(?:[dt]?frac|sqrt|[0-9]))")
 _REFUSAL_LENGTH = 500
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
 _SHORTEST_PHRASE = len("answer: 5") - 1
@@ -95,6 +96,8 @@ class _Search(Generic[Value]):
     def found(self) -> Found[Value]:
         for mark in self._candidates():
             if not any(mark.contents):
+                if _SAYS_SOMETHING.search(self._text, mark.end) and len(self._explicit) > 1:
+                    continue  # it is talked about: "in \\boxed{} as requested"
                 return Found(None, f"an empty {mark.form}")
             value = self._value(mark)
             if value is not None:
@@ -129,10 +132,16 @@ class _Search(Generic[Value]):
         if mark.parts and not self._kind.is_list:
             return next((value for part in reversed(mark.parts) if (value := self._value(part)) is not None), None)
         for content in mark.contents:
-            value = self._inner(content, mark.form)
+            value = self._inner(self._without_remark(content) if mark.form == "phrase" else content, mark.form)
             if value is not None:
                 return value
         return None
+
+    def _without_remark(self, content: str) -> str:
+        """A statement up to `or` and a number that is no value by itself, as in `12, or 24 if order matters`."""
+        joint = _OR_NUMBER.search(content)
+        is_remark = joint is not None and self._kind.read(content[joint.end() :], "second") is None
+        return content[: joint.start()] if joint is not None and is_remark else content
 
     def _inner(self, content: str, form: Form) -> Value | None:
         """The answer of a content, or of a phrase in it."""
@@ -161,23 +170,29 @@ class _Search(Generic[Value]):
             other = self._different(later.contents, value) if later.form == "phrase" else stated
             if other is None:
                 continue
-            if not is_taken_back(self._text[end : later.start]):
+            if correction_after(self._text[end : later.start]) is None:
                 return Found(value, mark.form, other)
             mark, value, end = later, other, later.end
-        if is_taken_back(self._text[end:], mark.rest if end == mark.end else ""):
-            return Found(None, "an answer that is taken back")
-        hedges = (self._different((offered,), value) for offered in hedges_after(self._text, mark))
-        other = self._different(alternatives_after(self._text, mark), value)
-        other = next((hedge for hedge in hedges if hedge is not None), other)
-        if other is None and mark.form == "phrase":
-            other = self._different((next_line(self._text, mark),), value)
-        return Found(value, mark.form, other)
+        correction = correction_after(self._text[end:], mark.rest if end == mark.end else "")
+        if correction is not None and not self._same_as(last_result(correction), value):
+            corrected = self._different((value_alone(correction),), value)
+            return Found(corrected, mark.form if corrected is not None else "an answer that is taken back")
+        offered = [alternative_after(self._text, mark)]
+        if mark.form == "phrase":
+            offered.append(next_line(self._text, mark))
+        others = (self._different((text,), value) for text in offered)
+        return Found(value, mark.form, next((other for other in others if other is not None), None))
 
     def _different(self, contents: Iterable[str], value: Value) -> Value | None:
         """A second answer that contents state and nothing else; None if one of them is the same, or all are about it."""
         others = [self._kind.read(content, "second") for content in contents if content and not _declines(content)]
         found = [other for other in others if other is not None and self._kind.comparable(value, other)]
         return None if not found or any(self._kind.same(value, other) for other in found) else found[0]
+
+    def _same_as(self, text: str, value: Value) -> bool:
+        """Whether a text states a value."""
+        stated = self._kind.read(text, "second") if text else None
+        return stated is not None and self._kind.same(value, stated)
 
     def _later(self, mark: Mark) -> list[Mark]:
         """The marks of a worse rank, but of rank 1 or 2, behind a mark, in order."""
@@ -186,7 +201,7 @@ class _Search(Generic[Value]):
             later = [one for one in self._explicit if one.start >= mark.end and not is_void_here(self._text, one)]
         if "phrase" in self._forms:
             behind = phrases(self._text, mark.end, more=self._kind.cues)
-            later += [one for one in behind if mark.form != "phrase" or one.is_second or one.is_conditional]
+            later += [one for one in behind if one.is_second or (mark.form != "phrase" and not one.is_conditional)]
         return sorted(later, key=lambda one: one.start)
 
     def _before(self, mark: Mark) -> Value | None:

@@ -1,14 +1,13 @@
-"""Corrections and second answers behind an answer."""
+"""Corrections and alternatives behind an answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from verifiers.completion import words
-from verifiers.completion.mark import BEFORE, Mark
+from verifiers.completion.mark import BEFORE, REACH, Mark
 from verifiers.completion.marking import view_of
-from verifiers.completion.statements import SENTENCE_END, contents_of, statements_at
+from verifiers.completion.statements import SENTENCE_END, end_of_sentence
 
 _LONGEST_VALUE = 60
 _CORRECTION = re.compile(
@@ -16,79 +15,63 @@ _CORRECTION = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CONFIRMED = re.compile(words.CONFIRMATIONS.pattern, re.IGNORECASE)
-_BEHIND = r"(?:</?\w{1,10}+>|[\s.,;!?$*_`)\]}\\\"'”’])*+"
-_ALTERNATIVE = re.compile(rf"{_BEHIND}(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*", re.IGNORECASE)
-_WITHIN = re.compile(r"\s(?:or\s+)?(?:maybe|perhaps|possibly|alternatively)\b[,:]?\s*", re.IGNORECASE)
-_VALUE = r"(\$[^$\n]{1,60}\$|\\\([^\n]{1,60}?\\\)|-?[0-9]++(?:[.,/][0-9]++)*+%?+(?![\w\\^])|(?-i:[A-HJ])(?![A-Za-z]))"
-_ANOTHER = (  # behind a value: it is offered as an answer, and not in another form or as a step
-    r"(?=\s+(?:(?:if|when)\s(?!(?:(?:it|you)\s(?:is\s|are\s)?)?(?:round|express|writ|convert|simplif|measur|prefer|approx))"
-    r"|(?:unless|without|depending|works|too|also)\b|(?:is|would|could|might|may|can)\s(?:also\b|work|(?:be\s)?(?:it\b|right\b"
-    r"|correct\b|acceptable\b|accepted\b|possible\b|valid\b|(?:the|an?)\s(?:\w+\s)?answer\b))))"
+_BEHIND = r"(?:</?\w{1,10}+>|[\s.,;!?$*_`()\]}\\\"'”’])*+"
+_ALTERNATIVE = re.compile(
+    rf"(?P<unit>[^\n.:;=0-9]{{0,30}}?){_BEHIND}(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*", re.IGNORECASE
 )
-_ENDS = r"(?=\s*(?:[).,;]|$|(?:if|when|unless|without|depending|too|also)\b))"
-_SAYS = (
-    r"\b(?:answer(?:'s|\s(?:is|becomes|(?:would|could|might|may|should|must|will)\sbe))|(?:correct|right|actual|true)\s"
-    r"(?:value|result)(?:'s|\s(?:is|would\sbe))|it\s(?:could|might|may)\s(?:also\s)?be)\s+"
-)
-_NO_LIST = r"(?<![0-9$]\s)(?<![0-9$],\s)(?<!anything\s)(?<!nothing\s)"
-"""Not the end of a list, as in `divided by 2, 3, or 6`, and no exception."""
-_HEDGED = re.compile(
-    rf"{_NO_LIST}{words.HEDGES.pattern}(?:(?<!if)(?<!when)(?<!unless)\s+{_VALUE}{_ANOTHER}|[,\s][^\n]{{0,80}}?{_SAYS}{_VALUE}{_ENDS}"
-    rf"|(?<!if)(?<!when)\s(?:if|when|unless)\b[^\n.]{{0,60}}?\bit(?:'s|\s(?:is|would\sbe))\s+{_VALUE}{_ENDS})",
-    re.IGNORECASE,
-)
-_HEDGED_SENTENCE = re.compile(rf"\s*{words.HEDGES.pattern}[^\n.!?]{{0,200}}", re.IGNORECASE)
+_UNIT = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}|%|°[A-Z]?")
 
 
-def is_taken_back(text: str, rest: str = "") -> bool:
-    """Whether a text behind an answer takes it back and does not confirm it after all.
+def correction_after(text: str, rest: str = "") -> str | None:
+    """What stands behind the last correction of an answer, unless a text confirms the answer after all; None if nothing does.
 
     Args:
         text: The text.
         rest: The rest of the answer's sentence, before the text, in which "actually" takes nothing back.
     """
     whole = rest + text
-    cues = _CORRECTION.finditer(whole)
-    correction = next((cue for cue in cues if cue.end() > len(rest) or cue["cue"].lower() != "actually"), None)
-    return correction is not None and not _CONFIRMED.search(whole, correction.end())
+    ends = [
+        cue.end() for cue in _CORRECTION.finditer(whole) if cue.end() > len(rest) or cue["cue"].lower() != "actually"
+    ]
+    return whole[ends[-1] :] if ends and not _CONFIRMED.search(whole, ends[0]) else None
 
 
-def alternatives_after(text: str, mark: Mark) -> tuple[str, ...]:
-    """The readings of a second answer that a text offers behind a mark or within its statement, the likeliest first."""
+def value_alone(text: str) -> str:
+    """A text behind a correction, such as `No wait, 13.`, if it is a single sentence."""
+    return text.strip(" \t\n,.:;!?*_$—–-") if not SENTENCE_END.search(text.strip(" \t\n.!*_$")) else ""
+
+
+def last_result(text: str) -> str:
+    """The right side of the last equation of a text, behind which no number stands; an empty text if there is none."""
+    result = _LAST_RESULT.search(text[-REACH:])
+    return result["value"] if result else ""
+
+
+_LAST_RESULT = re.compile(r"=\s*(?P<value>[^\s=]*[0-9}])[^0-9=]*\Z")
+
+
+def alternative_after(text: str, mark: Mark) -> str:
+    """A value that `or` joins to an answer, as in `12 or 24`, and nothing else does; an empty text if there is none.
+
+    A value in another unit than the answer's is no alternative to it: `90 minutes, or 1.5 hours`.
+    """
     sentence = SENTENCE_END.search(text, mark.end, mark.end + BEFORE)
-    match = _ALTERNATIVE.match(text, mark.end) or (sentence and _ALTERNATIVE.match(text, sentence.end()))
-    match = match or (_WITHIN.search(text, mark.start, mark.end) if mark.form == "phrase" else None)
+    match = _ALTERNATIVE.match(mark.rest) or _ALTERNATIVE.match(text, mark.end)
+    match = match or (sentence and _ALTERNATIVE.match(text, sentence.end()))
     if not match:
-        return ()
-    view = view_of(text[match.end() : match.end() + BEFORE])
-    formulas = view.formulas()
-    statements = statements_at(view.plain, 0, formulas)
-    if not statements:
-        return ()
-    # The value stands first: "Alternatively, we can put $x = 2$" offers none.
-    offered = view.content(*statements[-1])
-    readings = [*contents_of(view, *statements[-1], formulas)]
-    value, *comment = _COMMENT.split(offered, maxsplit=1)
-    if comment and len(value) <= _LONGEST_OFFER and _VALUE_ALONE.search(value):
-        readings.append(value)
-    return tuple(text for text in dict.fromkeys(readings) if text and offered.startswith(text[:3]))
+        return ""
+    view = view_of(match.string[match.end() : match.end() + BEFORE])
+    offered = view.content(0, end_of_sentence(view.plain, 0, view.formulas()))
+    if offered.count(")") > offered.count("("):
+        offered = offered.removesuffix(")")
+    units, others = _units(f"{mark.contents[0]} {match['unit']}"), _units(offered)
+    return "" if units and re.search("[0-9]", offered) and not others <= units else offered
 
 
-def hedges_after(text: str, mark: Mark) -> Iterator[str]:
-    """The values that the sentence of a mark, or a hedge behind it, offers, as in `12 (or 24 if order matters)`."""
-    rest = mark.rest
-    if mark.form != "phrase":
-        end = SENTENCE_END.search(text, mark.end, mark.end + BEFORE)
-        rest = text[mark.end : end.start() if end else mark.end + BEFORE].lstrip("$")
-    else:
-        end = SENTENCE_END.match(text, mark.end)
-    following = _HEDGED_SENTENCE.match(text, end.end()) if end else None
-    for match in _HEDGED.finditer(f"{rest} {following[0] if following else ''}"):
-        yield match[1] or match[2] or match[3]
+def _units(text: str) -> set[str]:
+    return {word.lower() for word in _UNIT.findall(view_of(text).plain)}
 
 
-_COMMENT = re.compile(r",\s+(?=[a-z]{2})")
-_LONGEST_OFFER = 20
 _VALUE_ALONE = re.compile(r"\A[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")
 
 

@@ -21,6 +21,8 @@ _SUPPOSED = re.compile(rf"\W*(?:(?:and|but|so|now|well|or)\W+)?{words.SUPPOSITIO
 _HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|when|otherwise|similarly)\b", re.IGNORECASE)
 _BEFORE = words.Prefilter(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS)
 _AROUND = words.Prefilter(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
+_CONDITION = re.compile(r"\W*(?:and\W+)?(?:for|when|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b)", re.IGNORECASE)
+_START = re.compile(r"[.!?:;\n]\s*")
 _NEGATION_REACH = 40
 
 
@@ -51,12 +53,15 @@ def is_void(before: str, statement: str, *, is_conditional: bool = False) -> boo
     cut = _CLAUSE_START.search(before)
     if is_doubted(before[cut.end() :] if cut else before, before) or is_asked(statement) or _NEGATED.match(statement):
         return True
-    return is_conditional and _HYPOTHESIS.match(re.split(r"[.!?\n]\s*", before)[-1]) is not None
+    return is_conditional and _HYPOTHESIS.match(_START.split(before)[-1]) is not None
 
 
 def is_conditional_sentence(before: str) -> bool:
     """Whether the sentence that a text ends in begins with a condition."""
-    return _BEFORE.may_match(before) and _SUPPOSED.match(re.split(r"[.!?\n]\s*", before)[-1]) is not None
+    sentence = _START.split(before)[-1]
+    return _CONDITION.match(sentence) is not None or (
+        _BEFORE.may_match(sentence) and _SUPPOSED.match(sentence) is not None
+    )
 
 
 def is_void_here(text: str, mark: Mark) -> bool:

@@ -21,9 +21,10 @@ _BRACE = re.compile(r"\\[\\{}]|[{}]")
 _DELIMITER = re.compile(r"\\.|[{}$\s]", re.DOTALL)
 _FORMULA_ENDS = frozenset(("$", r"\)", r"\]"))
 _BETWEEN = re.compile(
-    r"(?:\n\s*(?:[-*•]|\d{1,2}[.)])\s|[\s,;.$*_{}\"]|\\[,;! ]|\\q?quad\b|\\[()\[\]]"
+    r"(?:(?:\n\s*(?:[-*•]|\d{1,2}[.)])|\b[a-h]\))\s|[\s,;.$*_{}()\"×]|\\[,;! ]|\\q?quad\b|\\[()\[\]]"
     r"|\\(?:text|mbox|textrm)\s*\{\s*,?\s*(?:and|or)?\s*\}"
-    r"|\b(?:and|or|as|well|versus|vs|also|either)\b|\b[A-Za-z]\s*=|&)*+"
+    rf"|\b(?:and|or|as|well|versus|vs|also|either|by)\b|\\times\b|\b[A-Za-z]\s*=|&|{words.ALTERNATIVES.pattern})*+",
+    re.IGNORECASE,
 )
 _HASHES = re.compile(r"(?<![^\s*_>.])#{4,}+[ \t]*+")
 # A line after `####` that starts with a word, possibly numbered, and has text below it: a Markdown heading of level four.

@@ -33,11 +33,11 @@ _CLAIM = re.compile(
 _LEAD_IN = re.compile(r"(?:\W|\b(?:the|my|our|so|thus|therefore|hence|final|correct|best|right)\b)*", re.IGNORECASE)
 _HEADING_LINE = re.compile(rf"\W*(?:\d{{1,2}}[.)]\s*)?{words.HEADINGS.pattern}\W*", re.IGNORECASE)
 _ITEM = re.compile(
-    r"\s*(?:(?:step|part|option|case|attempt|try|question)\s*)?\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\s*[.:)]\s*(?:the|my|so|final|correct|\s|,)*",
+    r"\s*(?:\w+\s*)?\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\s*[.:)]\s*(?:the|my|so|final|correct|\s|,)*",
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"[ \t]*[-*+•][ \t]+(?:[*_]*(?:the|my|so|final|correct)?\W*)?(?:answer|correct)", re.IGNORECASE)
-_SENTENCE_START = re.compile(r"[.!?]\s+(?=(?:step|part|option|case|attempt|try|question)\b)", re.IGNORECASE)
+_SENTENCE_START = re.compile(r"[.!?]\s+(?=\w+\s\(?(?:\d|[a-z][.:)]))", re.IGNORECASE)
 
 
 def phrases(text: str, start: int = 0, *, results: bool = False, more: words.CueFinder | None = None) -> Iterator[Mark]:
@@ -82,6 +82,8 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     if not is_answer and is_negated(plain[:at]):
         return None
     statements = statements_at(plain, after, formulas)
+    if statements and (instead := _NOT_BUT.match(plain, *statements[-1])):
+        statements[-1] = instead.end(), statements[-1][1]
     if not statements or is_void(plain[:at], plain[slice(*statements[-1])], is_conditional="would" in plain[at:after]):
         return None
     last = statements[-1][1]
@@ -121,6 +123,7 @@ def _is_heading(plain: str, at: int) -> bool:
     return _HEADING_LINE.fullmatch(plain, plain.rfind("\n", 0, at) + 1, end if end >= 0 else len(plain)) is not None
 
 
+_NOT_BUT = re.compile(r"\W*not\b[^.;\n]{1,60}?\bbut\s+(?:rather\s+)?", re.IGNORECASE)
 _JOINED_TO_NEXT = re.compile(
     r"[^.!?\n]*(?:,|\band|\bor|&)\s*(?:(?:the|my|final|correct|either|also)\s+)*\Z", re.IGNORECASE
 )

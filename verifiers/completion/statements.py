@@ -15,8 +15,8 @@ SENTENCE_END = re.compile(
     re.IGNORECASE,
 )
 _EXPLANATION = re.compile(
-    rf"{words.EXPLANATIONS.pattern}|;\s+(?:this|that|it|since|because|so|we|as)\b"
-    r"|,?\s+but\s(?!not\b|.{0,30}?\b(?:could|might|may|maybe|perhaps|possibly)\b)"
+    rf"{words.EXPLANATIONS.pattern}|;\s+(?:this|that|it|since|because|so|we|as|if|when|note)\b"
+    r"|,?\s+but\s(?!not\b)"
     r"|\s{0,2}\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s)",
     re.IGNORECASE,
 )
@@ -25,6 +25,7 @@ ASIDE = re.compile(
 )
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
+_NUMBER_AS_SUBJECT = re.compile(rf"(?P<number>\W{{0,3}}[0-9][^=\\]*?)\s(?={_VERB.pattern})[^0-9=\\]*\Z", re.IGNORECASE)
 _EQUALS = re.compile(r"\s=\s")
 _HOPS = 3
 """Number of statements in a row that may only announce the next."""
@@ -77,9 +78,11 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
     end = _start_of_explanation(view, first, last, formulas)
     if tag_question := TAG_QUESTION.search(view.plain[first:end]):
         end = first + tag_question.start()
-    while end > first and (view.plain[end - 1] in " \t\n,;:" or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
+    while end > first and (view.plain[end - 1] in " \t\n,;:–—" or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
         end -= 1  # punctuation before an explanation, or an emoji
     whole = view.content(first, end)
+    if subject := _NUMBER_AS_SUBJECT.match(view.plain, first, end):
+        yield view.content(first, subject.end("number"))
     tails = []
     for sign in (_VERB, _EQUALS):
         verbs = [verb for verb in sign.finditer(view.plain, first, end) if not is_within(verb.start(), formulas)]

@@ -130,6 +130,9 @@ def _anchors(phrase: str) -> list[str]:
     return [max(re.sub(r"\([^()]*\)\??", "", phrase).split(), key=len).removesuffix("s?")]
 
 
+_CLITIC = re.compile(r" (\([^()]*\|'s\b)")
+
+
 def _first_signs(phrase: str) -> set[str]:
     """The signs with which a phrase can begin."""
     choice, _, rest = phrase[1:].partition(")") if phrase[0] == "(" else (phrase, "", "")
@@ -138,7 +141,10 @@ def _first_signs(phrase: str) -> set[str]:
 
 
 def _compiled(phrase: str) -> str:
-    pattern = phrase.replace(".", r"\.").replace("(", "(?:").replace(" ", r"\s+").replace("'", "['’]?")
+    spaced = _CLITIC.sub(r" ?\1", phrase)  # nothing parts "that" and "'s"
+    pattern = (
+        spaced.replace(".", r"\.").replace("(", "(?:").replace(" ?", r"\s*").replace(" ", r"\s+").replace("'", "['’]?")
+    )
     start = _WORD_START if phrase.lstrip("(")[0].isalnum() else ""
     return start + pattern + (r"(?![^\W_])" if phrase[-1].isalpha() or phrase[-1] in ")?" else "")
 
@@ -207,7 +213,9 @@ DENIALS = Cues(
     r"(not|n't|cannot|never|nobody|unable to|refuse to|decline to) (\w+ ){0,5}"
     "(say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell|decide|answer|true that"
     "|the case that); doubt; doubt (that|if|whether); whether; mistake to; (wrong|false|incorrect) (that|to); "
-    r"(he|she|they|classmate|student|friend) (\w+ ){0,2}(insists?|claims?|says?|said|thinks?|believes?|argues?) that",
+    r"(he|she|they|some|many|most|others|people|classmate|student|friend) (\w+ ){0,2}"
+    "(insists?|claims?|says?|said|thinks?|believes?|argues?)( that)?; "
+    r"you (may|might|could|would) (\w+ )?(say|think|believe|guess|expect|assume)( that)?",
     "I can't say that the answer is 42.",
 )
 WRONG = Cues(
@@ -261,16 +269,12 @@ ALTERNATIVES = Cues(
     "it might (also )?be; it is also",
     "The answer is 42. Or maybe 43.",
 )
-HEDGES = Cues(
-    "In the rest of a mark's sentence: a value that follows at once, or that the answer is said to be, is a second answer.",
-    "or; but; otherwise; however; although; though; unless; if; when; whereas",
-    "The answer is 42, but 43 is also possible.",
-)
 EXPLANATIONS = Cues(
     "What follows explains the answer, and is no part of it.",
     ", not; , (it|they) (is|are|does|do|can|has|have); because; since; as "
     "(we|it|the|required|desired|claimed|shown|expected|needed|requested); which; where; so; i.e.; "
-    "that is,?; or equivalently; for the; , if; when; after; , (meaning|leaving|giving|making|so that|and "
+    "that is,?; or equivalently; for the; , (if|unless|although|though|even though|while|whereas|assuming|provided|given); "
+    "when; after; rather than; instead of; , (meaning|leaving|giving|making|so that|and "
     "(the|this|it|we|so|you|that))",
     "The answer is 42, because 6 * 7 = 42.",
 )

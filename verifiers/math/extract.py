@@ -125,8 +125,8 @@ class _Mathematics(Kind[str]):
         return (_whole if form in ("whole", "second") else _stated)(answer)
 
     def same(self, first: str, second: str) -> bool:
-        """Whether two answers are equal, or the second is the first with words about it."""
-        if self.equal(first, second):
+        """Whether two answers are equal, or the second is the first rounded, in another unit, or with words about it."""
+        if self.equal(first, second) or self.equal(first, f"{first} or {second}"):
             return True
         leading = _LEADING.match(second)
         return leading is not None and self.equal(first, leading[0])

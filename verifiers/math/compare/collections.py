@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from verifiers.math.compare.context import MAX_ITEMS, Comparer
 from verifiers.math.compare.names import label, names_agree, shared_label, solved, without_labels
 from verifiers.math.compare.plain import point_name
+from verifiers.math.compare.relations import restates
 from verifiers.math.compare.shapes import items, items_in_brackets
 from verifiers.math.tree import (
     Bracketed,
@@ -46,11 +47,16 @@ def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _same_forms(comparer: Comparer, gold: Node, answer: Node) -> bool | None:
-    """Compare several forms of one value, joined by `or`, with the value; None for other lists, as of several names."""
+    """Compare forms of one value, joined by `or`, with the value; None for other lists, as of several names.
+
+    The value of an answer is the form that equals the gold; the others restate it, in another unit or rounded.
+    """
     if any(len(_names(items(node))) > 1 for node in (gold, answer)):
         return None
     if isinstance(answer, ListOf) and answer.joiner == "or" and not isinstance(gold, ListOf | SetOf):
-        return all(comparer.same(gold, item) for item in answer.items)
+        same = [item for item in answer.items if comparer.same(gold, item)]
+        value = next((gold if isinstance(item, Relation) else item for item in same), None)
+        return value is not None and all(item in same or restates(comparer, value, item) for item in answer.items)
     if isinstance(gold, ListOf) and gold.joiner == "or" and not isinstance(answer, ListOf | SetOf):
         first, *others = gold.items
         return all(comparer.same(first, item) for item in others) and comparer.same(first, answer)

@@ -81,7 +81,7 @@ def _stated(comparer: Comparer, answer: Relation) -> tuple[Node, ...]:
     for operator, operand in zip(operators, operands[1:], strict=True):
         if operator == "=" and not _same_value(comparer, exact[-1], operand):
             return ()
-        if operator == "~" and not comparer.values.consistent(*map(without_unit, (exact[-1], operand))):
+        if operator == "~" and not _rounds(comparer, exact[-1], operand):
             return ()
         exact += [operand]
     return tuple(exact)
@@ -106,6 +106,16 @@ def _is_name(comparer: Comparer, node: Node) -> bool:
     if label(node) is not None or is_named_thing(node) or DOTS.name in names:
         return True
     return is_made_of_parameters(node) if comparer.without_prompt else bool(names) and comparer.in_prompt(node)
+
+
+def restates(comparer: Comparer, value: Node, form: Node) -> bool:
+    """Whether a form of a value is the value, also in another unit, or the value rounded to two or more digits."""
+    is_decimal = any(isinstance(node, Number) and node.significant > 1 for node in walk(form))
+    return _same_value(comparer, value, form) or (is_decimal and _rounds(comparer, value, form))
+
+
+def _rounds(comparer: Comparer, exact: Node, approximate: Node) -> bool:
+    return comparer.values.consistent(without_unit(exact), without_unit(approximate))
 
 
 def _same_value(comparer: Comparer, one: Node, two: Node) -> bool:

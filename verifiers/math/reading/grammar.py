@@ -208,7 +208,7 @@ class Parser(Expressions):
         while (separator := self.joiner()) is not None:
             joiner = separator if separator != "," else joiner
             joiners.append(separator)
-            if self.token.kind == "end":
+            if self.token.kind == "end" and separator == ",":
                 break
             items.append(self.relation())
         if len(items) == 1:

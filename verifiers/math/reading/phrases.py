@@ -96,7 +96,7 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _REMARK = re.compile(
-    r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger)"
+    r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|some|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger)"
     r"|(?:for|where|with)\b(?=[\s}$]{0,5}(?![nmkjlpqNMK][^,;]*[Rℝ])[A-Za-z]\s{0,3}(?:\\in(?![a-z])|∈)[^,;]{1,40}$))"
 )
 _ONLY_TEXT = re.compile(r"\\text(?:bf|rm)?\s{0,3}\{([^{}]*)\}")
@@ -112,7 +112,7 @@ _CONDITION = re.compile(
 _RESTRICTS = re.compile(r"[<>≤≥≠^+]|\\(?:[lg][et](?!f)|ne)")
 _WORD_OF_REMARK = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{2,}")
 _SAYS_NOTHING = re.compile(
-    r"for|all|any|every|each|where|and|is|are|an|the|of|in|possible|(?:integer|real|complex|number|value)s?"
+    r"for|all|any|some|every|each|where|and|is|are|an|the|of|in|possible|(?:integer|real|complex|number|value)s?"
 )
 _INTEGRALITY = re.compile(r"\binteger|\\mathbb\s?\{?\s?Z|ℤ")
 _LETTER = re.compile(r"(?<![A-Za-z\\{])(?!a\s)([a-zA-YΑ-ω])(?![A-Za-z])")
@@ -124,19 +124,20 @@ def _without_remark(text: str) -> str:
     match = _REMARK.search(text) if "for" in text or "where" in text or "with" in text else None
     if match is None or not match.start() or _MORE_VALUES.search(_GROUP.sub("", text[match.end() :])):
         return text
-    if not set(_LETTER.findall(text[match.end() :])) <= set(_LETTER.findall(text[: match.start()])):
+    if not set(_LETTER.findall(text[match.end() :])) <= set(text[: match.start()]):
         return text  # it is about something else
     condition = _CONDITION.fullmatch(text[match.end() :])
     said = all(map(_SAYS_NOTHING.fullmatch, _WORD_OF_REMARK.findall(remark := text[match.start() :])))
     if condition is None and (not said or _RESTRICTS.search(remark)):
         return text
-    integers = set(_LETTER.findall(remark)) if _INTEGRALITY.search(remark) else set()
+    names = set(_LETTER.findall(remark))
+    domain = "Z" if _INTEGRALITY.search(remark) else "R" if "real" in remark else None
     text = text[: match.start()].rstrip()
     while text.endswith(_SPACES_BEFORE_REMARK):
         text = text.removesuffix("quad").removesuffix("q").rstrip("\\,( ")
     if condition is not None:
         return f"{text}, {condition[1]}"
-    return rf"{text}, {integers.pop()}\in\mathbb{{Z}}" if len(integers) == 1 else text
+    return rf"{text}, {names.pop()}\in\mathbb{{{domain}}}" if domain is not None and len(names) == 1 else text
 
 
 _IN_TOTAL = re.compile(r"\s(?:in\s(?:total|all)|altogether|overall)\Z")

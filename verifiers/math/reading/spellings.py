@@ -60,6 +60,7 @@ _REAL, _WHOLE = (rf", \1\\in\\mathbb{{{name}}}" for name in "RZ")
 _ORDINAL = r"(?:\\(?:text|mathrm)\s?\{\s*(?:st|nd|rd|th)\s*\}|(?:st|nd|rd|th)\b)"
 _MONTHS = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _UPRIGHT_UNIT = r"\\(?:text|mathrm)\s?\{[^{}]*\}(?:\s?\^\s?\{?[0-9]\}?)?"
+_ABOUT = r"(?:\\approx(?![A-Za-z])|(?:approximately|approx\.?|about|roughly)\s)"
 # A required substring, a pattern of typography or a rare spelling, and its replacement.
 _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("\\", r"\\(?:hspace|vspace|phantom|color|textcolor|label|tag)\*?\s*\{[^{}]*\}", " "),
@@ -114,7 +115,11 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("constant", rf"{_REMARK}(?:for|where)\s(?:(?:some|any|arbitrary|real)\s)*constants?[\s}}$]*{_NAME}[\s$]*$", _REAL),
     ("constant", rf"{_REMARK}{_WHERE}{_NAME}{_IS}(?:arbitrary\s|real\s)*constant\s*\}}?\s*$", _REAL),
     ("integer", rf"{_REMARK}(?:{_WHERE})?{_NAME}{_IS}(?:arbitrary\s)?integer\s*\}}?\s*\)?\s*$", _WHOLE),
-    ("pm", rf"{_REMARK}{_NAME}\s*=\s*0\s*,\s*\\pm\s*1\s*,\s*\\pm\s*2\s*,[\s\\]*(?:\\[lc]?dots|\.\.\.)\s*$", _WHOLE),
+    (
+        "pm",
+        rf"{_REMARK}(?:{_WHERE})?{_NAME}\s*=\s*0\s*,\s*\\pm\s*1\s*,\s*\\pm\s*2\s*,[\s\\]*(?:\\[lc]?dots|\.\.\.)\s*$",
+        _WHOLE,
+    ),
     ("Omega", r"(?<=[0-9}])(?:\s|\\[,;: ])*\\Omega\s*$", r"\\text{ ohm}"),
     ("cup", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cup(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ or }"),
     ("cap", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cap(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ and }"),
@@ -122,7 +127,13 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("]", r"^[^][()]*\].*", _with_round_brackets),  # intervals such as ]0,1[
     ("[", r".*\[[^][()]*$", _with_round_brackets),
     ("(", r"\(\s*or\s+([^()]*)\)$", r" or \1"),
-    ("(", r"\(\s*(?:\\approx(?![A-Za-z])|(?:approximately|approx\.?|about|roughly)\s)([^()]*)\)$", r"\\approx \1"),
+    (
+        "(",
+        r"(?<=[0-9}%])[\s$]+\([\s$]*([0-9]*\.[0-9]+|[0-9.]+(?=\s?\\?%))(\s?\\?%)?[\s$]*\)$",
+        r" or \1\2",
+    ),  # no factor
+    ("(", rf"\(\s*{_ABOUT}([^()]*)\)$", r"\\approx \1"),
+    ("or ", rf",?\s*\bor\s+{_ABOUT}", r"\\approx "),
     ("circ", r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "),
     ("^", rf"(?<=[0-9])\s*\^\s*(?:\{{\s*{_ORDINAL}\s*\}}|{_ORDINAL})", ""),
     (
