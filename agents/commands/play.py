@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
 import numpy as np
@@ -16,7 +16,6 @@ from agents.commands.before_loading import check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
     PROMPT,
-    check_at_least,
     check_is_saved,
     env_arguments,
     on_device,
@@ -35,7 +34,7 @@ from agents.policies.transformers.model_files import check_model, model_folder
 from agents.rollouts.played_episode import PlayedEpisode, Player, play_episode
 from agents.runs.evaluation_record import Sample, sample_line
 from agents.runs.files.json_files import plain
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, InvalidArgumentError
 
 _ME = "me"
 _WORDS = 256
@@ -56,19 +55,19 @@ class Play:
     model: str | None = None
     """Folder, GGUF file or Hugging Face name of the model that plays, or folder of a run of a table or a multilayer perceptron;
     by default you play on standard input."""
-    problem: int | None = None
+    problem: Annotated[int | None, AtLeast(0)] = None
     """Index of the problem in the data set; by default one is drawn by --seed."""
     split: str = "test"
     """Split of the data set to take the problem from."""
     tokens: bool = False
     """Type tokens line by line, rather than the whole text of a turn."""
-    top: int = 5
+    top: Annotated[int, AtLeast(0)] = 5
     """Number of most probable tokens, or of actions with the highest values, to show beside each that is chosen; 0 shows
     none."""
-    temperature: float = 1.0
+    temperature: Annotated[float, AtLeast(0)] = 1.0
     """Sampling temperature of the model; 0 chooses the likeliest token, and probabilities are then those at temperature 1.
     A table explores at 1 as in training; action values of dqn are always played greedily."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of drawing the problem and of sampling; with --problem, the seed of a recorded sample repeats that sample with the
     same model, up to rounding."""
     env_args: tuple[str, ...] = ()
@@ -87,7 +86,6 @@ class Play:
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
-        check_at_least(0, problem=self.problem, top=self.top, temperature=self.temperature, seed=self.seed)
         if self.seed >= 2**64:
             raise InvalidArgumentError(f"--seed must be less than 2**64, got {self.seed}")
         if self.model is not None:
