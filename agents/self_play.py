@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import rlvr_envs
 from agents.types import Policy
-from verifiers import InvalidArgumentError, Message, Problem
+from verifiers import Count, Message, Problem, checked
 
 
 class SeatOfGame(Protocol):
@@ -67,16 +67,15 @@ class PolicyOpponent:
         UnknownNameError: If there is no such prompt.
     """
 
+    @checked
     def __init__(
         self,
         policy: Policy,
         tokenizer: rlvr_envs.Tokenizer,
         *,
-        max_move_tokens: int = 16,
+        max_move_tokens: Count = 16,
         prompt: str | rlvr_envs.Prompt = "plain",
     ) -> None:
-        if max_move_tokens < 1:
-            raise InvalidArgumentError(f"max_move_tokens must be at least 1, got {max_move_tokens}")
         self._policy = policy
         self._tokenizer = tokenizer
         self._dialogue = rlvr_envs.dialogue.get_dialogue("auto", tokenizer, ())

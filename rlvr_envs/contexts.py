@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from rlvr_envs.types import Interaction, Reply, Turn, check_interaction
-from verifiers import InvalidArgumentError, Message, Problem
+from verifiers import AtLeast, InvalidArgumentError, Message, Problem, check_types
 
 REQUEST = (
     "\nThe conversation has become too long to go on with. Write a summary of it for yourself: what has been done and found so "
@@ -65,7 +66,7 @@ class Summarize:
 
     interaction: Interaction
     """Answers all other turns; it sees neither requests nor summaries."""
-    after_tokens: int
+    after_tokens: Annotated[int, AtLeast(1)]
     """Number of tokens in view from which on a summary is asked for."""
     request: str = REQUEST
     """The text that asks the policy for the summary."""
@@ -77,7 +78,7 @@ class Summarize:
     """Gives a problem as it is asked, such as in words, which the summary follows."""
 
     def __post_init__(self) -> None:
-        _check_limit(self.after_tokens)
+        check_types(self)
         if not self.request:
             raise InvalidArgumentError("a summary needs a request, which tells the policy to write it; got ''")
 
@@ -121,9 +122,9 @@ class DropResults:
 
     interaction: Interaction
     """Answers turns, with messages of the role `"tool"` among others."""
-    after_tokens: int
+    after_tokens: Annotated[int, AtLeast(1)]
     """Number of tokens in view from which on results are dropped."""
-    keep: int = 1
+    keep: Annotated[int, AtLeast(0)] = 1
     """Number of turns before the last one whose results stay."""
     note: str = NOTE
     """The note in place of a result."""
@@ -131,9 +132,7 @@ class DropResults:
     """Puts a problem to the policy."""
 
     def __post_init__(self) -> None:
-        _check_limit(self.after_tokens)
-        if type(self.keep) is not int or self.keep < 0:
-            raise InvalidArgumentError(f"keep must be a whole number of at least 0, got {self.keep!r}")
+        check_types(self)
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
         """Answer the last turn, after a shorter dialogue if there is something to drop."""
@@ -162,11 +161,6 @@ class DropResults:
 
 def _is_result(message: Message) -> bool:
     return message.role == "tool"
-
-
-def _check_limit(after_tokens: object) -> None:
-    if type(after_tokens) is not int or after_tokens < 1:
-        raise InvalidArgumentError(f"after_tokens must be a whole number of at least 1, got {after_tokens!r}")
 
 
 def _extended(problem: Problem, text: str) -> str | tuple[Message, ...]:

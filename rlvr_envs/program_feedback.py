@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rlvr_envs.types import Reply, Turn
-from verifiers import InvalidArgumentError, Message, Outcome, Problem, VerifierFailureError
+from verifiers import Count, InvalidArgumentError, Message, Outcome, Problem, VerifierFailureError, checked
 from verifiers.unit_tests import AssertTests, CallTests, CheckTests, DeferredTests, StdioTests, Tests, UnitTestVerifier
 
 _EXCERPT = 500
@@ -38,9 +38,8 @@ class ProgramFeedback:
         InvalidArgumentError: If a setting is out of range.
     """
 
-    def __init__(self, public: int = 1, **settings: Any) -> None:
-        if type(public) is not int or public < 1:
-            raise InvalidArgumentError(f"public must be a whole number of at least 1, got {public!r}")
+    @checked
+    def __init__(self, public: Count = 1, **settings: Any) -> None:
         self._public = public
         self._verifier = UnitTestVerifier(**settings)
         self.fingerprint = f"rlvr_envs.program_feedback:ProgramFeedback({public}, {settings})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from rlvr_envs.dialogue import Dialogue, ToolSchema
 from rlvr_envs.stop_strings import StopStrings
 from rlvr_envs.tokenizers import Tokenizer, stop_tokens, token_table, utf8
 from rlvr_envs.types import EndCondition, FixedActions, Interaction, LegalActions, ProcessScorer
-from verifiers import InvalidArgumentError, Message, Problem, Verifier, check_types
+from verifiers import AtLeast, InvalidArgumentError, Message, Problem, Verifier, check_types
 
 Verification = Literal["sync", "deferred"]
 
@@ -30,8 +30,8 @@ class Rules:
     tokenizer: Tokenizer
     render_prompt: Callable[[Problem], str]
     """Turns a problem into the text of its prompt; one with a method `parts`, as `PromptRenderer` has, gives it in parts."""
-    max_prompt_tokens: int
-    max_new_tokens: int
+    max_prompt_tokens: Annotated[int, AtLeast(1)]
+    max_new_tokens: Annotated[int, AtLeast(1)]
     """Maximum number of the policy's own tokens, over all turns."""
     verifier: Verifier | None = None
     stop: Sequence[str | int] = ()
@@ -44,17 +44,17 @@ class Rules:
     end_condition: EndCondition | None = None
     """Ends the episode, not only the turn, as soon as it holds."""
     interaction: Interaction | None = None
-    max_inserted_tokens: int = 0
+    max_inserted_tokens: Annotated[int, AtLeast(0)] = 0
     """Number of tokens that the interaction may append over a whole episode. A longer reply is cut, with a mark; the episode is
     truncated if not even that fits."""
-    max_turns: int | None = None
+    max_turns: Annotated[int | None, AtLeast(1)] = None
     """Number of the policy's turns after which an episode that would go on is truncated; None for any number."""
-    max_context_tokens: int | None = None
+    max_context_tokens: Annotated[int | None, AtLeast(1)] = None
     """Maximum number of tokens that the policy has in view, which is the length of its observation: a turn that fills it is
     truncated, unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's
     next turn has room for `turn_tokens`, or else for a quarter of the context, but at most for half of what is left of it. None
     for as many as an episode may have."""
-    turn_tokens: int | None = None
+    turn_tokens: Annotated[int | None, AtLeast(1)] = None
     """Number of the policy's tokens in a turn after which it is answered without a stop; None for any number."""
     dialogue: Dialogue | None = None
     """How replies become tokens and tool calls are read; by default as plain text."""
@@ -62,38 +62,20 @@ class Rules:
     """Returns the messages with which the dialogue opens, if the dialogue encodes the prompt, such as one that lists tools."""
     tools: Sequence[ToolSchema] = ()
     """The tools that the policy may call, as they are described to servers; the interaction carries the calls out."""
-    interaction_workers: int = 32
+    interaction_workers: Annotated[int, AtLeast(1)] = 32
     """Number of threads in which rows are answered at the same time."""
     verification: Verification = "sync"
-    verification_workers: int = 16
+    verification_workers: Annotated[int, AtLeast(1)] = 16
     """Number of threads for deferred verdicts; the verifier has to allow that many calls at once. One that has
     `verify_batch` gets all episodes of a transition in one call, any other gets each in a call of its own."""
 
     def __post_init__(self) -> None:
         check_types(self)
-        limits = (
-            ("max_prompt_tokens", 1),
-            ("max_new_tokens", 1),
-            ("max_inserted_tokens", 0),
-            ("verification_workers", 1),
-            ("interaction_workers", 1),
-            *(
-                (name, 1)
-                for name in ("max_turns", "max_context_tokens", "turn_tokens")
-                if getattr(self, name) is not None
-            ),
-        )
-        for name, least in limits:
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < least:
-                raise InvalidArgumentError(f"{name} must be at least {least}, got {value!r}")
         for stop in self.stop:
             if not isinstance(stop, str | int | np.integer):
                 raise InvalidArgumentError(f"a stop must be text or a token, got {type(stop).__name__} {stop!r}")
             if isinstance(stop, str):
                 utf8(stop)
-        if self.verification not in ("sync", "deferred"):
-            raise InvalidArgumentError(f"verification must be 'sync' or 'deferred', got {self.verification!r}")
         if bool(self.interaction) != bool(self.max_inserted_tokens > 0):
             raise InvalidArgumentError("an interaction and max_inserted_tokens > 0 come together: give both or neither")
         if self.max_context_tokens is not None and self.max_context_tokens <= self.max_prompt_tokens:

@@ -8,8 +8,20 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from verifiers._settings import check_types
-from verifiers.bounds import FINITE, Above, AtLeast, Between, Bound, UsedIf, bounds_of, check_uses
+from verifiers._settings import check_types, checked
+from verifiers.bounds import (
+    FINITE,
+    Above,
+    AtLeast,
+    Between,
+    Bound,
+    Count,
+    HTTPAddress,
+    Seconds,
+    UsedIf,
+    bounds_of,
+    check_uses,
+)
 from verifiers.errors import (
     CheckpointError,
     DataError,
@@ -72,10 +84,12 @@ __all__ = [
     "Bound",
     "CheckpointError",
     "Completion",
+    "Count",
     "DataError",
     "DivergedError",
     "EngineDiedError",
     "EngineError",
+    "HTTPAddress",
     "IllegalTokenError",
     "InvalidArgumentError",
     "MadeCall",
@@ -88,6 +102,7 @@ __all__ = [
     "RLVRError",
     "RankError",
     "SandboxUnavailableError",
+    "Seconds",
     "Secret",
     "ToolMessage",
     "UnknownArgumentError",
@@ -104,6 +119,7 @@ __all__ = [
     "check_spec",
     "check_types",
     "check_uses",
+    "checked",
     "convention_of",
     "dialogue_of",
     "factory",

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from verifiers._settings import is_whole_number
 from verifiers.devices import choose_device
 from verifiers.errors import InvalidArgumentError, missing_dependency
 from verifiers.hub import ask_once, without_loading_bars
@@ -33,17 +32,6 @@ def require_packages(*packages: str, purpose: str) -> None:
             __import__(package)
         except ImportError as error:
             raise missing_dependency(package, "train", purpose) from error
-
-
-def check_sizes(**sizes: int | None) -> None:
-    """Check that numbers are at least 1, or None.
-
-    Raises:
-        InvalidArgumentError: If one is not; the message names it.
-    """
-    for name, value in sizes.items():
-        if value is not None and not (is_whole_number(value) and value >= 1):
-            raise InvalidArgumentError(f"{name} must be at least 1, got {value!r}")
 
 
 def load_pretrained(

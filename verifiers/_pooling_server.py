@@ -8,10 +8,9 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from verifiers._http import JsonServer, ServerError, persistently
 from verifiers._models import failed
 from verifiers._settings import is_number
-from verifiers.errors import InvalidArgumentError
+from verifiers.http import JsonServer, ServerError, persistently
 from verifiers.redaction import redacted, secret
 from verifiers.types import Outcome, Verdict
 
@@ -45,12 +44,6 @@ class PoolingServer:
         timeout_s: float,
         at_once: int,
     ) -> None:
-        if not str(address).startswith(("http://", "https://")):
-            raise InvalidArgumentError(
-                f"a server's address must begin with http:// or https://, such as http://localhost:8000; got {address!r}"
-            )
-        if not is_number(timeout_s) or not 0 < timeout_s < math.inf:
-            raise InvalidArgumentError(f"timeout_s must be a positive number of seconds, got {timeout_s!r}")
         key = os.environ.get("VLLM_API_KEY") if api_key is None else secret(api_key)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         url = address.rstrip("/") + "/pooling"

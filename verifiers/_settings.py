@@ -10,11 +10,13 @@ import numbers
 import os
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from verifiers.bounds import check_bounds
+from verifiers.bounds import Bound, check_bound, check_bounds
 from verifiers.errors import InvalidArgumentError, unknown_name, with_article
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _LONGEST = 300
 """Characters of a value that a message shows."""
 _IN_WORDS: dict[object, str] = {
@@ -56,11 +58,41 @@ def check_arguments(annotation: Any, /, **values: object) -> None:
         InvalidArgumentError: If one is something else; the message names it, what it may be, and the value.
         UnknownNameError: If it is text that is not among the choices; the message offers the nearest.
     """
+    plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    options = get_args(plain) if get_origin(plain) in (Union, types.UnionType) else (plain,)
+    choices = [choice for option in options if get_origin(option) is Literal for choice in get_args(option)]
     for name, value in values.items():
-        if get_origin(annotation) is Literal and isinstance(value, str) and value not in get_args(annotation):
-            raise unknown_name(name, value, get_args(annotation))
-        if not _fits(value, annotation):
-            raise InvalidArgumentError(f"{name} must be {_in_words(annotation)}, got {_shown(value)}")
+        if not _fits(value, plain):
+            if choices and isinstance(value, str):
+                raise unknown_name(name, value, choices)
+            raise InvalidArgumentError(f"{name} must be {_in_words(plain)}, got {_shown(value)}")
+        for mark in marks:
+            if isinstance(mark, Bound):
+                check_bound(name, value, mark, optional=type(None) in options)
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Have a function check its arguments: each has to be what its annotation says, and within its bounds, as in `check_types`.
+
+    Raises:
+        InvalidArgumentError: In a call, if an argument is something else; see `check_arguments`.
+        UnknownNameError: In a call, if it is text that is not among the choices.
+    """
+    signature = inspect.signature(function)
+    hints = functools.cache(lambda: get_type_hints(function, include_extras=True))
+
+    @functools.wraps(function)
+    def checking(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return function(*args, **kwargs)  # which raises the same, with its name
+        for name, value in given.items():
+            if name in hints():
+                check_arguments(hints()[name], **{name: value})
+        return function(*args, **kwargs)
+
+    return checking
 
 
 def is_whole_number(value: object) -> bool:

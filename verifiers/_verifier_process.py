@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import IO
 
 from verifiers import errors
-from verifiers._workers import decode, encode
+from verifiers._workers import answer_requests, decode, encode
 from verifiers.errors import InvalidArgumentError, RLVRError
 from verifiers.registry import VerifierSpec, make
 from verifiers.types import Verifier
@@ -46,20 +45,17 @@ def serve_verifier(requests: IO[bytes], replies: IO[bytes], answer: Callable[[Ve
         replies: Where each reply goes as a line of JSON; what the verifier prints is discarded.
         answer: Gives the reply to any other request from the verifier, the action and the payload.
     """
-    own = _without_output(replies)
-    own.write(b"ready\n")
-    own.flush()
     verifier: Verifier | None = None
-    for line in requests:
-        action, payload = json.loads(line)
-        reply: object
+
+    def reply(action: str, payload: str) -> object:
+        nonlocal verifier
         if action == "make":
-            verifier, reply = _make_here(payload)
-        else:
-            assert verifier is not None, "the first request makes the verifier"
-            reply = answer(verifier, action, payload)
-        own.write(json.dumps(reply).encode() + b"\n")
-        own.flush()
+            verifier, error = _make_here(payload)
+            return error
+        assert verifier is not None, "the first request makes the verifier"
+        return answer(verifier, action, payload)
+
+    answer_requests(requests, _without_output(replies), reply)
 
 
 def _make_here(payload: str) -> tuple[Verifier | None, list[str]]:

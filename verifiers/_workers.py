@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 START_DEADLINE_S = 60.0
@@ -68,6 +68,29 @@ class WorkerTimeoutError(TimeoutError):
 def limit_processor_time(seconds: float) -> None:
     """In a worker: end this process once it has worked for so many seconds from now; 0 lifts the limit."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+@contextlib.contextmanager
+def processor_time(seconds: float) -> Iterator[None]:
+    """In a worker: within the block, this process may work for so many seconds, or ends."""
+    limit_processor_time(seconds)
+    yield
+    limit_processor_time(0)
+
+
+def answer_requests(requests: IO[bytes], replies: IO[bytes], answer: Callable[..., object]) -> None:
+    """In a worker: say that it is ready, and answer requests by the protocol of `Worker` until there are no more.
+
+    Args:
+        requests: A line of JSON each, a list.
+        replies: Where each reply goes as a line of JSON.
+        answer: Gives the reply to the items of a request.
+    """
+    replies.write(_READY + b"\n")
+    replies.flush()
+    for line in requests:
+        replies.write(json.dumps(answer(*json.loads(line))).encode() + b"\n")
+        replies.flush()
 
 
 def encode(value: object) -> str:

@@ -1,7 +1,7 @@
 """Bounds and uses of settings, as they stand at the field: `Annotated[int, AtLeast(1), UsedIf("kl_target", "...")]`.
 
-`check_types` reads the bounds and `check_uses` the uses. A subclass that gives a field another default keeps both, and None is
-within every bound.
+`check_types` reads the bounds and `check_uses` the uses; `checked` reads the bounds of a function's parameters. A subclass that
+gives a field another default keeps both, and None is within every bound. A bound of a tuple is one of each item.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 import inspect
 import math
 from collections.abc import Iterator
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from verifiers.errors import InvalidArgumentError
 
@@ -39,8 +39,10 @@ class Bound:
         self.low, self.high = low, high
         self.open_low, self.open_high, self.infinite = open_low, open_high, infinite
 
-    def admits(self, value: float) -> bool:
-        """Whether a number lies within."""
+    def admits(self, value: float | str) -> bool:
+        """Whether a number lies within, as does a word, which some settings may have in its place."""
+        if isinstance(value, str):
+            return True
         above = value > self.low if self.open_low else value >= self.low
         below = value < self.high if self.open_high else value <= self.high
         return above and below and (self.infinite or math.isfinite(value))
@@ -48,16 +50,20 @@ class Bound:
     def __str__(self) -> str:
         """In words, such as "at least 1"."""
         if self.high == math.inf:
-            return (
-                "finite" if self.low == -math.inf else f"{'greater than' if self.open_low else 'at least'} {self.low:g}"
-            )
+            if self.low == -math.inf:
+                return "finite"
+            return f"{'greater than' if self.open_low else 'at least'} {_plain(self.low)}"
         if self.open_low:
-            return f"greater than {self.low:g} and {'less than' if self.open_high else 'at most'} {self.high:g}"
-        return f"from {self.low:g} to {'below ' if self.open_high else ''}{self.high:g}"
+            return f"greater than {_plain(self.low)} and {'less than' if self.open_high else 'at most'} {_plain(self.high)}"
+        return f"from {_plain(self.low)} to {'below ' if self.open_high else ''}{_plain(self.high)}"
 
     def __repr__(self) -> str:
         """As pages and type checkers show it."""
         return f"<{self}>"
+
+
+def _plain(number: float) -> str:
+    return f"{number:.0f}" if number == int(number) else f"{number:g}"
 
 
 class AtLeast(Bound):
@@ -81,8 +87,34 @@ class Between(Bound):
         super().__init__(low=low, high=high, open_low=open_low, open_high=open_high)
 
 
+class HTTPAddress(Bound):
+    """Addresses of servers.
+
+    Args:
+        such_as: An example.
+    """
+
+    def __init__(self, such_as: str = "http://localhost:8000") -> None:
+        super().__init__()
+        self.such_as = such_as
+
+    def admits(self, value: float | str) -> bool:
+        """Whether a text begins as an address."""
+        return str(value).startswith(("http://", "https://"))
+
+    def __str__(self) -> str:
+        """In words, with the example."""
+        return f"an address that begins with http:// or https://, such as {self.such_as}"
+
+
 FINITE = Bound()
 """All numbers but infinity."""
+Count = Annotated[int, AtLeast(1)]
+"""A whole number of at least 1."""
+Seconds = Annotated[float, Above(0)]
+"""A positive and finite number of seconds."""
+Address = Annotated[str, HTTPAddress()]
+"""The address of a server."""
 
 
 class UsedIf:
@@ -109,12 +141,28 @@ def check_bounds(settings: Any) -> None:
     """
     cls: type = type(settings)
     for name, bound in bounds_of(cls):
-        value = getattr(settings, name)
-        if value is None or bound.admits(value):
+        check_bound(name, getattr(settings, name), bound, optional=_takes_none(cls, name))
+
+
+def check_bound(name: str, value: Any, bound: Bound, *, optional: bool) -> None:
+    """Check that a number, or each of a tuple, lies within a bound.
+
+    Args:
+        name: What it is called.
+        value: The number, the tuple, or None, which is within.
+        bound: The bound.
+        optional: Whether None is a value, for the message.
+
+    Raises:
+        InvalidArgumentError: If it does not; the message names it, the bound and the value.
+    """
+    for number in value if isinstance(value, tuple) else (value,):
+        if number is None or bound.admits(number):
             continue
-        finite = "finite and " if str(bound) != "finite" and math.isinf(value) else ""
-        unset = ", or None" if _takes_none(cls, name) else ""
-        raise InvalidArgumentError(f"{name} must be {finite}{bound}{unset}, got {value}")
+        text = isinstance(number, str)
+        finite = "finite and " if not text and str(bound) != "finite" and math.isinf(number) else ""
+        shown = repr(number) if text else number
+        raise InvalidArgumentError(f"{name} must be {finite}{bound}{', or None' if optional else ''}, got {shown}")
 
 
 def check_uses(settings: Any, own: frozenset[str] = frozenset()) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
-from verifiers._settings import is_number
+from verifiers._settings import checked
+from verifiers.bounds import AtLeast
 from verifiers.composition import Composition, Parts, first_answer, reports, total_cost
-from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Problem, Verdict
 
 Reduction = Literal["mean", "min", "mean_minus_std"]
@@ -35,14 +35,11 @@ class Ensemble(Composition):
         UnknownNameError: If there is no such reduction.
     """
 
-    def __init__(self, parts: Parts, reduction: Reduction = "mean", k: float = 1.0) -> None:
+    @checked
+    def __init__(self, parts: Parts, reduction: Reduction = "mean", k: Annotated[float, AtLeast(0)] = 1.0) -> None:
         super().__init__(parts)
         if len(self._parts) < 2:
             raise InvalidArgumentError(f"an ensemble needs at least two parts, got {list(self._parts)}")
-        if reduction not in get_args(Reduction):
-            raise unknown_name("reduction", reduction, get_args(Reduction))
-        if not (is_number(k) and 0 <= k < math.inf):
-            raise InvalidArgumentError(f"k must be a finite number of at least 0, got {k!r}")
         self._reduction = reduction
         self._k = k
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal
 
-from verifiers._settings import check_arguments
+from verifiers._settings import checked
 from verifiers.completion.cut import without_end_tokens
-from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Problem, Verdict
 
 Structure = Literal["think", "think_answer"]
@@ -40,14 +40,12 @@ class Format:
         UnknownNameError: If there is no such structure.
     """
 
+    @checked
     def __init__(self, structure: Structure | None = None, *, pattern: str | None = None, opened: bool = False) -> None:
-        check_arguments(bool, opened=opened)
         if (structure is None) == (pattern is None):
             raise InvalidArgumentError(
                 f"a format needs a structure ({', '.join(_TAGS)}) or a pattern, and not both; got {structure!r} and {pattern!r}"
             )
-        if structure is not None and structure not in get_args(Structure):
-            raise unknown_name("structure", structure, get_args(Structure))
         if opened and structure is None:
             raise InvalidArgumentError("opened=True refers to <think>: it needs a structure, not a pattern")
         self._structure = structure

@@ -28,10 +28,11 @@ import logging
 import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, cast
 
 from verifiers.conventions import REFERENCE, Convention, arguments_of, read_convention
-from verifiers.errors import UnreadableReferenceError, VerifierContractError
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierContractError
 from verifiers.types import AnswerVerifier, BatchVerifier, Outcome, Problem, Verdict, Verifier
 
 _LOGGER = logging.getLogger(__name__)
@@ -371,6 +372,30 @@ def verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdict
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - recorded in the verdict, never scored
         return verifier_error(error)
+
+
+def verify_in_threads(
+    verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem], threads: int
+) -> list[Verdict]:
+    """Judge completion i against problem i as `verify_one` does, several at once.
+
+    Raises:
+        InvalidArgumentError: If the numbers of completions and problems differ.
+    """
+    pairs = paired(completions, problems)
+    with ThreadPoolExecutor(threads, thread_name_prefix=type(verifier).__name__) as pool:
+        return list(pool.map(lambda pair: verify_one(verifier, *pair), pairs))
+
+
+def paired(completions: Sequence[str], problems: Sequence[Problem]) -> list[tuple[str, Problem]]:
+    """Each completion with its problem.
+
+    Raises:
+        InvalidArgumentError: If the numbers of completions and problems differ.
+    """
+    if len(completions) != len(problems):
+        raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
+    return list(zip(completions, problems, strict=True))
 
 
 def verifier_error(error: BaseException) -> Verdict:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
-from verifiers._settings import is_number, is_whole_number
-from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers._settings import checked
+from verifiers.bounds import Above, AtLeast
+from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Problem, Verdict
 
 LengthUnit = Literal["characters", "words"]
@@ -34,13 +34,17 @@ class LengthPenalty:
         UnknownNameError: If there is no such unit.
     """
 
-    def __init__(self, free: int, limit: int, *, penalty: float = 1.0, unit: LengthUnit = "characters") -> None:
-        if not (is_whole_number(free) and is_whole_number(limit) and 0 <= free < limit):
-            raise InvalidArgumentError(f"expected whole numbers 0 <= free < limit, got free={free!r}, limit={limit!r}")
-        if not (is_number(penalty) and 0 < penalty < math.inf):
-            raise InvalidArgumentError(f"the penalty must be a positive finite number, got {penalty!r}")
-        if unit not in get_args(LengthUnit):
-            raise unknown_name("unit", unit, get_args(LengthUnit))
+    @checked
+    def __init__(
+        self,
+        free: Annotated[int, AtLeast(0)],
+        limit: int,
+        *,
+        penalty: Annotated[float, Above(0)] = 1.0,
+        unit: LengthUnit = "characters",
+    ) -> None:
+        if not free < limit:
+            raise InvalidArgumentError(f"limit must be greater than free={free}, got {limit}")
         self._free, self._limit = free, limit
         self._penalty = penalty
         self._unit = unit

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from verifiers._settings import check_arguments, is_number
+from verifiers._settings import check_types
+from verifiers.bounds import AtLeast
 from verifiers.completion.answers import NOTHING, Kind, find
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.denied import is_void_statement
@@ -87,8 +88,8 @@ class NumericVerifier:
         InvalidArgumentError: If a tolerance is not a finite number of at least 0, or another argument has the wrong type.
     """
 
-    rel_tol: float = 0.0
-    abs_tol: float = 0.0
+    rel_tol: Annotated[float, AtLeast(0)] = 0.0
+    abs_tol: Annotated[float, AtLeast(0)] = 0.0
     literal_only: bool = False
     whole: bool = False
     thoughts: str | Sequence[str] = THOUGHTS
@@ -96,12 +97,7 @@ class NumericVerifier:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "thoughts", thought_names(self.thoughts))
-        check_arguments(bool, literal_only=self.literal_only, whole=self.whole)
-        check_arguments(Form | None, asked=self.asked)
-        for name in ("rel_tol", "abs_tol"):
-            tolerance = getattr(self, name)
-            if not (is_number(tolerance) and 0 <= tolerance < math.inf):
-                raise InvalidArgumentError(f"{name} must be a finite number of at least 0, got {tolerance!r}")
+        check_types(self)
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion.

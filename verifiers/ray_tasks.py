@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 import importlib
 import itertools
-import math
 import os
 import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import verifiers
-from verifiers._settings import check_arguments, is_number, is_whole_number
+from verifiers._settings import checked
 from verifiers._verifier_process import error_like, made_from, recipe
+from verifiers.bounds import Above, AtLeast, Count
 from verifiers.composition import PartSpec, part_spec
 from verifiers.errors import InvalidArgumentError, VerifierContractError, missing_dependency
 from verifiers.functions import verifier_error
@@ -64,23 +64,17 @@ class RayVerifier:
         UnknownNameError: If there is no such verifier.
     """
 
+    @checked
     def __init__(
         self,
         of: PartSpec,
         *,
-        chunk: int = 16,
-        retries: int = 1,
-        cpus: float = 1.0,
+        chunk: Count = 16,
+        retries: Annotated[int, AtLeast(0)] = 1,
+        cpus: Annotated[float, Above(0)] = 1.0,
         address: str | None = None,
         dashboard: bool = False,
     ) -> None:
-        check_arguments(bool, dashboard=dashboard)
-        check_arguments(str | None, address=address)
-        for name, value, least in (("chunk", chunk, 1), ("retries", retries, 0)):
-            if not (is_whole_number(value) and value >= least):
-                raise InvalidArgumentError(f"{name} must be a whole number of at least {least}, got {value!r}")
-        if not (is_number(cpus) and 0 < cpus < math.inf):
-            raise InvalidArgumentError(f"cpus must be a positive finite number, got {cpus!r}")
         self._arguments: dict[str, Any] = {
             "of": of, "chunk": chunk, "retries": retries, "cpus": cpus, "address": address, "dashboard": dashboard
         }  # fmt: skip

@@ -28,7 +28,7 @@ from verifiers.errors import (
     unknown_name,
 )
 from verifiers.files import is_verifier_file, spec_of_file
-from verifiers.functions import BatchObjectVerifier, as_verdicts, from_function, verifier_error, verify_one
+from verifiers.functions import BatchObjectVerifier, as_verdicts, from_function, paired, verifier_error, verify_one
 from verifiers.imports import import_attribute, is_attribute_path
 from verifiers.types import BatchVerifier, Problem, Verdict, Verifier
 
@@ -268,10 +268,9 @@ def verify_batch(verifier: Verifier, completions: Sequence[str], problems: Seque
         VerifierContractError: If what came back is no list of one verdict for each completion.
         InvalidArgumentError: If there are not as many completions as problems.
     """
-    if len(completions) != len(problems):
-        raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
+    pairs = paired(completions, problems)
     verdicts = _verify_all(verifier, completions, problems)
-    for verdict, completion in zip(verdicts, completions, strict=True):
+    for verdict, (completion, _) in zip(verdicts, pairs, strict=True):
         for end, _ in verdict.token_scores or ():
             if end > len(completion):
                 raise VerifierContractError(

@@ -6,12 +6,11 @@ import math
 import re
 from collections.abc import Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 
 from verifiers._models import (
     as_plain_text,
     chat_messages,
-    check_sizes,
     failed,
     is_causal,
     length_batches,
@@ -28,8 +27,9 @@ from verifiers._models import (
 )
 from verifiers._pooling_server import PoolingServer
 from verifiers._settings import check_arguments
+from verifiers.bounds import Above, AtLeast, HTTPAddress
 from verifiers.completion.cut import without_end_tokens
-from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.errors import InvalidArgumentError
 from verifiers.types import Outcome, Problem, Verdict
 
 if TYPE_CHECKING:
@@ -101,9 +101,11 @@ class RewardModelVerifier:
         api_key: str | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        check_sizes(batch_size=batch_size, max_tokens=max_tokens)
-        check_arguments(str | None, server=server, api_key=api_key)
-        check_arguments(float | None, timeout_s=timeout_s)
+        check_arguments(Annotated[int | None, AtLeast(1)], batch_size=batch_size, max_tokens=max_tokens)
+        check_arguments(Annotated[str | None, HTTPAddress()], server=server)
+        check_arguments(str | None, api_key=api_key, template=template)
+        check_arguments(Annotated[float | None, Above(0)], timeout_s=timeout_s)
+        check_arguments(InputFormat, format=format)
         _check_format(format, template)
         _check_server(server, device=device, api_key=api_key, timeout_s=timeout_s)
         packages = ("torch", "transformers") if server is None else ("transformers",)
@@ -211,12 +213,8 @@ def _scored(logit: float) -> Verdict:
 
 
 def _check_format(format: str, template: str | None) -> None:
-    if format not in get_args(InputFormat):
-        raise unknown_name("format", format, get_args(InputFormat))
     if template is None:
         return
-    if not isinstance(template, str):
-        raise InvalidArgumentError(f"a template must be a string, got {template!r}")
     if {*_PLACEHOLDER.findall(template)} != {"prompt", "completion"}:
         raise InvalidArgumentError(f"a template must contain {{prompt}} and {{completion}}, got {template!r}")
     if format != "auto":

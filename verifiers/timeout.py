@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
-import math
 import queue
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, cast, get_args
+from typing import IO, Annotated, Any, Literal, cast
 
-from verifiers._settings import check_arguments, is_number, is_whole_number
-from verifiers._verifier_process import error_like, recipe
+from verifiers._settings import checked
+from verifiers._verifier_process import error_like, recipe, serve_verifier
 from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError, decode, encode
+from verifiers.bounds import AtLeast, Count, Seconds
 from verifiers.composition import PartSpec, part_spec
-from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_name
+from verifiers.errors import VerifierContractError
 from verifiers.functions import verifier_error
-from verifiers.types import Outcome, Problem, Verdict
+from verifiers.registry import verify_batch
+from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 OnTimeout = Literal["verifier_error", "timeout"]
 
@@ -42,23 +43,16 @@ class WithTimeout:
         UnknownNameError: If there is no such verifier, or no such `on_timeout`.
     """
 
+    @checked
     def __init__(
         self,
         part: PartSpec,
-        seconds: float,
+        seconds: Seconds,
         *,
         on_timeout: OnTimeout = "verifier_error",
-        workers: int = 1,
-        memory_mib: int | None = None,
+        workers: Count = 1,
+        memory_mib: Annotated[int | None, AtLeast(1)] = None,
     ) -> None:
-        if not (is_number(seconds) and 0 < seconds < math.inf):
-            raise InvalidArgumentError(f"seconds must be a positive finite number, got {seconds!r}")
-        check_arguments(int, workers=workers)
-        for name, value in (("workers", workers), ("memory_mib", memory_mib)):
-            if value is not None and not (is_whole_number(value) and value >= 1):
-                raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {value!r}")
-        if on_timeout not in get_args(OnTimeout):
-            raise unknown_name("on_timeout", on_timeout, get_args(OnTimeout))
         self._arguments: dict[str, Any] = {
             "part": part, "seconds": seconds, "on_timeout": on_timeout, "workers": workers, "memory_mib": memory_mib
         }  # fmt: skip
@@ -103,12 +97,29 @@ class WithTimeout:
         return f"{type(self).__name__}({self._arguments['part']!r}, {self._seconds:g})"
 
 
+def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
+    """In the process of a verifier: answer requests until there are no more; the verifier's output is discarded."""
+    serve_verifier(requests, replies, lambda verifier, _, payload: _judged(verifier, payload))
+
+
+def _judged(verifier: Verifier, payload: str) -> str | list[str]:
+    """The verdict, pickled; or the class and the message of what the parent has to raise."""
+    try:
+        completion, problem = decode(payload)
+        (verdict,) = verify_batch(verifier, [completion], [problem])
+        return encode(verdict)
+    except VerifierContractError as error:
+        return [type(error).__name__, str(error)]
+    except Exception as error:  # noqa: BLE001 - recorded in the verdict, never scored
+        return encode(verifier_error(error))
+
+
 class _Process:
     """A worker, and the verifier in it."""
 
     def __init__(self, recipe: str, memory_mib: int | None) -> None:
         self._recipe = recipe
-        self._worker = Worker("verifiers.timeout_worker", memory_mib=memory_mib)
+        self._worker = Worker("verifiers.timeout", memory_mib=memory_mib)
         self._made_in: int | None = None
 
     def prepare(self) -> None:

@@ -11,11 +11,11 @@ from rich.console import Console
 
 import rlvr_envs
 import verifiers
-from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device, verifier_spec
+from agents.commands.common import DEVICE, env_arguments, on_device, verifier_spec
 from agents.console.progress import progress
 from agents.runs.files.json_files import write_json
 from agents.runs.files.outputs import check_new_file
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, InvalidArgumentError
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class AuditVerifier:
     """Folder or Hugging Face name of a reward model to audit, in place of a verifier."""
     split: str | None = None
     """Split of the data set; by default the last one, which is the test split if there is one."""
-    limit: int | None = None
+    limit: Annotated[int | None, AtLeast(1)] = None
     """Number of gold answers to sample; all of them by default."""
-    drawn: int | None = None
+    drawn: Annotated[int | None, AtLeast(1)] = None
     """Number of cases to draw, in place of rewritings of gold answers: right and wrong answers, as models write them, to
     problems of mathematics, or of the kind that choice, unit_tests, sql, json_schema or ifeval judge."""
     against: str | None = None
     """Verifier to audit in place of the first, by the cases for that: a name, rewards.py:function, or the address of a
     `rlvr serve-verifier`, such as http://localhost:8000."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the sample of gold answers, of drawn cases, and of the order of the questions."""
     args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
     """Arguments of the verifier, each as name=value."""
@@ -62,10 +62,6 @@ class AuditVerifier:
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, limit=self.limit, drawn=self.drawn)
-        check_at_least(0, seed=self.seed)
 
     @on_device
     def run(self, console: Console) -> int:

@@ -6,15 +6,15 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.common import DEVICE, check_at_least, check_engine, check_share, env_arguments, on_device
+from agents.commands.command_line import check_before_loading, parse_command
+from agents.commands.common import DEVICE, check_engine, env_arguments, on_device
 from agents.commands.evaluate import Evaluate, short_name
 from agents.commands.evaluate_options import EngineName
-from agents.commands.main import check_before_loading, parse_command
 from agents.commands.problems import load_problems
 from agents.commands.saved_agents import SavedAgent, make_plain
 from agents.rollouts.drawing import Drawing, Entrant, draw_until_decided
@@ -28,7 +28,7 @@ from agents.runs.leaderboard import Leaderboard, LeaderboardCell
 from agents.runs.leaderboard_page import leaderboard_page
 from agents.runs.reading import RecordedRun
 from agents.suites import Suite, SuiteEnvironment, SuiteTraining, read_suite
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, Between, InvalidArgumentError
 
 LEADERBOARD = "leaderboard"
 _UNTRAINED = "tiny"
@@ -53,7 +53,7 @@ class Bench:
     new one, runs/bench/SUITE-NUMBER."""
     resume: bool = False
     """Continue the bench in the folder --out, or start it if there is none yet; finished evaluations are kept."""
-    num_envs: int = 64
+    num_envs: Annotated[int, AtLeast(1)] = 64
     """Number of episodes played at once in evaluations, or of requests that wait for a server's answer."""
     engine: EngineName = "torch"
     """Engine used for sampling in evaluations: torch, vLLM, or a server that speaks OpenAI's protocol, at --base-url."""
@@ -64,14 +64,14 @@ class Bench:
     until_decided: bool = False
     """Draw problems in a random order until it is decided which of each two models is better on each environment, and print it;
     all models of an environment are loaded at once. Scores have to be from 0 to 1."""
-    margin: float = 0.0
+    margin: Annotated[float, Between(0, 1)] = 0.0
     """Difference below which two models are practically equal, with --until-decided; 0 for none."""
-    budget: int | None = None
+    budget: Annotated[int | None, AtLeast(1)] = None
     """Maximum number of samples of all models on an environment, with --until-decided; by default the suite's problems are
     all."""
-    max_error_share: float = MAX_ERROR_SHARE
+    max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of samples without a score above which the command ends with exit code 1, and --until-decided decides nothing."""
-    order_seed: int | None = None
+    order_seed: Annotated[int | None, AtLeast(0)] = None
     """Seed of the order in which problems are drawn; by default that of the data set, or 0 with --until-decided."""
     clusters: str | None = None
     """Column of the data sets with the same value for problems that belong together; by default problems with equal prompts
@@ -81,9 +81,6 @@ class Bench:
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
-        check_at_least(1, num_envs=self.num_envs, budget=self.budget)
-        check_at_least(0, order_seed=self.order_seed)
-        check_share(margin=self.margin, max_error_share=self.max_error_share)
         if (self.margin or self.budget is not None) and not self.until_decided:
             raise InvalidArgumentError("--margin and --budget belong to --until-decided: give it, too")
         if len(set(self.model)) < len(self.model):

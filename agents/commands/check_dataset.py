@@ -13,7 +13,7 @@ from rich.console import Console
 
 import rlvr_envs
 import verifiers
-from agents.commands.common import check_at_least, env_arguments, pairs_of_part, verifier_spec
+from agents.commands.common import env_arguments, pairs_of_part, verifier_spec
 from agents.commands.contracts import choose_contracts
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
@@ -22,7 +22,7 @@ from agents.runs.clusters import distinct_note, problem_cluster
 from agents.runs.files.json_files import JsonLines
 from agents.runs.files.outputs import check_new_file
 from agents.runs.verdicts import is_unsupported
-from verifiers import InvalidArgumentError, MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
+from verifiers import AtLeast, InvalidArgumentError, MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
 from verifiers.unit_tests import DeferredTests
 
 _CHUNK = 32
@@ -36,7 +36,7 @@ class CheckDataset:
     """Environment whose data set is checked, such as GSM8K or rlvr/GSM8K-v0; several are separated by commas."""
     split: str | None = None
     """Split of the data set; by default every split that can be loaded."""
-    limit: int | None = None
+    limit: Annotated[int | None, AtLeast(1)] = None
     """Number of problems to check, from the beginning of each split; all of them by default."""
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
@@ -53,7 +53,6 @@ class CheckDataset:
     """Replace the file that --out names, if there is one."""
 
     def __post_init__(self) -> None:
-        check_at_least(1, limit=self.limit)
         if self.contract is not None and "," in self.name:
             raise InvalidArgumentError(f"--contract writes one file for one data set, got {self.name!r}")
 

@@ -28,28 +28,6 @@ P = ParamSpec("P")
 Env = TypeVar("Env")
 
 
-def check_at_least(least: int, **values: float | None) -> None:
-    """Check that options are at least a number, before any work is done; None means a default.
-
-    Raises:
-        InvalidArgumentError: If one is smaller; the message names it.
-    """
-    for name, value in values.items():
-        if value is not None and not value >= least:
-            raise InvalidArgumentError(f"--{name.replace('_', '-')} must be at least {least}, got {value}")
-
-
-def check_share(**values: float | None) -> None:
-    """Check that options are shares, before any work is done; None means a default.
-
-    Raises:
-        InvalidArgumentError: If one is not from 0 to 1; the message names it.
-    """
-    for name, value in values.items():
-        if value is not None and not 0 <= value <= 1:
-            raise InvalidArgumentError(f"--{name.replace('_', '-')} must be from 0 to 1, got {value}")
-
-
 def check_is_saved(model: str) -> None:
     """Refuse the name "tiny", for which `rlvr train` and `rlvr sft` create an untrained model.
 

@@ -15,7 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 import rlvr_envs
-from agents.commands.common import check_at_least, check_share, env_arguments, shown_warnings
+from agents.commands.common import env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
 from agents.commands.sections import as_text, print_section
 from agents.console.counting import counted
@@ -37,7 +37,7 @@ from agents.runs.evaluation import MAX_ERROR_SHARE
 from agents.runs.evaluation_record import ORACLE_NOTE
 from agents.runs.judging import recorded_votes, with_clusters
 from agents.runs.reading import RecordedRun
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, Between, InvalidArgumentError
 from verifiers.statistics import FEW_PROBLEMS
 
 
@@ -48,33 +48,31 @@ class Compare:
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Two or more folders that rlvr eval or rlvr grade has written; the others are compared with the first."""
 
-    pass_at: tuple[int, ...] = ()
+    pass_at: Annotated[tuple[int, ...], AtLeast(1)] = ()
     """Numbers k for which to compare pass@k too, the probability that one of k samples is correct."""
-    maj_at: tuple[int, ...] = ()
+    maj_at: Annotated[tuple[int, ...], AtLeast(1)] = ()
     """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are the
     same if the verifier that judged them says so."""
     until_decided: bool = False
     """Say for each pair of runs whether it is decided, by a test that stays valid however often it is read while problems are
     drawn in a random order, as rlvr bench --until-decided does; scores must be from 0 to 1."""
-    margin: float = 0.0
+    margin: Annotated[float, Between(0, 1)] = 0.0
     """Difference below which runs are practically equal, with --until-decided; 0 for none."""
-    max_error_share: float = MAX_ERROR_SHARE
+    max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of problems without a score above which --until-decided decides nothing."""
-    order_seed: int | None = None
+    order_seed: Annotated[int | None, AtLeast(0)] = None
     """Seed of the order in which problems were drawn, with --until-decided; by default that of the runs, or else 0."""
     clusters: str | None = None
     """Column of the data set, which is then loaded, with the same value for problems that belong together; by default problems
     with equal prompts do."""
     power: tuple[float, ...] = ()
     """Differences, such as 0.02; for each, say how many problems are needed to find it in 4 of 5 comparisons."""
-    show: int = 0
+    show: Annotated[int, AtLeast(0)] = 0
     """Number of problems for which to print each run's first completion below the table: the first ones that all runs have."""
     env_args: tuple[str, ...] = ()
     """Arguments of the data set that --maj-at and --clusters load, each as name=value, such as data_dir=FOLDER."""
 
     def __post_init__(self) -> None:
-        check_at_least(0, show=self.show, order_seed=self.order_seed)
-        check_share(margin=self.margin, max_error_share=self.max_error_share)
         deciding = {
             "--margin": self.margin != 0,
             "--max-error-share": self.max_error_share != MAX_ERROR_SHARE,
@@ -85,7 +83,6 @@ class Compare:
                 raise InvalidArgumentError(
                     f"{option} is about what decides a comparison: give --until-decided, too, or leave it out"
                 )
-        check_at_least(1, **{name: min(getattr(self, name), default=None) for name in ("pass_at", "maj_at")})
 
     def run(self, console: Console) -> int:
         """Print a table, and a sentence for each run after the first."""

@@ -8,10 +8,10 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from agents.commands.common import check_at_least, env_arguments
+from agents.commands.common import env_arguments
 from agents.commands.problems import load_problems
 from agents.runs.contamination import NGRAM, overlaps, text_of
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, Between
 
 _SHOWN = 20
 
@@ -28,19 +28,14 @@ class Contamination:
     """Split of the data set that is trained on."""
     evaluation_split: str = "test"
     """Split of the data set that is evaluated on."""
-    words: int = NGRAM
+    words: Annotated[int, AtLeast(2)] = NGRAM
     """Number of words of an n-gram. A prompt with at most this many words is compared as a whole."""
-    threshold: float = 0.5
+    threshold: Annotated[float, Between(0, 1, open_low=True)] = 0.5
     """Share of a problem's n-grams that must occur in the training data for it to count as contaminated."""
     train_args: tuple[str, ...] = ()
     """Arguments of the data set that is trained on, each as name=value."""
     evaluation_args: tuple[str, ...] = ()
     """Arguments of the data set that is evaluated on, each as name=value."""
-
-    def __post_init__(self) -> None:
-        check_at_least(2, words=self.words)
-        if not 0 < self.threshold <= 1:
-            raise InvalidArgumentError(f"--threshold must be above 0 and at most 1, got {self.threshold}")
 
     def run(self, console: Console) -> int:
         """Print the contaminated problems; 1 if there are any."""

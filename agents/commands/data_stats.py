@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 import rlvr_envs
-from agents.commands.common import check_at_least, env_arguments
+from agents.commands.common import env_arguments
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
 from agents.console.progress import progress
 from agents.runs.clusters import distinct_note
 from agents.runs.dataset_statistics import QUANTILES, DatasetStatistics
-from verifiers import MissingDataError, Problem, unknown_name
+from verifiers import AtLeast, MissingDataError, Problem, unknown_name
 
 _CHUNK = 256
 
@@ -31,7 +31,7 @@ class DataStats:
     """An environment, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None
     """Split of the data set; by default every split that can be loaded."""
-    limit: int | None = None
+    limit: Annotated[int | None, AtLeast(1)] = None
     """Number of problems of each split to look at, the first ones; all of them by default."""
     tokenizer: str | None = None
     """Name or folder of the tokenizer that measures prompts, or "byte"; without one they are measured in characters."""
@@ -39,9 +39,6 @@ class DataStats:
     """Print one JSON object instead of tables."""
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as data_dir=FOLDER, or for Text dataset=FILE and columns={...}."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, limit=self.limit)
 
     def run(self, console: Console) -> int:
         """Print the statistics of each split; return 0, whatever they are."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
 
 from agents.commands.common import DEVICE, on_device
 from agents.runs.files.outputs import check_folder
+from verifiers import AtLeast
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Demo:
 
     folder: Path = Path("runs/demo")
     """Folder for the starting checkpoint and the runs."""
-    steps: int = 160
+    steps: Annotated[int, AtLeast(1)] = 160
     """Number of training steps of GRPO."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from agents.commands.common import (
     DEVICE,
-    check_at_least,
     check_is_saved,
-    check_share,
     env_arguments,
     make_vec,
     with_options,
@@ -19,7 +17,7 @@ from agents.commands.saved_agents import SavedAgent, check_table_temperature, ma
 from agents.runs.at_k import check_draws
 from agents.runs.evaluation import MAX_ERROR_SHARE
 from agents.runs.evaluation_record import MANIFEST
-from verifiers import InvalidArgumentError, UnknownNameError
+from verifiers import AtLeast, Between, InvalidArgumentError, UnknownNameError
 
 EngineName = Literal["torch", "vllm", "openai"]
 SearchName = Literal["best-of-n", "beam", "mcts"]
@@ -36,9 +34,9 @@ class EvaluateOptions:
     engine openai, the name that the server knows it by. A run may also be one of a table or a multilayer perceptron."""
     split: str = "test"
     """Split of the data set to answer."""
-    problems: int | None = None
+    problems: Annotated[int | None, AtLeast(1)] = None
     """Number of problems to answer, from the beginning of the split; all of them by default."""
-    samples: int = 1
+    samples: Annotated[int, AtLeast(1)] = 1
     """Number of completions for each problem."""
     pass_at: tuple[int, ...] = ()
     """Numbers k for which to report pass@k, the probability that one of k samples is correct; at most --samples."""
@@ -54,13 +52,13 @@ class EvaluateOptions:
     no accuracy."""
     guide_args: tuple[str, ...] = ()
     """Arguments of the guide if it is a verifier, each as name=value, such as model=MODEL for the guide reward_model."""
-    temperature: float = 0.0
+    temperature: Annotated[float, AtLeast(0)] = 0.0
     """Sampling temperature; 0 chooses the likeliest token."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of sampling."""
-    num_envs: int = 64
+    num_envs: Annotated[int, AtLeast(1)] = 64
     """Number of episodes played at once, or of requests that wait for a server's answer."""
-    order_seed: int | None = None
+    order_seed: Annotated[int | None, AtLeast(0)] = None
     """Seed of a random order in which problems are drawn, so that the first --problems are a random sample; by default they are
     the first of the split."""
     clusters: str | None = None
@@ -84,7 +82,7 @@ class EvaluateOptions:
     there may be more problems and samples. Samples whose verifier broke, or whose request failed, are repeated."""
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
-    max_error_share: float = MAX_ERROR_SHARE
+    max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of samples without a score above which the command ends with exit code 1; --resume repeats them."""
     verifier: str | None = None
     """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
@@ -100,9 +98,6 @@ class EvaluateOptions:
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
-        check_at_least(1, problems=self.problems, samples=self.samples, num_envs=self.num_envs)
-        check_at_least(0, seed=self.seed, temperature=self.temperature, order_seed=self.order_seed)
-        check_share(max_error_share=self.max_error_share)
         check_draws(self.samples, pass_at=self.pass_at, maj_at=self.maj_at)
         if (self.engine == "openai") != (self.base_url is not None):
             raise InvalidArgumentError("--base-url and --engine openai come together: give both or neither")

@@ -15,13 +15,13 @@ from rich.console import Console
 import rlvr_envs
 from agents.adapters import lm_eval, primeintellect, trl, verl
 from agents.adapters.episodes import has_turns
-from agents.commands.common import check_at_least, env_arguments
+from agents.commands.common import env_arguments
 from agents.commands.problems import check_data_arguments
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.runs.files.outputs import check_folder, check_new_folder, whole_folder
 from agents.runs.files.sizes import describe_model
 from agents.settings.choices import SaveDtype
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, InvalidArgumentError
 
 Target = Literal["verl", "trl", "prime-rl", "lm-eval"]
 
@@ -43,7 +43,7 @@ class Export:
     """Environment, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None
     """Split of the data set; by default the environment's own."""
-    limit: int | None = None
+    limit: Annotated[int | None, AtLeast(1)] = None
     """Number of problems to write, the first ones; all of them by default."""
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER; for trl and verl also those of an
@@ -60,7 +60,6 @@ class Export:
     that is quantised; float32, bfloat16 or float16."""
 
     def __post_init__(self) -> None:
-        check_at_least(1, limit=self.limit)
         if self.merge is None:
             if self.target is None or self.env is None:
                 raise InvalidArgumentError(

@@ -12,8 +12,6 @@ from rich.console import Console
 import rlvr_envs
 from agents.commands.common import (
     DEVICE,
-    check_at_least,
-    check_share,
     env_arguments,
     folder_name,
     named_arguments,
@@ -32,7 +30,7 @@ from agents.runs.evaluation_record import MANIFEST, EvaluationRecord, Sample
 from agents.runs.files.integrity import fingerprint
 from agents.runs.files.outputs import free_folder
 from agents.runs.judging import judge, match_problems
-from verifiers import InvalidArgumentError, MissingDataError, convention_of, verifier_record
+from verifiers import AtLeast, Between, InvalidArgumentError, MissingDataError, convention_of, verifier_record
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,9 @@ class Grade:
     indices or questions."""
     split: str = "test"
     """Split of the data set that the completions answer."""
-    pass_at: tuple[int, ...] = ()
+    pass_at: Annotated[tuple[int, ...], AtLeast(1)] = ()
     """Numbers k for which to report pass@k, the probability that one of k samples is correct."""
-    maj_at: tuple[int, ...] = ()
+    maj_at: Annotated[tuple[int, ...], AtLeast(1)] = ()
     """Numbers k for which to report maj@k, the probability that a majority vote of k samples is correct."""
     out: Path | None = None
     """Folder for the results; by default a new one, runs/eval/FILE-ENVIRONMENT-NUMBER."""
@@ -63,15 +61,11 @@ class Grade:
     """Arguments of the verifier, each as name=value."""
     env_args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
-    max_error_share: float = MAX_ERROR_SHARE
+    max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of completions that the verifier could not judge above which the command ends with exit code 1."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
-
-    def __post_init__(self) -> None:
-        check_share(max_error_share=self.max_error_share)
-        check_at_least(1, **{name: min(getattr(self, name), default=None) for name in ("pass_at", "maj_at")})
 
     @on_device
     def run(self, console: Console) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -12,7 +12,7 @@ from rich.table import Table
 
 import rlvr_envs
 from agents import policies
-from agents.commands.common import check_at_least, env_arguments, make_vec
+from agents.commands.common import env_arguments, make_vec
 from agents.console.progress import progress
 from agents.deferred import torch
 from agents.experiments.court import judge, load
@@ -20,7 +20,7 @@ from agents.experiments.gradient_lab import BiasReport, GradientLab, examine
 from agents.learn.agent import Agent
 from agents.losses import Aggregation
 from agents.registry import agent_classes
-from verifiers import InvalidArgumentError, Problem, from_function, import_attribute, is_attribute_path
+from verifiers import AtLeast, InvalidArgumentError, Problem, from_function, import_attribute, is_attribute_path
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -190,13 +190,13 @@ def wrong_values(lab: GradientLab, size: float = 0.3) -> Tensor:
 class GradientLabCommand:
     """Compare gradient estimators with the exact gradient, on a problem whose completions can all be enumerated."""
 
-    batches: int = 4000
+    batches: Annotated[int, AtLeast(2)] = 4000
     """Number of batches drawn for each estimator."""
-    groups: int = 4
+    groups: Annotated[int, AtLeast(1)] = 4
     """Number of groups in a batch."""
-    group_size: int = 4
+    group_size: Annotated[int, AtLeast(1)] = 4
     """Number of completions in a group."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of all random draws."""
     estimator: str | None = None
     """One estimator to examine in place of the table: an agent's name, such as grpo, or a custom agent as module:Class, whose
@@ -212,13 +212,8 @@ class GradientLabCommand:
     None uses a built-in problem with 15 completions, each with its own score."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as n=2 or max_new_tokens=2."""
-    problem: int = 0
+    problem: Annotated[int, AtLeast(0)] = 0
     """Index of the environment's problem, the first being 0."""
-
-    def __post_init__(self) -> None:
-        check_at_least(2, batches=self.batches)
-        check_at_least(1, groups=self.groups, group_size=self.group_size)
-        check_at_least(0, seed=self.seed, problem=self.problem)
 
     def run(self, console: Console) -> int:
         """Examine all estimators and print a table."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from agents.commands.before_loading import UNTRAINED, check_policy
-from agents.commands.common import DEVICE, check_at_least, env_arguments, verifier_spec
-from agents.commands.main import Preview
+from agents.commands.command_line import Preview
+from agents.commands.common import DEVICE, env_arguments, verifier_spec
 from agents.policies.transformers.model_files import check_model, model_folder
 from agents.preferences.pairs import read_pairs
 from agents.runs.files.outputs import check_new_folder
 from agents.settings.choices import SaveDtype
-from verifiers import InvalidArgumentError, check_spec
+from verifiers import AtLeast, Between, check_spec
 from verifiers.devices import check_device_name
 
 
@@ -63,18 +64,13 @@ class TrainRMOptions:
     model: str = "tiny"
     """Folder, GGUF file or Hugging Face name of the model to start from; "tiny" creates a small transformer with random
     weights."""
-    held_out: float = 0.1
+    held_out: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.1
     """Share of the prompts whose pairs are held out for the test."""
-    per_problem: int = 4
+    per_problem: Annotated[int, AtLeast(1)] = 4
     """Maximum number of pairs of one problem that are made from a folder of rlvr eval."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, per_problem=self.per_problem)
-        if not 0 < self.held_out < 1:
-            raise InvalidArgumentError(f"--held-out must be between 0 and 1, got {self.held_out}")
 
     def check(self, settings: Mapping[str, str]) -> None:
         """Refuse invalid options, as far as they can be checked before torch loads.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import gymnasium
 import numpy as np
@@ -16,7 +16,6 @@ from agents.commands.before_loading import check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
     PROMPT,
-    check_at_least,
     check_is_saved,
     endpoint_config,
     env_arguments,
@@ -39,7 +38,7 @@ from agents.rollouts.endpoint.client import Endpoint
 from agents.rollouts.played_episode import PlayedEpisode, Player, play_episode
 from agents.runs.evaluation_record import Sample, sample_line
 from agents.runs.files.json_files import plain
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, InvalidArgumentError
 
 _ME = "me"
 _WORDS = 256
@@ -66,19 +65,19 @@ class Play:
     """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine openai, each as name=value, settings of EndpointConfig, such as api_key=env:OPENAI_API_KEY."""
-    problem: int | None = None
+    problem: Annotated[int | None, AtLeast(0)] = None
     """Index of the problem in the data set; by default one is drawn by --seed."""
     split: str = "test"
     """Split of the data set to take the problem from."""
     tokens: bool = False
     """Type tokens line by line, rather than the whole text of a turn."""
-    top: int = 5
+    top: Annotated[int, AtLeast(0)] = 5
     """Number of most probable tokens, or of actions with the highest values, to show beside each that is chosen; 0 shows
     none."""
-    temperature: float = 1.0
+    temperature: Annotated[float, AtLeast(0)] = 1.0
     """Sampling temperature of the model; 0 chooses the likeliest token, and probabilities are then those at temperature 1.
     A table explores at 1 as in training; action values of dqn are always played greedily."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of drawing the problem and of sampling; with --problem, the seed of a recorded sample repeats that sample with the
     same model, up to rounding."""
     env_args: tuple[str, ...] = ()
@@ -97,7 +96,6 @@ class Play:
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
-        check_at_least(0, problem=self.problem, top=self.top, temperature=self.temperature, seed=self.seed)
         if self.seed >= 2**64:
             raise InvalidArgumentError(f"--seed must be less than 2**64, got {self.seed}")
         if (self.engine == "openai") != (self.base_url is not None):

@@ -9,11 +9,10 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from agents.commands.common import check_at_least
 from agents.runs.files.outputs import check_new_file
 from agents.runs.plots import STEP, TrainingCurve, bands, plot_panels
 from agents.runs.reading import check_named_once
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, InvalidArgumentError
 
 _SUFFIXES = (".svg", ".png")
 
@@ -28,7 +27,7 @@ class Plot:
     """Names of metrics in metrics.jsonl, such as entropy; several are drawn one above the other."""
     against: str = STEP
     """Horizontal axis of the plot: step, or a metric, such as kl to see reward and gold_reward fall apart."""
-    smooth: int = 10
+    smooth: Annotated[int, AtLeast(1)] = 10
     """Number of steps of the running mean; 1 draws the measured values."""
     out: Path = Path("curves")
     """Path of the two files to write, to which .svg and .png are added."""
@@ -43,7 +42,6 @@ class Plot:
         check_named_once(self.runs)
         if not self.metric:
             raise InvalidArgumentError("a plot needs at least one metric, got none")
-        check_at_least(1, smooth=self.smooth)
 
     def run(self, console: Console) -> int:
         """Draw, and print where the files are."""

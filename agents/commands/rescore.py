@@ -11,13 +11,13 @@ import tyro
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device, shown_warnings, verifier_spec
+from agents.commands.common import DEVICE, env_arguments, on_device, shown_warnings, verifier_spec
 from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
 from agents.runs.judging import Flip, rejudge
 from agents.runs.reading import RecordedRun
 from agents.runs.verdicts import error_cause
-from verifiers import DataError, Outcome
+from verifiers import AtLeast, DataError, Outcome
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,11 @@ class Rescore:
     env_args: tuple[str, ...] = ()
     """Arguments of the data set that the run had, each as name=value, such as data_dir=FOLDER or digits=3; those of the
     tokenizer, prompt and turns change nothing here."""
-    shown: int = 20
+    shown: Annotated[int, AtLeast(0)] = 20
     """Number of differing verdicts to print; all are counted."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
-
-    def __post_init__(self) -> None:
-        check_at_least(0, shown=self.shown)
 
     @on_device
     def run(self, console: Console) -> int:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.console import Console
 
-from agents.commands.common import DEVICE, check_at_least, env_arguments, on_device
-from agents.commands.serving import check_port, served
+from agents.commands.common import DEVICE, env_arguments, on_device
+from agents.commands.serving import Port, served
+from verifiers import AtLeast
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -27,21 +28,17 @@ class ServeEnv:
     """Arguments of the environment, each as name=value, such as tools=calculator."""
     host: str = "127.0.0.1"
     """Address to listen on; one that other machines can reach needs --token."""
-    port: int = 8000
+    port: Port = 8000
     """Port to listen on; 0 takes a free one."""
     token: Annotated[str | None, tyro.conf.arg(metavar="env:NAME")] = None
     """Token that requests must carry, given as env:NAME, the environment variable that holds it."""
-    max_episodes: int = 1024
+    max_episodes: Annotated[int, AtLeast(1)] = 1024
     """Maximum number of episodes that are played at once."""
-    idle_s: float = 600.0
+    idle_s: Annotated[float, AtLeast(1)] = 600.0
     """Seconds without a request after which an episode gives way to a new one, and a connection of OpenEnv is closed."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, max_episodes=self.max_episodes, idle_s=self.idle_s)
-        check_port(self.port)
 
     @on_device
     def run(self, console: Console) -> int:

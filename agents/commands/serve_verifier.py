@@ -9,8 +9,9 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import DEVICE, check_at_least, on_device, verifier_arguments
-from agents.commands.serving import check_port, served
+from agents.commands.common import DEVICE, on_device, verifier_arguments
+from agents.commands.serving import Port, served
+from verifiers import AtLeast
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -26,33 +27,23 @@ class ServeVerifier:
     """Arguments of the verifier, each as name=value."""
     host: str = "127.0.0.1"
     """Address to listen on; one that other machines can reach needs --token."""
-    port: int = 8000
+    port: Port = 8000
     """Port to listen on; 0 takes a free one."""
     token: Annotated[str | None, tyro.conf.arg(metavar="env:NAME")] = None
     """Token that requests must carry, given as env:NAME, the environment variable that holds it."""
-    max_items: int = 1024
+    max_items: Annotated[int, AtLeast(1)] = 1024
     """Maximum number of completions in one request."""
-    max_bytes: int = 16777216
+    max_bytes: Annotated[int, AtLeast(1)] = 16777216
     """Maximum number of bytes in one request."""
-    max_waiting: int = 8192
+    max_waiting: Annotated[int, AtLeast(1)] = 8192
     """Maximum number of completions that may wait for a verdict."""
-    batch_size: int = 256
+    batch_size: Annotated[int, AtLeast(1)] = 256
     """Maximum number of completions that the verifier judges in one batch."""
     end_of_text: tuple[str, ...] = ()
     """End tokens as text, such as '<|im_end|>', where OpenRLHF's queries end in them."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
-
-    def __post_init__(self) -> None:
-        check_at_least(
-            1,
-            max_items=self.max_items,
-            max_bytes=self.max_bytes,
-            max_waiting=self.max_waiting,
-            batch_size=self.batch_size,
-        )
-        check_port(self.port)
 
     @on_device
     def run(self, console: Console) -> int:

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import check_at_least
 from agents.interrupts import sigterm_interrupts
 from agents.loopback import is_loopback, listen
-from verifiers import InvalidArgumentError, Secret, missing_dependency
+from verifiers import Between, InvalidArgumentError, Secret, missing_dependency
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 
-def check_port(port: int) -> None:
-    """Check the option `--port`.
-
-    Raises:
-        InvalidArgumentError: If it is not a port.
-    """
-    check_at_least(0, port=port)
-    if port > 65535:
-        raise InvalidArgumentError(f"--port must be at most 65535, got {port}")
+Port = Annotated[int, Between(0, 65535)]
+"""A port to listen on; 0 takes a free one."""
 
 
 def served(

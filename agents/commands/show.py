@@ -11,13 +11,12 @@ import tyro
 from rich.console import Console
 from rich.text import Text
 
-from agents.commands.common import check_at_least
 from agents.commands.sections import as_text, messages_text, print_section, verdict_text
 from agents.console.counting import counted
 from agents.console.printable import printable
 from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
 from agents.runs.reading import RecordedRun, RecordLine, read_run
-from verifiers import DataError, InvalidArgumentError, unknown_name
+from verifiers import AtLeast, DataError, InvalidArgumentError, unknown_name
 
 _COLUMNS = {"advantage": "token_advantages", "log-probability": "log_probabilities"}
 """The column of a row with each token's value, by the kind of value."""
@@ -38,17 +37,14 @@ class Show:
     """Folder that rlvr eval, rlvr grade or rlvr train has written."""
     problem: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
     """Id of the problem, or its index in the data set."""
-    sample: int | None = None
+    sample: Annotated[int | None, AtLeast(0)] = None
     """Number of the completion among those of the problem, or in training of the episode within its step, from 0; by default
     the first one recorded."""
-    step: int | None = None
+    step: Annotated[int | None, AtLeast(0)] = None
     """Training step of the completion; by default the first one recorded."""
     color: Literal["advantage", "log-probability"] | None = None
     """Value by which tokens are colored; by default the advantage if it differs between tokens, or else the
     log-probability, if these are recorded."""
-
-    def __post_init__(self) -> None:
-        check_at_least(0, sample=self.sample, step=self.step)
 
     def run(self, console: Console) -> int:
         """Print the completion."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import rlvr_envs
-from agents.commands.common import check_at_least, env_arguments, make_one
+from agents.commands.common import env_arguments, make_one
 from agents.commands.run_settings import check_run_folder
 from agents.runs.loggers import check_loggers
+from verifiers import AtLeast
 
 if TYPE_CHECKING:
     pass
@@ -22,18 +23,18 @@ class TabularOptions:
 
     env: str
     """Environment with numbered states, such as Bandit, Maze, rlvr/MazeState-v0, or one of your own, my_envs:MyEnv."""
-    steps: int = 100
+    steps: Annotated[int, AtLeast(1)] = 100
     """Total number of training steps, each of episodes_per_step episodes."""
-    token_budget: int | None = None
+    token_budget: Annotated[int | None, AtLeast(1)] = None
     """Number of actions after which training ends, at the end of the step that reaches it, even before --steps."""
     run_folder: Path | None = None
     """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
     resume: bool = False
     """Continue from the last intact checkpoint in the run's folder, or from the beginning if there is none yet; the other
     options must be those that the run was started with."""
-    checkpoint_every: int = 50
+    checkpoint_every: Annotated[int, AtLeast(1)] = 50
     """Number of steps between checkpoints."""
-    keep: int | None = 2
+    keep: Annotated[int | None, AtLeast(1)] = 2
     """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
     loggers: tuple[str, ...] = ("tensorboard",)
     """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb, trackio, or none if nothing follows."""
@@ -41,8 +42,6 @@ class TabularOptions:
     """Arguments of the environment, each as name=value, such as arms=5 or split=test."""
 
     def __post_init__(self) -> None:
-        at_least_one = ("steps", "token_budget", "checkpoint_every", "keep")
-        check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
         check_loggers(self.loggers)
 
     def launcher(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from agents.commands.main import Preview, value_of
+from agents.commands.command_line import Preview, value_of
 from agents.commands.train_options import TrainOptions, check_training, env_shows_vectors
 from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, check_agent_name
 from verifiers.devices import using_device

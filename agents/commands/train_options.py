@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from gymnasium.vector import VectorEnv
 
@@ -16,7 +16,6 @@ from agents.commands.before_loading import check_lora, check_policy, check_rewar
 from agents.commands.common import (
     DEVICE,
     LEVELS,
-    check_at_least,
     check_engine,
     env_arguments,
     literal,
@@ -34,7 +33,7 @@ from agents.runs.held_out import StopWhen
 from agents.runs.loggers import check_loggers
 from agents.settings.agent import no_effect
 from agents.settings.choices import Checkpointing, Gathering, Precision, SaveDtype
-from verifiers import InvalidArgumentError, RLVRError, check_spec, unknown_argument
+from verifiers import AtLeast, InvalidArgumentError, RLVRError, check_spec, unknown_argument
 from verifiers.devices import check_device_name
 
 _OF_EVALUATIONS = ("eval_env", "eval_split", "eval_problems", "eval_samples", "eval_temperature", "stop_when")
@@ -57,14 +56,14 @@ class TrainOptions:
     adaptive: str | None = None
     """Argument of a made task that makes it harder, with its values, such as digits=1,2,3: training begins with the first, and
     adds the next as soon as 90 % of the completions of the hardest are right. Evaluations have the last."""
-    steps: int = 100
+    steps: Annotated[int, AtLeast(1)] = 100
     """Total number of training steps; schedules end there unless schedule_steps is set."""
-    token_budget: int | None = None
+    token_budget: Annotated[int | None, AtLeast(1)] = None
     """Number of sampled tokens after which training ends, at the end of the step that reaches it, even before --steps."""
     model: str = "tiny"
     """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or, if
     observations are vectors as in CartPole-v1, a multilayer perceptron."""
-    hidden: tuple[int, ...] = ()
+    hidden: Annotated[tuple[int, ...], AtLeast(1)] = ()
     """Width of each hidden layer of that multilayer perceptron, by default 64 64 with tanh units, and 256 256 with rectifiers
     for dqn."""
     run_folder: Path | None = None
@@ -74,11 +73,11 @@ class TrainOptions:
     options must be those that the run was started with."""
     split: str = "train"
     """Split of the data set to learn from."""
-    num_envs: int = 128
+    num_envs: Annotated[int, AtLeast(1)] = 128
     """Number of episodes played at once."""
-    temperature: float = 1.0
+    temperature: Annotated[float, AtLeast(0)] = 1.0
     """Sampling temperature, which also divides the logits whose log-probabilities are trained."""
-    lora_rank: int | None = None
+    lora_rank: Annotated[int | None, AtLeast(1)] = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
@@ -91,20 +90,20 @@ class TrainOptions:
     free memory. It takes a third more time; a lower --micro-batch-size takes less."""
     shared_prefix: bool = True
     """Compute the common prefix of a group's completions once, if that is faster."""
-    max_cached_tokens: int | None = None
+    max_cached_tokens: Annotated[int | None, AtLeast(1)] = None
     """Maximum number of tokens in the KV cache when sampling, which limits how many long episodes are played at once. None
     uses the free memory of a GPU, and sets no limit on a CPU."""
     fast: bool = True
     """Use the optimisations of docs/speed.md; --no-fast disables them for comparison."""
-    checkpoint_every: int = 50
+    checkpoint_every: Annotated[int, AtLeast(1)] = 50
     """Number of steps between checkpoints."""
-    keep: int | None = 2
+    keep: Annotated[int | None, AtLeast(1)] = 2
     """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
     save_dtype: SaveDtype = "source"
     """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. The bits
     that this drops are kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in
     float32."""
-    eval_every: int | None = None
+    eval_every: Annotated[int | None, AtLeast(1)] = None
     """Number of steps between evaluations on held-out problems, the first before any training; None for no evaluation.
     Evaluations change nothing in training; the best checkpoint is then the one with the highest score."""
     eval_env: str | None = None
@@ -112,17 +111,17 @@ class TrainOptions:
     --env hold for the same environment alone."""
     eval_split: str = "test"
     """Split of the data sets to evaluate on."""
-    eval_problems: int = 200
+    eval_problems: Annotated[int, AtLeast(1)] = 200
     """Number of problems of each environment to evaluate on, at most half of the split: as many others confirm the choice of
     the best checkpoint at the end."""
-    eval_samples: int = 1
+    eval_samples: Annotated[int, AtLeast(1)] = 1
     """Number of completions for each problem of an evaluation."""
-    eval_temperature: float = 0.0
+    eval_temperature: Annotated[float, AtLeast(0)] = 0.0
     """Sampling temperature of evaluations; 0 chooses the likeliest token."""
     stop_when: tuple[str, ...] = ()
     """Conditions on the held-out score, the mean over environments; the first that holds ends training: score=0.9 as soon as
     that score is reached, stale=5 after 5 evaluations in a row without a new best."""
-    log_rollouts: int = 8
+    log_rollouts: Annotated[int, AtLeast(0)] = 8
     """Number of completions of each step to write to rollouts.jsonl in the run's folder, whole groups as far as it goes, with
     advantages; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
@@ -147,10 +146,10 @@ class TrainOptions:
     engine_args: tuple[str, ...] = ()
     """Arguments of vLLM, each as name=value: settings of VLLMConfig, such as server=http://localhost:8000, and arguments of
     vllm.LLM, such as gpu_memory_utilization=0.4."""
-    nproc: int = 1
+    nproc: Annotated[int, AtLeast(1)] = 1
     """Number of processes on this machine that train together, each on a GPU of its own if there are GPUs; on several
     machines use torchrun -m agents train. See docs/scale.md."""
-    max_restarts: int = 0
+    max_restarts: Annotated[int, AtLeast(0)] = 0
     """Number of times that all processes are started again from the last checkpoint after one has died; with --nproc."""
     gather: Gathering = "auto"
     """The data of each episode that all processes get: whole trajectories, which divides passes evenly; rows, only the numbers
@@ -160,28 +159,10 @@ class TrainOptions:
     fsdp, for models that do not fit one GPU; with --nproc or torchrun."""
     offload: bool = False
     """Keep the parts that --shard fsdp makes in the CPU's memory between passes, and make optimiser steps there."""
-    rank_timeout: float = 1800.0
+    rank_timeout: Annotated[float, AtLeast(1, infinite=True)] = 1800.0
     """Seconds to wait for a process before it counts as hung; more than writing a checkpoint takes."""
 
     def __post_init__(self) -> None:
-        at_least_one = (
-            "steps",
-            "token_budget",
-            "checkpoint_every",
-            "num_envs",
-            "keep",
-            "lora_rank",
-            "max_cached_tokens",
-            "nproc",
-            "rank_timeout",
-            "eval_every",
-            "eval_problems",
-            "eval_samples",
-        )
-        check_at_least(1, **{name: getattr(self, name) for name in at_least_one})
-        check_at_least(1, hidden=min(self.hidden, default=None))
-        check_at_least(0, temperature=self.temperature, log_rollouts=self.log_rollouts, max_restarts=self.max_restarts)
-        check_at_least(0, eval_temperature=self.eval_temperature)
         given = [name for name in _OF_EVALUATIONS if getattr(self, name) != getattr(TrainOptions, name)]
         if given and self.eval_every is None:
             raise no_effect(given[0], getattr(self, given[0]), "nothing is evaluated: set eval_every")

@@ -17,7 +17,7 @@ from agents.console.counting import counted
 from agents.runs.files.outputs import check_new_file
 from agents.runs.inspect_log import is_log_of, write_inspect_log
 from agents.runs.reading import read_run
-from verifiers import InvalidArgumentError
+from verifiers import Between, InvalidArgumentError
 
 LOG = "inspect.eval"
 """Name of the log in a run's folder."""
@@ -35,14 +35,12 @@ class View:
     """File to write, whose name ends in .eval; by default inspect.eval in the folder RUN."""
     start: bool = True
     """Start the viewer after the log is written."""
-    port: int = 7575
-    """Port on which this machine serves the viewer, from 1 to 65535."""
+    port: Annotated[int, Between(1, 65535)] = 7575
+    """Port on which this machine serves the viewer."""
     overwrite: bool = False
     """Replace the log even if it is another run's."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.port <= 65535:
-            raise InvalidArgumentError(f"--port must be from 1 to 65535, got {self.port}")
         if self.log is not None and self.log.suffix != ".eval":
             raise InvalidArgumentError(f"--log must be a file whose name ends in .eval, got {str(self.log)!r}")
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from agents.commands.serving import Port
 from agents.interrupts import sigterm_interrupts
 from agents.loopback import listen
 from agents.runs.reading import check_named_once
@@ -24,12 +25,10 @@ class Watch:
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folders that rlvr train, rlvr eval or rlvr grade has written or is writing."""
-    port: int = 0
-    """Port of this machine to listen on, from 0 to 65535; 0 takes a free one."""
+    port: Port = 0
+    """Port of this machine to listen on; 0 takes a free one."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise InvalidArgumentError(f"--port must be from 0 to 65535, got {self.port}")
         if not self.folders:
             raise InvalidArgumentError("expected the folder of at least one run")
         check_named_once(self.folders)

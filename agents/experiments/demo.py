@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
 import torch
@@ -29,7 +29,7 @@ from agents.runs.evaluation import Evaluation
 from agents.runs.files.outputs import check_folder, free_folder, whole_folder
 from agents.runs.run import Run
 from agents.settings.learner import LearnerConfig
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, check_types
 
 ENV = "rlvr/Addition-v0"
 WARM_START = SupervisedConfig(
@@ -44,9 +44,9 @@ class DemoConfig:
 
     folder: Path = Path("runs/demo")
     """Folder of the warm start, which is reused, and of the runs, each in a new subfolder."""
-    steps: int = 160
-    test_problems: int = 500
-    samples: int = 4
+    steps: Annotated[int, AtLeast(1)] = 160
+    test_problems: Annotated[int, AtLeast(1)] = 500
+    samples: Annotated[int, AtLeast(1)] = 4
     """Number of sampled completions for each test problem."""
     grpo: GRPOConfig = field(
         default_factory=lambda: GRPOConfig(
@@ -57,9 +57,7 @@ class DemoConfig:
     )
 
     def __post_init__(self) -> None:
-        for name in ("steps", "test_problems", "samples"):
-            if getattr(self, name) < 1:
-                raise InvalidArgumentError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_types(self)
 
 
 def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None:

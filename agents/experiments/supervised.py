@@ -10,7 +10,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import rlvr_envs
 from agents import learn, policies
@@ -25,7 +25,7 @@ from agents.rollouts.problem_order import problems_of_step
 from agents.settings.agent import MAX_COMPLETIONS
 from agents.settings.learner import LearnerConfig
 from agents.types import Trajectory
-from verifiers import DataError, InvalidArgumentError, Problem, check_types
+from verifiers import AtLeast, Between, DataError, InvalidArgumentError, Problem, check_types
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,11 +43,11 @@ class SupervisedConfig:
         InvalidArgumentError: If a value is out of range.
     """
 
-    steps: int | None = None
+    steps: Annotated[int | None, AtLeast(1)] = None
     """Number of optimiser steps; None uses 900 for a model with random weights, and 100 for a trained one (see `for_model`)."""
-    batch_size: int = 128
+    batch_size: Annotated[int, Between(1, MAX_COMPLETIONS)] = 128
     """Number of examples in each optimiser step."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the order of the examples."""
     learner: LearnerConfig = field(default_factory=lambda: LearnerConfig(micro_batch_size=512))
     """Settings of the optimiser."""
@@ -64,12 +64,6 @@ class SupervisedConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name, least in (("steps", 1), ("batch_size", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InvalidArgumentError(f"{name} must be at least {least}, got {value}")
-        if self.batch_size > MAX_COMPLETIONS:
-            raise InvalidArgumentError(f"batch_size must be at most {MAX_COMPLETIONS}, got {self.batch_size}")
 
 
 def demonstration(streams: rlvr_envs.TokenStreams, index: int) -> Trajectory:

@@ -26,7 +26,7 @@ import rlvr_envs
 from agents.runs.files.json_files import JsonLines
 from agents.runs.reading import RecordLine, read_run
 from agents.types import Trajectory
-from verifiers import DataError, InvalidArgumentError, Message, Problem
+from verifiers import Count, DataError, InvalidArgumentError, Message, Problem, checked
 
 Prompt = str | tuple[Message, ...]
 
@@ -207,8 +207,9 @@ def scored_completions(trajectories: Iterable[Trajectory], dataset: rlvr_envs.Da
             )
 
 
+@checked
 def pairs_of(
-    completions: Iterable[ScoredCompletion], *, per_problem: int = 4, seed: int = 0, least_gap: float = 0.0
+    completions: Iterable[ScoredCompletion], *, per_problem: Count = 4, seed: int = 0, least_gap: float = 0.0
 ) -> list[PreferencePair]:
     """Pair the completions of each problem: a higher score is preferred to a lower one.
 
@@ -223,10 +224,6 @@ def pairs_of(
     Raises:
         InvalidArgumentError: If `per_problem` is less than 1.
     """
-    if per_problem < 1:
-        raise InvalidArgumentError(
-            f"per_problem, the number of pairs of a problem, must be at least 1, got {per_problem}"
-        )
     by_problem: dict[int, dict[tuple[str, bool], ScoredCompletion]] = {}
     for one in completions:
         by_problem.setdefault(one.problem, {}).setdefault((one.text, one.ended), one)

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import rlvr_envs
 from agents import policies
@@ -30,7 +30,7 @@ from agents.runs.files.json_files import read_json
 from agents.runs.files.modes import follow_umask
 from agents.settings.agent import MAX_COMPLETIONS
 from agents.settings.learner import LearnerConfig
-from verifiers import DataError, InvalidArgumentError, Outcome, check_types
+from verifiers import AtLeast, Between, DataError, InvalidArgumentError, Outcome, check_types
 from verifiers.devices import float64_device
 from verifiers.hub import without_loading_bars
 from verifiers.reward_model import RewardModelVerifier, text_logits
@@ -47,31 +47,21 @@ class RewardModelConfig:
         InvalidArgumentError: If a value is out of range.
     """
 
-    epochs: int | None = None
+    epochs: Annotated[int | None, AtLeast(1)] = None
     """Number of passes over the pairs; None uses 10 for a model with random weights, and 1 for a trained one, since a large
     model memorises pairs in more passes."""
-    batch_size: int = 64
+    batch_size: Annotated[int, Between(1, MAX_COMPLETIONS)] = 64
     """Number of pairs in each optimiser step."""
-    center_coefficient: float = 0.01
+    center_coefficient: Annotated[float, AtLeast(0)] = 0.01
     """Weight of the squared sum of a pair's scores, which draws scores towards a mean of 0 without changing an order
     (Eisenstein et al. 2023, arXiv:2312.09244)."""
-    seed: int = 0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the head's random weights and of the order of the pairs; members of an ensemble differ in it."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     """Settings of the optimiser; `micro_batch_size` counts pairs."""
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name, least in (("epochs", 1), ("batch_size", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise InvalidArgumentError(f"{name} must be at least {least}, got {value}")
-        if self.batch_size > MAX_COMPLETIONS:
-            raise InvalidArgumentError(f"batch_size must be at most {MAX_COMPLETIONS}, got {self.batch_size}")
-        if not 0 <= self.center_coefficient < math.inf:
-            raise InvalidArgumentError(
-                f"center_coefficient must be finite and at least 0, got {self.center_coefficient}"
-            )
 
     def for_model(self, model: Any, *, trained: bool) -> RewardModelConfig:
         """Return these settings with the passes and the learning rate chosen for a torch model, if not set."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from verifiers import InvalidArgumentError, Problem
+from verifiers import AtLeast, Problem, checked
 
 NGRAM = 13
 """Words of an n-gram."""
@@ -37,7 +38,10 @@ def text_of(problem: Problem) -> str:
     return "\n".join(message.content for message in problem.prompt)
 
 
-def overlaps(training: Iterable[str], evaluated: Sequence[Problem], *, words: int = NGRAM) -> list[Overlap]:
+@checked
+def overlaps(
+    training: Iterable[str], evaluated: Sequence[Problem], *, words: Annotated[int, AtLeast(2)] = NGRAM
+) -> list[Overlap]:
     """Find the n-grams of each problem in training texts.
 
     Case, punctuation and spacing do not count. Memory holds only the evaluated n-grams; the training texts are read once.
@@ -50,8 +54,6 @@ def overlaps(training: Iterable[str], evaluated: Sequence[Problem], *, words: in
     Raises:
         InvalidArgumentError: If there are fewer than 2 words in an n-gram.
     """
-    if words < 2:
-        raise InvalidArgumentError(f"an n-gram must have at least 2 words, got {words}")
     grams = [list(dict.fromkeys(_windows(_words(text_of(problem)), words))) for problem in evaluated]
     wanted = {gram for of_problem in grams for gram in of_problem}
     seen: set[tuple[str, ...]] = set()

@@ -30,7 +30,7 @@ from agents.runs.evaluation_record import COLUMNS, Sample, sample_line
 from agents.runs.files.json_files import JsonLines
 from agents.runs.parquet import can_write, write_parquet
 from agents.types import Trajectory, TrajectoryElsewhere
-from verifiers import InvalidArgumentError, Problem
+from verifiers import Count, Problem, checked
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,11 +60,8 @@ class RolloutLog:
         InvalidArgumentError: If `per_step` is less than 1.
     """
 
-    def __init__(self, folder: Path, per_step: int) -> None:
-        if per_step < 1:
-            raise InvalidArgumentError(
-                f"a log of rollouts must have at least 1 completion of each step, got {per_step}"
-            )
+    @checked
+    def __init__(self, folder: Path, per_step: Count) -> None:
         self.per_step = per_step
         self._lines = JsonLines(folder / ROLLOUTS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from gymnasium.vector import VectorEnv
@@ -14,10 +14,10 @@ from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.loop import Episode
 from agents.rollouts.search import SearchResult
 from agents.rollouts.states import own_streams
+from agents.search.guides import manifest_of
 from agents.search.prefixes import next_logprobs, played, rating_policy
-from agents.search.settings import manifest_of, require_counts
 from agents.types import Policy
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, Between, check_types
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Beam:
         InvalidArgumentError: If the width is less than 1, or the exponent is not from 0 to 1.
     """
 
-    width: int = 4
+    width: Annotated[int, AtLeast(1)] = 4
     """Number of prefixes kept."""
-    length_exponent: float = 0.0
+    length_exponent: Annotated[float, Between(0, 1)] = 0.0
     """Power of the number of tokens by which log-probabilities are divided when completions are compared: 0 compares
     probabilities, which favours short ones; 1 the mean over tokens."""
 
@@ -59,9 +59,7 @@ class Beam:
     draws: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        require_counts(width=self.width)
-        if not 0 <= self.length_exponent <= 1:
-            raise InvalidArgumentError(f"length_exponent must be from 0 to 1, got {self.length_exponent!r}")
+        check_types(self)
 
     @property
     def manifest(self) -> Mapping[str, Any]:

@@ -8,18 +8,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
 
 from agents.rollouts.loop import Episode, play
 from agents.rollouts.search import SearchResult
-from agents.search.guides import GUIDES, ORACLE, Guide, check_guide, guide_scores
-from agents.search.settings import manifest_of, require_counts
+from agents.search.guides import GUIDES, ORACLE, Guide, check_guide, guide_scores, manifest_of
 from agents.seeding import mix
 from agents.types import Policy, Trajectory
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, InvalidArgumentError, check_types
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,11 @@ class BestOfN:
         InvalidArgumentError: If n is less than 1, or the guide is invalid.
     """
 
-    n: int
+    n: Annotated[int, AtLeast(1)]
     guide: Guide
 
     def __post_init__(self) -> None:
-        require_counts(n=self.n)
+        check_types(self)
         check_guide(self.guide, GUIDES)
 
     @property

@@ -39,6 +39,14 @@ _BLIND = "A guide sees the problem without its reference answer; the one that kn
 GUIDES: tuple[str, ...] = get_args(GuideName)
 
 
+def manifest_of(method: str, search: Any) -> dict[str, Any]:
+    """The manifest of a search that is a dataclass of settings."""
+    settings = {field.name: getattr(search, field.name) for field in dataclasses.fields(search)}
+    if "guide" in settings:
+        settings["guide"] = guide_name(settings["guide"])
+    return {"method": method, **settings, "oracle": settings.get("guide") == ORACLE}
+
+
 def check_guide(guide: object, known: Sequence[str]) -> None:
     """Check that a guide is a verifier, or a name that a search knows.
 

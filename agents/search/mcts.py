@@ -21,7 +21,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
@@ -32,12 +32,11 @@ from agents.policies.trainable import TrainablePolicy
 from agents.rollouts.loop import Episode, rollout
 from agents.rollouts.search import SearchResult
 from agents.rollouts.states import own_streams
-from agents.search.guides import ORACLE, Guide, check_guide, guide_scores
+from agents.search.guides import ORACLE, Guide, check_guide, guide_scores, manifest_of
 from agents.search.prefixes import Scripted, next_logprobs, played, rating_policy
-from agents.search.settings import manifest_of, require_counts
 from agents.seeding import mix
 from agents.types import Policy, Trajectory
-from verifiers import InvalidArgumentError
+from verifiers import AtLeast, check_types
 
 
 @dataclass(frozen=True)
@@ -48,21 +47,19 @@ class MCTS:
         InvalidArgumentError: If a number is out of range, or the guide is invalid.
     """
 
-    simulations: int
+    simulations: Annotated[int, AtLeast(1)]
     """Number of simulations: each chooses a token at the end of a path from the root."""
     guide: Guide
     """The guide, which scores an episode: `"oracle"`, or a verifier such as a reward model."""
-    batch: int = 8
+    batch: Annotated[int, AtLeast(1)] = 8
     """Number of simulations under way at once."""
-    exploration: float = 1.25
+    exploration: Annotated[float, AtLeast(0)] = 1.25
     """The factor c."""
-    children: int = 16
+    children: Annotated[int, AtLeast(1)] = 16
     """Number of tokens that are considered after each prefix: the likeliest."""
 
     def __post_init__(self) -> None:
-        require_counts(simulations=self.simulations, batch=self.batch, children=self.children)
-        if not 0 <= self.exploration < math.inf:
-            raise InvalidArgumentError(f"exploration must be finite and at least 0, got {self.exploration!r}")
+        check_types(self)
         check_guide(self.guide, [ORACLE])
 
     @property

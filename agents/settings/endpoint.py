@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from verifiers import InvalidArgumentError, check_types, redacted
+from verifiers import Above, AtLeast, HTTPAddress, InvalidArgumentError, check_types, redacted
+from verifiers.http import Route as Route
 
-Route = Literal["chat", "completions"]
 ToolForm = Literal["protocol", "text"]
 
 
@@ -22,7 +21,7 @@ class EndpointConfig:
         UnknownNameError: If there is no such route; the message suggests the nearest.
     """
 
-    base_url: str
+    base_url: Annotated[str, HTTPAddress("http://localhost:8000/v1")]
     """Address of the server's API, such as http://localhost:8000/v1."""
     model: str
     """Name of the model, as the server knows it."""
@@ -35,16 +34,16 @@ class EndpointConfig:
     tools: ToolForm = "protocol"
     """How an environment's tools are described and called: "protocol" uses the fields `tools` and `tool_calls`, which the
     server has to support; "text" uses the messages themselves. The route "completions" only has text."""
-    concurrency: int = 64
+    concurrency: Annotated[int, AtLeast(1)] = 64
     """Number of requests that wait for an answer at once."""
-    timeout_s: float = 600.0
+    timeout_s: Annotated[float, Above(0, infinite=True)] = 600.0
     """Seconds after which an attempt without a complete answer has failed."""
-    retries: int = 5
+    retries: Annotated[int, AtLeast(0)] = 5
     """Number of further attempts after one that failed."""
-    backoff_s: float = 1.0
+    backoff_s: Annotated[float, AtLeast(0)] = 1.0
     """Seconds before the second attempt; each further one waits twice as long, up to a minute, unless the server names a
     time."""
-    price: tuple[float, float] | None = None
+    price: Annotated[tuple[float, float] | None, AtLeast(0)] = None
     """The server's price of a million tokens of prompts, and of a million sampled ones, from which the cost of samples is
     computed; None if it is free."""
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -52,21 +51,8 @@ class EndpointConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if not self.base_url.startswith(("http://", "https://")):
-            raise InvalidArgumentError(
-                f"base_url must begin with http:// or https://, such as http://localhost:8000/v1; got {self.base_url!r}"
-            )
         if not self.model:
             raise InvalidArgumentError("model must be the name of a model that the server knows, got ''")
-        for name, least in (("concurrency", 1), ("retries", 0)):
-            if getattr(self, name) < least:
-                raise InvalidArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if self.price is not None and not all(0 <= price < math.inf for price in self.price):
-            raise InvalidArgumentError(f"price must be two amounts of at least 0, got {self.price}")
-        if not (self.timeout_s > 0 and 0 <= self.backoff_s < math.inf):
-            raise InvalidArgumentError(
-                f"timeout_s must be greater than 0 and backoff_s at least 0, got {self.timeout_s} and {self.backoff_s}"
-            )
 
     def cost(self, prompt_tokens: int, tokens: int) -> float | None:
         """The cost of some tokens of prompts and some sampled ones; None without a price."""

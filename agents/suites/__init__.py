@@ -11,9 +11,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from verifiers import DataError, InvalidArgumentError, MissingDataError, RLVRError, check_types, unknown_name
+from verifiers import AtLeast, DataError, InvalidArgumentError, MissingDataError, RLVRError, check_types, unknown_name
 
 SMALL_SET = 50
 """A data set with at most this many problems, such as AIME's 30, is by default answered `SMALL_SET_SAMPLES` times."""
@@ -31,18 +31,17 @@ class SuiteEnvironment:
     label: str | None = None
     """Its label in the leaderboard, which two environments of one name need; None for the name."""
     split: str = "test"
-    problems: int | None = None
+    problems: Annotated[int | None, AtLeast(1)] = None
     """Number of problems, the first ones; None for all."""
-    samples: int | None = None
+    samples: Annotated[int | None, AtLeast(1)] = None
     """Completions for each problem; None for `samples_of`'s default."""
-    max_new_tokens: int | None = None
+    max_new_tokens: Annotated[int | None, AtLeast(1)] = None
     """Token budget of a completion; None for the suite's, or else the environment's own."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the environment."""
 
     def __post_init__(self) -> None:
         check_types(self)
-        _check_at_least_1(problems=self.problems, samples=self.samples, max_new_tokens=self.max_new_tokens)
 
     @property
     def column(self) -> str:
@@ -68,7 +67,7 @@ class SuiteTraining:
     agents: Sequence[str]
     """Names of agents, or module:Class."""
     env: str
-    tokens: int
+    tokens: Annotated[int, AtLeast(1)]
     """Sampled tokens that each agent may learn from."""
     model: str = "tiny"
     """The model that each begins with, as for `rlvr train --model`."""
@@ -78,7 +77,6 @@ class SuiteTraining:
 
     def __post_init__(self) -> None:
         check_types(self)
-        _check_at_least_1(tokens=self.tokens)
         for name in ("agents", "seeds"):
             values = getattr(self, name)
             if isinstance(values, str) or not values or len(set(values)) < len(values):
@@ -96,24 +94,19 @@ class Suite:
     name: str
     title: str
     environments: Sequence[SuiteEnvironment]
-    temperature: float = 0.0
-    seed: int = 0
+    temperature: Annotated[float, AtLeast(0)] = 0.0
+    seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the sampling in evaluations."""
-    max_new_tokens: int | None = None
+    max_new_tokens: Annotated[int | None, AtLeast(1)] = None
     train: SuiteTraining | None = None
 
     def __post_init__(self) -> None:
         check_types(self)
-        _check_at_least_1(max_new_tokens=self.max_new_tokens)
         folders = [environment.folder for environment in self.environments]
         if len(set(folders)) < len(folders):
             raise InvalidArgumentError(f"environments of the same name need different labels: {', '.join(folders)}")
         if not self.environments:
             raise InvalidArgumentError("a suite needs at least one environment: [[environments]]")
-        if self.seed < 0 or self.temperature < 0:
-            raise InvalidArgumentError(
-                f"seed and temperature must be at least 0, got {self.seed} and {self.temperature}"
-            )
 
 
 def suite_names() -> list[str]:
@@ -186,9 +179,3 @@ def _read(cls: type[TableT], table: object, where: str, **own: Any) -> TableT:
         if key not in table and key not in own:
             raise InvalidArgumentError(f"{where} has no {key!r}")
     return cls(**own, **table)
-
-
-def _check_at_least_1(**values: int | None) -> None:
-    for name, value in values.items():
-        if value is not None and value < 1:
-            raise InvalidArgumentError(f"{name} must be at least 1, got {value}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
-from rlvr_envs.procedural.base import ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import ProceduralDataset
+from verifiers import Between
 
 _WORDS = """
 able acid aunt back bake ball band barn bath bear bell bird blue boat bone book bowl bulb cage cake calm card cave city
@@ -85,10 +86,7 @@ class WordDataset(ProceduralDataset[str]):
 
     hidden: ClassVar[bool] = True
 
-    length: int = 5
-
-    def _check_difficulty(self) -> None:
-        require_whole("length", self.length, min(WORDS), max(WORDS))
+    length: Annotated[int, Between(min(WORDS), max(WORDS))] = 5
 
     @property
     def _space(self) -> int:

@@ -9,10 +9,12 @@ import operator
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+import numpy as np
 
 from rlvr_envs.procedural.order import MOST_SCANNED, DividedOrder, Order, ScannedOrder
-from verifiers import InvalidArgumentError, Problem, unknown_name
+from verifiers import AtLeast, InvalidArgumentError, Problem, check_types, unknown_name
 
 SPLITS = ("train", "test")
 DEFAULT_SIZES: Mapping[str, int] = {"train": 100_000, "test": 1_000}
@@ -73,6 +75,10 @@ class GeneratedDataset(abc.ABC):
     def __post_init__(self) -> None:
         if self.split not in SPLITS:
             raise unknown_name("split", str(self.split), SPLITS)
+        check_types(self)
+        for name, value in dict(vars(self)).items():
+            if isinstance(value, np.integer):  # whose powers overflow
+                object.__setattr__(self, name, int(value))
 
     @abc.abstractmethod
     def __len__(self) -> int:
@@ -114,16 +120,10 @@ class SeededDataset(GeneratedDataset):
 
     sizes: ClassVar[Mapping[str, int]] = DEFAULT_SIZES
 
-    seed: int
+    seed: Annotated[int, AtLeast(0)]
     """Seed of the whole data set, at least 0."""
-    size: int | None
+    size: Annotated[int | None, AtLeast(1)]
     """Number of problems; None for the split's number in `sizes`."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_whole("seed", self.seed, 0)
-        if self.size is not None:
-            require_whole("size", self.size, 1)
 
     def __len__(self) -> int:
         return self.sizes[self.split] if self.size is None else self.size
@@ -159,8 +159,8 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
     """Whether a prompt does not show everything that decides its episodes, such as a secret, so that problems with equal
     prompts differ."""
 
-    seed: int = 0
-    size: int | None = None
+    seed: Annotated[int, AtLeast(0)] = 0
+    size: Annotated[int | None, AtLeast(1)] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -227,7 +227,7 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
         """Describe the problems of this difficulty."""
 
     def _check_difficulty(self) -> None:
-        """Raise `InvalidArgumentError` if a difficulty field is out of range."""
+        """Raise `InvalidArgumentError` if difficulty fields do not go together; bounds stand at the fields."""
 
     @property
     @abc.abstractmethod

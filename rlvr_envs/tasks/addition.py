@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset
+from verifiers import Between, Problem
 
 Summands = tuple[int, int]
 
@@ -30,7 +30,7 @@ class Addition(ProceduralDataset[Summands]):
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {"whole": True})
     chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {})
 
-    digits: int = 2
+    digits: Annotated[int, Between(1, 100)] = 2
 
     def _describe(self) -> ProblemShape:
         return ProblemShape(
@@ -40,9 +40,6 @@ class Addition(ProceduralDataset[Summands]):
             prompt_alphabet=DIGITS + "+=",
             answer_alphabet=DIGITS,
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("digits", self.digits, 1, 100)
 
     @property
     def _space(self) -> int:

@@ -6,11 +6,11 @@ import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset
+from verifiers import Between, Problem
 
 ExpressionTree = int | tuple[str, "ExpressionTree", "ExpressionTree"]
 """A number, or a sign with its two operands."""
@@ -38,8 +38,8 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {"whole": True})
     chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {})
 
-    depth: int = 2
-    digits: int = 1
+    depth: Annotated[int, Between(1, 6)] = 2
+    digits: Annotated[int, Between(1, 9)] = 1
 
     def _describe(self) -> ProblemShape:
         numbers = 2**self.depth
@@ -53,10 +53,6 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
             prompt_alphabet=DIGITS + "+-*()=",
             answer_alphabet=DIGITS + "-",
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("depth", self.depth, 1, 6)
-        require_whole("digits", self.digits, 1, 9)
 
     @property
     def _space(self) -> int:

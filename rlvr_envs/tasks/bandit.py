@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
-from rlvr_envs.procedural.base import require_whole
 from rlvr_envs.worlds.process import Branch, Process, uniforms
 from rlvr_envs.worlds.process_data import ProcessDataset
-from verifiers import InvalidArgumentError, Problem, check_types, unknown_name
+from verifiers import FINITE, AtLeast, Between, InvalidArgumentError, Problem
 
 Rewards = Literal["bernoulli", "normal"]
 MOST_ARMS = len(string.ascii_lowercase)
@@ -69,21 +67,12 @@ def check_rewards(rewards: str, noise: float) -> None:
     """Check the distribution of rewards.
 
     Raises:
-        UnknownNameError: If there is no such distribution.
-        InvalidArgumentError: If the noise is not a finite number of at least 0, or rewards have none.
+        InvalidArgumentError: If there is noise, and rewards have none.
     """
-    if rewards not in get_args(Rewards):
-        raise unknown_name("rewards", str(rewards), get_args(Rewards))
-    if not 0 <= noise < math.inf:
-        raise InvalidArgumentError(f"noise must be a finite number of at least 0, got {noise!r}")
     if rewards == "bernoulli" and noise != 1:
         raise InvalidArgumentError(
             f"noise={noise} has no effect on rewards 0 and 1: set rewards='normal', or leave it out"
         )
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 PULLS_IN_WORDS = (
@@ -112,30 +101,26 @@ class Bandit(ProcessDataset):
 
     name: ClassVar[str] = "bandit"
 
-    arms: int = 5
-    instance: int = 0
-    means: tuple[float, ...] | None = None
+    arms: Annotated[int, Between(2, MOST_ARMS)] = 5
+    instance: Annotated[int, AtLeast(0)] = 0
+    means: Annotated[tuple[float, ...] | None, FINITE] = None
     rewards: Rewards = "bernoulli"
-    noise: float = 1.0
-    pulls: int = 1
+    noise: Annotated[float, AtLeast(0)] = 1.0
+    pulls: Annotated[int, Between(1, MOST_PULLS)] = 1
 
     @functools.cached_property
     def process(self) -> Process:
         """A state before the first pull, states between two pulls, and two at the end: see `bandit_process`."""
-        require_whole("pulls", self.pulls, 1, MOST_PULLS)
         return bandit_process([""], [self.arm_means], self.rewards, self.noise, self.pulls)
 
     @functools.cached_property
     def arm_means(self) -> tuple[float, ...]:
         """The mean reward of each arm."""
-        check_types(self)
         check_rewards(self.rewards, self.noise)
-        require_whole("arms", self.arms, 2, MOST_ARMS)
-        require_whole("instance", self.instance, 0)
         if self.means is None:
             drawn = (uniforms(self.instance, 0, arm)[0] for arm in range(self.arms))
             return tuple(NormalDist().inv_cdf(number) if self.rewards == "normal" else number for number in drawn)
-        if not 2 <= len(self.means) <= MOST_ARMS or not all(map(_is_finite, self.means)):
+        if not 2 <= len(self.means) <= MOST_ARMS:
             raise InvalidArgumentError(f"means must be 2 to {MOST_ARMS} finite numbers, got {self.means}")
         if self.arms not in (type(self).arms, len(self.means)):
             raise _other_arms(self.means, self.arms)

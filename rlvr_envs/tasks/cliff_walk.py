@@ -6,15 +6,14 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
-from rlvr_envs.procedural.base import require_whole
 from rlvr_envs.worlds.process import Branch, Process
 from rlvr_envs.worlds.process_data import ProcessDataset
 from rlvr_envs.worlds.rules import MOVES_IN_WORDS
 from rlvr_envs.worlds.world import MOVES, OFFSETS
-from verifiers import Problem
+from verifiers import Between, Problem
 
 _STEP, _FALL = -1.0, -100.0
 
@@ -34,14 +33,12 @@ class CliffWalk(ProcessDataset):
     name: ClassVar[str] = "cliff_walk"
     sizes: ClassVar[Mapping[str, int]] = MappingProxyType({"train": 1, "test": 1})
 
-    rows: int = 4
-    columns: int = 12
+    rows: Annotated[int, Between(2, 10)] = 4
+    columns: Annotated[int, Between(3, 20)] = 12
 
     @functools.cached_property
     def process(self) -> Process:
         """Every cell, row by row; no move leads to a cell of the cliff."""
-        require_whole("rows", self.rows, 2, 10)
-        require_whole("columns", self.columns, 3, 20)
         names = tuple(f"{row},{column}" for row in range(self.rows) for column in range(self.columns))
         return Process(names, MOVES, tuple(self._moves()), frozenset({self._goal}))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import InARow, InARowDataset, in_a_row_rules
-from rlvr_envs.procedural.base import require_whole
+from verifiers import Between
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,14 @@ class ConnectFour(InARowDataset):
 
     name: ClassVar[str] = "connect_four"
 
-    columns: int = 7
-    rows: int = 6
-    connect: int = 4
+    columns: Annotated[int, Between(3, 9)] = 7
+    rows: Annotated[int, Between(3, 9)] = 6
+    connect: Annotated[int, Between(3, 9)] = 4
 
     @property
     def board(self) -> InARow:
         """The board."""
         return InARow("connect four", self.columns, self.rows, self.connect, drops=True)
-
-    def _check_difficulty(self) -> None:
-        for name in ("columns", "rows", "connect"):
-            require_whole(name, getattr(self, name), 3, 9)
-        super()._check_difficulty()
 
 
 class ConnectFourEnv(TaskEnv):

@@ -6,17 +6,16 @@ import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
-from rlvr_envs.procedural.base import require_whole
 from rlvr_envs.tasks.bandit import MOST_ARMS, MOST_PULLS, PULLS_IN_WORDS, Rewards, bandit_process, check_rewards
 from rlvr_envs.worlds.process import Process, uniforms
 from rlvr_envs.worlds.process_data import ProcessDataset
-from verifiers import Problem, check_types
+from verifiers import AtLeast, Between, Problem
 
 _MOST_BITS = 8
 
@@ -42,22 +41,17 @@ class ContextualBandit(ProcessDataset):
 
     name: ClassVar[str] = "contextual_bandit"
 
-    bits: int = 4
-    arms: int = 4
-    instance: int = 0
+    bits: Annotated[int, Between(1, _MOST_BITS)] = 4
+    arms: Annotated[int, Between(2, MOST_ARMS)] = 4
+    instance: Annotated[int, AtLeast(0)] = 0
     rewards: Rewards = "bernoulli"
-    noise: float = 1.0
-    pulls: int = 1
+    noise: Annotated[float, AtLeast(0)] = 1.0
+    pulls: Annotated[int, Between(1, MOST_PULLS)] = 1
 
     @functools.cached_property
     def process(self) -> Process:
         """A state for each context, states between two pulls, and two at the end: see `bandit_process`."""
-        check_types(self)
         check_rewards(self.rewards, self.noise)
-        require_whole("bits", self.bits, 1, _MOST_BITS)
-        require_whole("arms", self.arms, 2, MOST_ARMS)
-        require_whole("instance", self.instance, 0)
-        require_whole("pulls", self.pulls, 1, MOST_PULLS)
         names = ["".join(bits) for bits in itertools.product("01", repeat=self.bits)]
         return bandit_process(names, self.arm_means.tolist(), self.rewards, self.noise, self.pulls)
 

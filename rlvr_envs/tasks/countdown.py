@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
-from verifiers import Problem
+from verifiers import Between, Problem
 from verifiers.countdown import CountdownReference
 
 _SIGNS = 12
@@ -44,8 +44,8 @@ class Countdown(ProceduralDataset[SolvedGame]):
     name: ClassVar[str] = "countdown"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("countdown", {})
 
-    count: int = 4
-    max_number: int = 25
+    count: Annotated[int, Between(2, 12)] = 4
+    max_number: Annotated[int, Between(1, 10**6)] = 25
     max_target: int = 100
 
     def _describe(self) -> ProblemShape:
@@ -60,8 +60,6 @@ class Countdown(ProceduralDataset[SolvedGame]):
         )
 
     def _check_difficulty(self) -> None:
-        require_whole("count", self.count, 2, 12)
-        require_whole("max_number", self.max_number, 1, 10**6)
         require_whole("max_target", self.max_target, self.max_number, 10**9)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, process_task
 from rlvr_envs.worlds.drawing import draw, read_drawing
@@ -13,7 +13,7 @@ from rlvr_envs.worlds.process import Process, world_process
 from rlvr_envs.worlds.process_data import ProcessDataset
 from rlvr_envs.worlds.rules import MOVES_IN_WORDS, coordinates
 from rlvr_envs.worlds.world import World
-from verifiers import InvalidArgumentError, Problem, check_types
+from verifiers import Between, Problem
 
 LAYOUT = """
 +---+---+---+---+
@@ -47,14 +47,11 @@ class FrozenLake(ProcessDataset):
     name: ClassVar[str] = "frozen_lake"
 
     layout: str = LAYOUT
-    slip: float = 2 / 3
+    slip: Annotated[float, Between(0, 1)] = 2 / 3
 
     @functools.cached_property
     def process(self) -> Process:
         """The cells, row by row."""
-        check_types(self)
-        if not 0 <= self.slip <= 1:
-            raise InvalidArgumentError(f"slip must be from 0 to 1, got {self.slip!r}")
         return world_process([self.world], map(coordinates, self.world.cells), slip=self.slip)
 
     @functools.cached_property

@@ -8,13 +8,13 @@ import math
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset
+from verifiers import Between, Problem
 
 _DRAWN_INPUTS = 6
 _LETTERS = "abcdefgh"
@@ -162,7 +162,7 @@ class Function(ProceduralDataset[FunctionProblem]):
     name: ClassVar[str] = "function"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("unit_tests", {})
 
-    level: int = 1
+    level: Annotated[int, Between(1, 3)] = 1
 
     def _describe(self) -> ProblemShape:
         programs = _longest_programs(self.level)
@@ -174,9 +174,6 @@ class Function(ProceduralDataset[FunctionProblem]):
             prompt_alphabet=characters,
             answer_alphabet=characters,
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("level", self.level, 1, 3)
 
     @property
     def _space(self) -> int:

@@ -7,14 +7,14 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, world_task
-from rlvr_envs.procedural.base import GeneratedDataset, require_whole
+from rlvr_envs.procedural.base import GeneratedDataset
 from rlvr_envs.worlds.process import Process, world_process
 from rlvr_envs.worlds.rules import MOVES_IN_WORDS, alphabet, coordinates
-from rlvr_envs.worlds.world import MAX_SIDE, Cell, World, require_reward
-from verifiers import Problem
+from rlvr_envs.worlds.world import MAX_SIDE, Cell, World
+from verifiers import FINITE, Between, Problem
 
 TEST_SHARE = 5
 """One in this many pairs of start and goal, rounded up, belongs to the test split."""
@@ -39,13 +39,8 @@ class GridWorld(GeneratedDataset):
 
     name: ClassVar[str] = "gridworld"
 
-    n: int = 4
-    step_reward: float = -0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_whole("n", self.n, 2, MAX_SIDE)
-        require_reward("step_reward", self.step_reward)
+    n: Annotated[int, Between(2, MAX_SIDE)] = 4
+    step_reward: Annotated[float, FINITE] = -0.01
 
     def __len__(self) -> int:
         return len(self._pairs)

@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, cast
+from typing import Annotated, ClassVar, NamedTuple, cast
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset
+from verifiers import Between, Problem
 
 _NUMBER = re.compile(r"\d+")
 _ANSWERS = ("higher", "lower", "no number")
@@ -53,8 +53,8 @@ class GuessNumber(ProceduralDataset[int]):
 
     hidden: ClassVar[bool] = True
 
-    high: int = 100
-    guesses: int | None = None
+    high: Annotated[int, Between(8, 10**9)] = 100
+    guesses: Annotated[int | None, Between(1, 1_000)] = None
 
     @property
     def turns(self) -> int:
@@ -81,11 +81,6 @@ class GuessNumber(ProceduralDataset[int]):
             prompt_alphabet=DIGITS + "guess -:\n" + "".join(_ANSWERS),
             answer_alphabet=DIGITS,
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("high", self.high, 8, 10**9)
-        if self.guesses is not None:
-            require_whole("guesses", self.guesses, 1, 1_000)
 
     @property
     def _space(self) -> int:

@@ -6,12 +6,12 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, SecretWord, WordDataset, game_rules
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape
+from verifiers import Between, Problem
 
 _WORD = re.compile(r"[a-z]+")
 
@@ -53,7 +53,7 @@ class Hangman(WordDataset):
     name: ClassVar[str] = "hangman"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.hangman:HangmanVerifier", {})
 
-    misses: int = 8
+    misses: Annotated[int, Between(1, 1_000)] = 8
 
     def _describe(self) -> ProblemShape:
         return ProblemShape(
@@ -67,10 +67,6 @@ class Hangman(WordDataset):
     @property
     def _prompt(self) -> str:
         return f"{_state('-' * self.length, self.misses)}:"
-
-    def _check_difficulty(self) -> None:
-        super()._check_difficulty()
-        require_whole("misses", self.misses, 1, 1_000)
 
     def in_words(self, problem: Problem) -> str:
         """The rules of the game, and its beginning."""

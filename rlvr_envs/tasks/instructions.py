@@ -7,10 +7,10 @@ import importlib.util
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec
-from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset
 from rlvr_envs.procedural.instructions import (
     KINDS,
     LEAST_WORDS,
@@ -23,7 +23,7 @@ from rlvr_envs.procedural.instructions import (
     compatible,
     longest_request,
 )
-from verifiers import InvalidArgumentError, check_types, missing_dependency, unknown_name
+from verifiers import Between, InvalidArgumentError, check_types, missing_dependency, unknown_name
 
 _QUESTION = "detectable_format:constrained_response"
 """The kind of instruction that fits a question alone."""
@@ -81,9 +81,9 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
     name: ClassVar[str] = "instructions"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("ifeval", {})
 
-    instructions: int = 3
+    instructions: Annotated[int, Between(1, 3)] = 3
     kinds: str | Sequence[str] = "basic"
-    max_words: int = 100
+    max_words: Annotated[int, Between(LEAST_WORDS, 1_000)] = 100
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -120,10 +120,6 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
             prompt_alphabet=_CHARACTERS,
             answer_alphabet=_CHARACTERS,
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("instructions", self.instructions, 1, 3)
-        require_whole("max_words", self.max_words, LEAST_WORDS, 1_000)
 
     @property
     def _space(self) -> int:

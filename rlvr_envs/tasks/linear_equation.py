@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
-from verifiers import InvalidArgumentError, Problem
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base
+from verifiers import Between, Problem
 
 
 class Coefficients(NamedTuple):
@@ -39,8 +39,8 @@ class LinearEquation(ProceduralDataset[Coefficients]):
     name: ClassVar[str] = "linear_equation"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("numeric", {})
 
-    max_coefficient: int = 9
-    solution: str = "integer"
+    max_coefficient: Annotated[int, Between(1, 10**6)] = 9
+    solution: Literal["integer", "rational"] = "integer"
 
     def _describe(self) -> ProblemShape:
         largest = self.max_coefficient
@@ -53,11 +53,6 @@ class LinearEquation(ProceduralDataset[Coefficients]):
             prompt_alphabet=DIGITS + "-+x=, ",
             answer_alphabet=DIGITS + "-/",
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("max_coefficient", self.max_coefficient, 1, 10**6)
-        if self.solution not in ("integer", "rational"):
-            raise InvalidArgumentError(f"solution must be 'integer' or 'rational', got {self.solution!r}")
 
     @property
     def _space(self) -> int:

@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, cast
+from typing import Annotated, ClassVar, NamedTuple, cast
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
-from verifiers import InvalidArgumentError, Problem
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base
+from verifiers import Between, InvalidArgumentError, Problem
 
 MOST_CODES = 50_000
 """Maximum number of codes among which `Mastermind.gold_turns` looks for those that agree with all answers."""
@@ -75,9 +75,9 @@ class Mastermind(ProceduralDataset[str]):
 
     hidden: ClassVar[bool] = True
 
-    length: int = 4
-    colours: int = 6
-    guesses: int = 10
+    length: Annotated[int, Between(1, 9)] = 4
+    colours: Annotated[int, Between(2, 9)] = 6
+    guesses: Annotated[int, Between(1, 1_000)] = 10
 
     def gold_turns(self, problem: Problem) -> tuple[str, ...]:
         """The guesses of a player who takes the first code, in order of digits, that agrees with all answers so far.
@@ -105,11 +105,6 @@ class Mastermind(ProceduralDataset[str]):
             prompt_alphabet=DIGITS + "break of-:\nright near no guess lost",
             answer_alphabet=DIGITS,
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("length", self.length, 1, 9)
-        require_whole("colours", self.colours, 2, 9)
-        require_whole("guesses", self.guesses, 1, 1_000)
 
     @property
     def _space(self) -> int:

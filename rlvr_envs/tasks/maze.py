@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import StateEnv, TaskEnv, TaskSpec, world_task
 from rlvr_envs.procedural.base import GeneratedDataset
 from rlvr_envs.worlds.drawing import draw, read_drawing
 from rlvr_envs.worlds.process import Process, world_process
 from rlvr_envs.worlds.rules import MOVES_IN_WORDS, alphabet, coordinates
-from rlvr_envs.worlds.world import World, require_reward
-from verifiers import Problem, check_types
+from rlvr_envs.worlds.world import World
+from verifiers import FINITE, Problem
 
 LAYOUT = """
 +---+---+---+
@@ -45,12 +45,10 @@ class Maze(GeneratedDataset):
     name: ClassVar[str] = "maze"
 
     layout: str = LAYOUT
-    step_reward: float = 0.0
+    step_reward: Annotated[float, FINITE] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_types(self)
-        require_reward("step_reward", self.step_reward)
         self._problem  # noqa: B018 - an unreadable layout is named here, before an environment is built
 
     def __len__(self) -> int:

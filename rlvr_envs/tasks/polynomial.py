@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base
 from rlvr_envs.procedural.polynomial import FORMS
-from verifiers import InvalidArgumentError, Problem
+from verifiers import Between, Problem
 
 
 class Product(NamedTuple):
@@ -40,10 +40,10 @@ class Polynomial(ProceduralDataset[Product]):
     name: ClassVar[str] = "polynomial"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.procedural.polynomial:PolynomialVerifier", {})
 
-    degree: int = 2
-    max_leading: int = 3
-    max_constant: int = 9
-    task: str = "mixed"
+    degree: Annotated[int, Between(2, 8)] = 2
+    max_leading: Annotated[int, Between(1, 1_000)] = 3
+    max_constant: Annotated[int, Between(1, 1_000)] = 9
+    task: Literal["expand", "factor", "mixed"] = "mixed"
 
     def _describe(self) -> ProblemShape:
         product_bytes = self.degree * len(f"({self.max_leading}x-{self.max_constant})")
@@ -57,13 +57,6 @@ class Polynomial(ProceduralDataset[Product]):
             prompt_alphabet=DIGITS + "expand factor:()x^+-",
             answer_alphabet=DIGITS + "x^+-*()",
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("degree", self.degree, 2, 8)
-        require_whole("max_leading", self.max_leading, 1, 1_000)
-        require_whole("max_constant", self.max_constant, 1, 1_000)
-        if self.task not in ("expand", "factor", "mixed"):
-            raise InvalidArgumentError(f"task must be 'expand', 'factor' or 'mixed', got {self.task!r}")
 
     @property
     def _space(self) -> int:

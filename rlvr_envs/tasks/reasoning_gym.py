@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec
-from rlvr_envs.procedural.base import DEFAULT_SIZES, SeededDataset, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import DEFAULT_SIZES, SeededDataset
+from verifiers import AtLeast, Problem
 from verifiers.reasoning_gym import (
     MAX_SEED,
     VERSION,
@@ -57,13 +57,12 @@ class ReasoningGym(SeededDataset):
     size: int | None = None
     level: int | None = None
     config: Mapping[str, object] = field(default_factory=dict)
-    max_prompt_bytes: int = 8192
+    max_prompt_bytes: Annotated[int, AtLeast(1)] = 8192
     isolation: str = "auto"
 
     def __post_init__(self) -> None:
         require_reasoning_gym("rlvr/ReasoningGym-v0")
         super().__post_init__()
-        require_whole("max_prompt_bytes", self.max_prompt_bytes, 1)
         check_choice(self.task, self.level, self.config)
         self._made(0)
 

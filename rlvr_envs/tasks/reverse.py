@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import ascii_lowercase
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, ProceduralDataset, in_base
+from verifiers import Between, Problem
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Reverse(ProceduralDataset[str]):
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {})
     chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {"marked": True})
 
-    length: int = 5
+    length: Annotated[int, Between(2, 1_000)] = 5
 
     def _describe(self) -> ProblemShape:
         return ProblemShape(
@@ -39,9 +39,6 @@ class Reverse(ProceduralDataset[str]):
             prompt_alphabet=ascii_lowercase + " :",
             answer_alphabet=ascii_lowercase,
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("length", self.length, 2, 1_000)
 
     @property
     def _space(self) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, in_base
+from verifiers import Between, Problem
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {})
     chat_verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("exact", {"marked": True, "separators": ",[]"})
 
-    length: int = 4
-    max_number: int = 99
+    length: Annotated[int, Between(2, 1_000)] = 4
+    max_number: Annotated[int, Between(1, 10**9)] = 99
 
     def _describe(self) -> ProblemShape:
         list_bytes = self.length * (len(str(self.max_number)) + 1) - 1
@@ -41,10 +41,6 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
             prompt_alphabet=DIGITS + "sort :",
             answer_alphabet=DIGITS + " ",
         )
-
-    def _check_difficulty(self) -> None:
-        require_whole("length", self.length, 2, 1_000)
-        require_whole("max_number", self.max_number, 1, 10**9)
 
     @property
     def _space(self) -> int:

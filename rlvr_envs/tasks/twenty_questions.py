@@ -7,12 +7,12 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, game_rules
-from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, ProceduralDataset
+from verifiers import Between, Problem
 
 _TABLE = """
 dog: animal legs fur tame
@@ -117,7 +117,7 @@ class TwentyQuestions(ProceduralDataset[str]):
 
     hidden: ClassVar[bool] = True
 
-    questions: int = 20
+    questions: Annotated[int, Between(1, 1_000)] = 20
 
     def _describe(self) -> ProblemShape:
         return ProblemShape(
@@ -131,9 +131,6 @@ class TwentyQuestions(ProceduralDataset[str]):
     @property
     def _prompt(self) -> str:
         return f"{self.questions} questions, what is it? {' '.join(PROPERTIES)}:"
-
-    def _check_difficulty(self) -> None:
-        require_whole("questions", self.questions, 1, 1_000)
 
     @property
     def _space(self) -> int:

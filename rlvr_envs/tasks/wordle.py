@@ -7,12 +7,12 @@ import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from rlvr_envs.envs import TaskEnv, TaskSpec, procedural_task
 from rlvr_envs.games import GameVerifier, Move, SecretWord, WordDataset, game_rules
-from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape, require_whole
-from verifiers import Problem
+from rlvr_envs.procedural.base import GeneratedProblem, ProblemShape
+from verifiers import Between, Problem
 
 _WORD = re.compile(r"[a-z]+")
 _NO_WORD = "no word of {} letters"
@@ -58,7 +58,7 @@ class Wordle(WordDataset):
     name: ClassVar[str] = "wordle"
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.tasks.wordle:WordleVerifier", {})
 
-    guesses: int = 6
+    guesses: Annotated[int, Between(1, 1_000)] = 6
 
     def _describe(self) -> ProblemShape:
         prompt = _prompt(self.length)
@@ -69,10 +69,6 @@ class Wordle(WordDataset):
             prompt_alphabet=prompt + "\n-" + string.ascii_lowercase,
             answer_alphabet=string.ascii_lowercase,
         )
-
-    def _check_difficulty(self) -> None:
-        super()._check_difficulty()
-        require_whole("guesses", self.guesses, 1, 1_000)
 
     def in_words(self, problem: Problem) -> str:
         """The rules of the game, and its beginning."""

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from rlvr_envs.games import GameInteraction
-from rlvr_envs.procedural.base import SeededDataset, require_whole
+from rlvr_envs.procedural.base import SeededDataset
 from rlvr_envs.text_games.library import Library, TextGame, as_text, replay
 from rlvr_envs.text_games.play import play
 from rlvr_envs.text_games.two_players import OPPONENTS, TextGameInteraction, let_play
-from verifiers import InvalidArgumentError, Problem, unknown_name
+from verifiers import AtLeast, Between, InvalidArgumentError, Problem, unknown_name
 
 _KEPT = 4096
 """Number of problems that a data set keeps once they are made."""
@@ -51,22 +51,17 @@ class TextGameDataset(SeededDataset):
     seed: int = 0
     size: int | None = None
     arguments: Mapping[str, object] = field(default_factory=dict)
-    max_prompt_bytes: int = 8192
+    max_prompt_bytes: Annotated[int, AtLeast(1)] = 8192
     isolation: str = "auto"
-    seat: int | None = None
+    seat: Annotated[int | None, Between(0, 1)] = None
     opponent: str = "random"
 
     def __post_init__(self) -> None:
         self.library.require(f"a game of {self.library.name}")
         super().__post_init__()
-        game: object = self.game
-        if not isinstance(game, str):
-            raise InvalidArgumentError(f"game must be the id of a game of {self.library.name}, got {game!r}"[:300])
-        require_whole("max_prompt_bytes", self.max_prompt_bytes, 1)
         if self.opponent not in list(OPPONENTS):  # equality: what comes may not be hashable
             raise unknown_name("opponent", self.opponent, list(OPPONENTS))
         if self.seat is not None:
-            require_whole("seat", self.seat, 0, 1)
             if self.players == 1:
                 raise InvalidArgumentError(
                     f"{self.library.name}'s game {self.game!r} is for one player: leave seat out, got {self.seat}"

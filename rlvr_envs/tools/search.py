@@ -14,7 +14,7 @@ import numpy as np
 
 from rlvr_envs.data.local import iterate_rows
 from rlvr_envs.tools.tool import Arguments, ToolUseError
-from verifiers import DataError, InvalidArgumentError, missing_dependency
+from verifiers import Count, DataError, InvalidArgumentError, checked, missing_dependency
 
 _WORD = re.compile(r"\w+")
 _TEXTS = (".txt", ".md")
@@ -50,17 +50,15 @@ class Search:
     }
     timeout_s = 30.0
 
+    @checked
     def __init__(
         self,
         corpus: str | os.PathLike[str] | Sequence[str],
         *,
-        results: int = 3,
-        max_characters: int = 4000,
+        results: Count = 3,
+        max_characters: Count = 4000,
         name: str = "search",
     ) -> None:
-        for setting, value in (("results", results), ("max_characters", max_characters)):
-            if type(value) is not int or value < 1:
-                raise InvalidArgumentError(f"{setting} must be a whole number of at least 1, got {value!r}")
         try:
             import bm25s
         except ImportError as error:

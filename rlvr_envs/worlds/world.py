@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
-from verifiers import InvalidArgumentError
+from verifiers import FINITE, Between, InvalidArgumentError, check_types
 
 Cell = tuple[int, int]
 """Row from the top and column from the left, both from 0."""
@@ -35,24 +35,19 @@ class World:
             goal, a cell is both, a wall is not between neighbours, or a reward is not finite.
     """
 
-    rows: int
-    columns: int
+    rows: Annotated[int, Between(1, MAX_SIDE)]
+    columns: Annotated[int, Between(1, MAX_SIDE)]
     start: Cell
     goals: tuple[Cell, ...]
     traps: tuple[Cell, ...] = ()
     walls: tuple[tuple[Cell, Cell], ...] = ()
     """Pairs of neighbouring cells between which no move leads, in either direction."""
-    goal_reward: float = 1.0
-    trap_reward: float = 0.0
-    step_reward: float = 0.0
+    goal_reward: Annotated[float, FINITE] = 1.0
+    trap_reward: Annotated[float, FINITE] = 0.0
+    step_reward: Annotated[float, FINITE] = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("rows", "columns"):
-            side = getattr(self, name)
-            if type(side) is not int or not 1 <= side <= MAX_SIDE:
-                raise InvalidArgumentError(f"{name} must be a whole number from 1 to {MAX_SIDE}, got {side!r}")
-        for name in ("goal_reward", "trap_reward", "step_reward"):
-            require_reward(name, getattr(self, name))
+        check_types(self)
         self._check_cells()
 
     def _check_cells(self) -> None:
@@ -137,16 +132,6 @@ class World:
                     paths[target] = paths[cell] + move
                     waiting.append(target)
         raise InvalidArgumentError(f"no walk leads from the start {self.start} to a goal of {self.goals}")
-
-
-def require_reward(name: str, value: object) -> None:
-    """Check that a reward is a finite number.
-
-    Raises:
-        InvalidArgumentError: If it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidArgumentError(f"{name} must be a finite number, got {value!r}")
 
 
 def moves_of(text: str) -> list[int]:

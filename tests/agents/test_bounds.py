@@ -4,36 +4,68 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Annotated, Any, get_type_hints
+import re
+from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
 
-from agents import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, AgentConfig, CriticConfig, LearnerConfig
+from agents import (
+    AGENTS,
+    TABULAR_AGENTS,
+    VALUE_AGENTS,
+    AgentConfig,
+    CriticConfig,
+    EndpointConfig,
+    LearnerConfig,
+    PolicyConfig,
+    VLLMConfig,
+)
+from agents.commands.main import main
 from agents.experiments.rlhf import RLHFConfig
+from agents.experiments.supervised import SupervisedConfig
+from agents.preferences.reward_model import RewardModelConfig
 from agents.registry import agent_classes, tabular_classes
+from rlvr_envs.tasks import Addition, Polynomial
 from verifiers import (
     FINITE,
     Above,
     AtLeast,
     Between,
     Bound,
+    HTTPAddress,
     InvalidArgumentError,
     UsedIf,
     bounds_of,
     check_types,
     check_uses,
+    checked,
 )
 
-NEEDED: dict[str, dict[str, Any]] = {"dr-grpo": {"max_tokens": 4}}
+NEEDED: dict[str, dict[str, Any]] = {
+    "dr-grpo": {"max_tokens": 4},
+    "endpoint": {"base_url": "http://localhost:1", "model": "m"},
+}
 CONFIGS = {
     "learner": LearnerConfig,
     "critic": CriticConfig,
     "shared": AgentConfig,
     "rlhf": RLHFConfig,
+    "supervised": SupervisedConfig,
+    "reward-model": RewardModelConfig,
+    "policy": PolicyConfig,
+    "vllm": VLLMConfig,
+    "endpoint": EndpointConfig,
+    "addition": Addition,
+    "polynomial": Polynomial,
     **{name: agent_classes(name)[1] for name in {**AGENTS, **VALUE_AGENTS}},
     **{name: tabular_classes(name)[1] for name in TABULAR_AGENTS},
 }
-CASES = [(name, setting, bound) for name, config in CONFIGS.items() for setting, bound in bounds_of(config)]
+CASES = [
+    (name, setting, bound)
+    for name, config in CONFIGS.items()
+    for setting, bound in bounds_of(config)
+    if not isinstance(bound, HTTPAddress)
+]
 
 
 def outside(bound: Bound, *, whole: bool) -> list[float]:
@@ -54,7 +86,7 @@ def test_a_number_outside_is_refused_by_name(name: str, setting: str, bound: Bou
     assert wrong
     for number in wrong:
         with pytest.raises(InvalidArgumentError, match=rf"^{setting} must be .*{bound}.*, got {number}$"):
-            config(**{**NEEDED.get(name, {}), setting: number})
+            config(**{**NEEDED.get(name, {}), setting: (0, number) if setting == "price" else number})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +96,9 @@ class Settings:
     rate: Annotated[float, Above(0), UsedIf("share", "nothing is shared: set share")] = 1.0
     cap: Annotated[float, AtLeast(1, infinite=True)] = math.inf
     any_number: Annotated[float, FINITE] = 0.0
+    several: Annotated[tuple[int, ...], Between(1, 10**6)] = ()
+    word: Annotated[float | Literal["all"], Above(0)] = "all"
+    server: Annotated[str, HTTPAddress()] = "http://localhost"
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -86,6 +121,9 @@ class Others(Settings):
         ({"cap": 0.5}, "cap must be at least 1, got 0.5"),
         ({"any_number": -math.inf}, "any_number must be finite, got -inf"),
         ({"count": True}, "count must be a whole number, got True"),
+        ({"several": (3, 0)}, "several must be from 1 to 1000000, got 0"),
+        ({"word": 0}, "word must be greater than 0, got 0"),
+        ({"server": "localhost"}, f"server must be {HTTPAddress()}, got 'localhost'"),
     ],
 )
 def test_what_a_bound_and_a_use_say(settings: dict[str, Any], said: str) -> None:
@@ -100,3 +138,37 @@ def test_edges_and_none_are_within() -> None:
         assert config(count=1, share=0.0, cap=1.0).share == 0.0
         assert config(share=0.5, rate=2.0).rate == 2.0
         assert config().share is None
+
+
+@checked
+def scaled(count: Annotated[int, AtLeast(1)], unit: Literal["s", "ms"] | None = None, *rest: Any) -> int:
+    return count
+
+
+def test_a_checked_function_refuses_what_its_parameters_do() -> None:
+    assert scaled(2, "s", object()) == scaled(count=2) == 2
+    for arguments, said in (
+        ((0,), "count must be at least 1, got 0"),
+        (("2",), "count must be a whole number, got '2'"),
+        ((1, 5), "unit must be one of 's', 'ms' or None, got 5"),
+        ((1, "m"), "unknown unit 'm'. Did you mean 'ms'? Known: ms, s."),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+            scaled(*arguments)
+    with pytest.raises(TypeError, match="scaled"):
+        scaled()  # type: ignore[call-arg]  # as a caller may who forgot it
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("compare", "0 for none. (from 0 to 1; default: 0.0)"),
+        ("check-dataset", "(at least 1; default: None)"),
+        ("train q-learning", "Discount factor from one action to the next. (from 0 to 1; default: 0.99)"),
+    ],
+)
+def test_the_help_says_the_bounds(command: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    shown = " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
+    assert said in shown

@@ -113,8 +113,8 @@ FAULTS: dict[str, tuple[Callable[[Body, int], Reply], str]] = {
     "500": (lambda *_: (500, b"out of\nmemory", {}), "status 500: out of memory"),
     "busy": (lambda *_: (429, b"later", {"Retry-After": "0.01"}), "status 429: later"),
     "half a JSON": (lambda *_: ANSWER[: len(ANSWER) // 2], "not JSON"),
-    "cut off": (lambda *_: (200, ANSWER, {"Content-Length": "9999"}), "connection failed"),
-    "closed": (lambda *_: None, "connection failed"),
+    "cut off": (lambda *_: (200, ANSWER, {"Content-Length": "9999"}), "the connection failed"),
+    "closed": (lambda *_: None, "the connection failed"),
     "no choices": (lambda *_: b'{"object": "chat.completion"}', "no choices"),
     "empty choices": (lambda *_: b'{"choices": []}', "no choices"),
     "a list": (lambda *_: b"[]", "no choices"),
@@ -256,7 +256,7 @@ def test_what_an_endpoint_cannot_do_is_refused(server: Server) -> None:
         with pytest.raises(InvalidArgumentError, match=message):
             evaluate(env, endpoint(server), problems=1)
     assert not server.bodies
-    with pytest.raises(InvalidArgumentError, match="base_url must begin with http"):
+    with pytest.raises(InvalidArgumentError, match="base_url must be an address that begins with http"):
         EndpointConfig("localhost:8000", "m")
     with pytest.raises(InvalidArgumentError, match="retries must be at least 0, got -1"):
         EndpointConfig("http://localhost", "m", retries=-1)

@@ -252,7 +252,7 @@ def test_there_is_room_for_every_game(name: str, tokenizer: str) -> None:
         ("TicTacToe", {"opponent": "perfect"}, UnknownNameError, "random"),
         ("TicTacToe", {"opening": 5}, InvalidArgumentError, "opening must be a whole number from 0 to 4, got 5"),
         ("ConnectFour", {"opponent": "optimal"}, InvalidArgumentError, "at most 16 cells; got 7 x 6"),
-        ("ConnectFour", {"columns": 2}, InvalidArgumentError, "columns must be a whole number from 3 to 9, got 2"),
+        ("ConnectFour", {"columns": 2}, InvalidArgumentError, "columns must be from 3 to 9, got 2"),
     ],
 )
 def test_what_is_no_game_is_refused(name: str, arguments: dict[str, Any], error: type, message: str) -> None:

@@ -223,7 +223,7 @@ def wait_for_end(pid):
 
 @pytest.mark.parametrize("workers", [0, -1, True, 2.0, "2"])
 def test_the_number_of_workers_is_checked(workers):
-    with pytest.raises(InvalidArgumentError, match="workers must be a positive integer or None"):
+    with pytest.raises(InvalidArgumentError, match="workers must be"):
         MathVerifier(workers=workers)
 
 

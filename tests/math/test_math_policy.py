@@ -202,7 +202,7 @@ def test_an_error_of_a_problem_that_is_none(error):
     [
         ({"percent": "maybe"}, "unknown percent 'maybe'. Known: either, factor, require, value."),
         ({"ordered": 1}, "ordered must be True or False, got 1"),
-        ({"rel_tol": 2.0}, "between 0 and 1"),
+        ({"rel_tol": 2.0}, "less than 1"),
         ({"rel_tol": "1e-3"}, "rel_tol must be a number or None"),
         ({"rounding_digits": 0}, "positive integer"),
         ({"abs_tol": 0}, "a positive number, 'problem' or None, got 0"),

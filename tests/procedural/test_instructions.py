@@ -252,9 +252,9 @@ def test_wrong_arguments_say_what_is_right() -> None:
         Instructions(kinds="punctuation:no_commas")
     with pytest.raises(InvalidArgumentError, match="kinds must name one or more"):
         Instructions(kinds=())
-    with pytest.raises(InvalidArgumentError, match="instructions must be a whole number from 1 to 3, got 4"):
+    with pytest.raises(InvalidArgumentError, match="instructions must be from 1 to 3, got 4"):
         Instructions(instructions=4)
-    with pytest.raises(InvalidArgumentError, match="max_words must be a whole number from 40 to 1000, got 39"):
+    with pytest.raises(InvalidArgumentError, match="max_words must be from 40 to 1000, got 39"):
         Instructions(max_words=39)
 
 

@@ -188,7 +188,7 @@ def test_where_coq_is_missing_the_error_names_the_package(monkeypatch, tmp_path)
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"timeout_s": 0}, InvalidArgumentError, "timeout_s must be a positive finite number, got 0"),
+        ({"timeout_s": 0}, InvalidArgumentError, "timeout_s must be greater than 0, got 0"),
         ({"memory_mib": 0.5}, InvalidArgumentError, "memory_mib must be a whole number.*, got 0.5"),
         ({"isolation": "available"}, UnknownNameError, "isolation 'available'.*auto"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 import verifiers
 from tests.proofs.lean_server import late, lean, served
-from verifiers import InvalidArgumentError, Outcome, Problem, UnreadableReferenceError, _http
+from verifiers import InvalidArgumentError, Outcome, Problem, UnreadableReferenceError
 from verifiers.proofs import LeanGoal, LeanVerifier
 from verifiers.proofs.lean import server as lean_server_module
 from verifiers.proofs.lean.goal import ProofError
@@ -19,7 +19,7 @@ RESTATED = "import Mathlib\nopen Nat\n-- by arithmetic\ntheorem two (n : ℕ) (h
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
-    monkeypatch.setattr(_http, "BACK_OFF_S", (0.0, 0.0))
+    monkeypatch.setattr("verifiers.http.BACK_OFF_S", (0.0, 0.0))
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +218,8 @@ def test_a_hostile_completion_is_read_in_no_time():
     ("settings", "message"),
     [
         ({"url": "localhost:8000"}, "begins with http"),
-        ({"url": "http://x", "timeout_s": 0}, "timeout_s must be a positive finite number, got 0"),
-        ({"url": "http://x", "concurrency": 0}, "concurrency must be a whole number"),
+        ({"url": "http://x", "timeout_s": 0}, "timeout_s must be greater than 0, got 0"),
+        ({"url": "http://x", "concurrency": 0}, "concurrency must be at least 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings, message):

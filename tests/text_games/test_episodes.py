@@ -171,7 +171,7 @@ def test_random_numbers_of_the_caller_are_left_alone() -> None:
         (TextArena, {"arguments": [3]}, InvalidArgumentError, "arguments must map names"),
         (TextArena, {"game": 3}, InvalidArgumentError, "game must be the id of a game of TextArena, got 3"),
         (TextArena, {"split": "dev"}, UnknownNameError, "unknown split 'dev'"),
-        (TextArena, {"seed": -1}, InvalidArgumentError, "seed must be a whole number at least 0, got -1"),
+        (TextArena, {"seed": -1}, InvalidArgumentError, "seed must be at least 0, got -1"),
         (TextArena, {"max_prompt_bytes": 5}, InvalidArgumentError, "begins with more than 5 bytes for each of 50 seeds"),
         (TextArena, {"isolation": "some"}, InvalidArgumentError, "isolation"),
         (GEMGames, {"game": "math:GSM8K"}, UnknownNameError, "unknown game of GEM 'math:GSM8K'"),

@@ -210,7 +210,7 @@ def test_settings_that_do_not_fit_are_refused() -> None:
         make(summarize_after=900, max_context_tokens=900, tools="calculator")
     with pytest.raises(InvalidArgumentError, match="max_context_tokens must be more than max_prompt_tokens"):
         make(max_context_tokens=2)
-    with pytest.raises(InvalidArgumentError, match="keep must be a whole number of at least 0, got -1"):
+    with pytest.raises(InvalidArgumentError, match="keep must be at least 0, got -1"):
         DropResults(Numbered(), 1, keep=-1)
     with pytest.raises(InvalidArgumentError, match="needs a request"):
         Summarize(Numbered(), 1, request="")

@@ -131,7 +131,7 @@ def test_where_no_test_can_stand_alone_the_first_turn_ends_the_episode(feedback:
 def test_problems_without_unit_tests_and_wrong_settings_are_refused(feedback: ProgramFeedback) -> None:
     with pytest.raises(InvalidArgumentError, match=r"feedback is for problems with unit tests .* 'p' is a str"):
         feedback([turn("x = 1")], Problem("p", "?", "42"))
-    with pytest.raises(InvalidArgumentError, match="public must be a whole number of at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match="public must be at least 1, got 0"):
         ProgramFeedback(0)
 
 

@@ -90,7 +90,7 @@ def test_what_is_no_corpus_is_refused(tmp_path: Path) -> None:
         Search(tmp_path / "nowhere")
     with pytest.raises(DataError, match="has no documents"):
         Search([])
-    with pytest.raises(InvalidArgumentError, match="results must be a whole number of at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match="results must be at least 1, got 0"):
         Search(TEXTS, results=0)
 
 

@@ -116,7 +116,7 @@ def test_lengths_are_checked(arguments, message):
 
 @pytest.mark.parametrize("penalty", [0, -1.0, math.nan, math.inf])
 def test_penalties_are_positive(penalty):
-    with pytest.raises(InvalidArgumentError, match="positive finite number"):
+    with pytest.raises(InvalidArgumentError, match="penalty must be"):
         LengthPenalty(1, 2, penalty=penalty)
 
 

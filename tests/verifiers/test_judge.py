@@ -232,21 +232,6 @@ def test_the_deadline_covers_all_attempts(server):
     assert "within 3 s, after: status 503: busy" in errors(judge(server, deadline_s=3)("95", PROBLEM))
 
 
-def test_no_deadline_pays_for_what_the_client_imports_on_first_use(server, monkeypatch):
-    import openai
-
-    imported, waiting = openai.AsyncOpenAI.chat.func, []
-
-    def chat_route(client):
-        waiting.append(len(asyncio.all_tasks()) - 1)
-        return imported(client)
-
-    monkeypatch.setattr(openai.AsyncOpenAI, "chat", property(chat_route))
-    verdicts = judge(server).verify_batch(["95"] * 3, [PROBLEM] * 3)
-    assert [verdict.outcome for verdict in verdicts] == ["correct"] * 3
-    assert waiting == [0]  # looked at once, before any question has begun
-
-
 def test_one_slow_row_does_not_delay_the_others(server):
     server.answer = lambda body: (200, {}, chat("Yes"), 10 if "|slow" in body["messages"][0]["content"] else 0)
     verdicts = judge(server, deadline_s=4).verify_batch(["fast", "slow", "fast"], [PROBLEM] * 3)

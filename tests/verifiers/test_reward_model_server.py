@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_models import SHAPE, character_tokenizer, save, spread, torch, transformers
-from verifiers import InvalidArgumentError, Outcome, Problem, _http, make, redacted
+from verifiers import InvalidArgumentError, Outcome, Problem, make, redacted
 
 PROBLEM = Problem("p", "3+4=", None)
 Answer = tuple[int, bytes] | None
@@ -72,7 +72,7 @@ def verifier(folder: Path) -> Callable[..., Any]:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_http, "BACK_OFF_S", (0.0, 0.0))
+    monkeypatch.setattr("verifiers.http.BACK_OFF_S", (0.0, 0.0))
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
 
 
@@ -244,8 +244,8 @@ def test_the_key_is_read_from_a_variable_and_shown_nowhere(monkeypatch: pytest.M
     ("options", "message"),
     [
         ({"server": "localhost:8000"}, "must begin with http://"),
-        ({"timeout_s": 0}, "timeout_s must be a positive number"),
-        ({"timeout_s": float("inf")}, "timeout_s must be a positive number"),
+        ({"timeout_s": 0}, "timeout_s must be greater than 0"),
+        ({"timeout_s": float("inf")}, "timeout_s must be finite and greater than 0"),
         ({"device": "cpu"}, "leave device='cpu' out"),
         ({"server": None, "api_key": "k"}, "api_key and timeout_s go with a server"),
         ({"model": object()}, "must be the name that it serves"),

@@ -128,7 +128,7 @@ def test_a_copy_has_processes_of_its_own():
 
 
 def test_a_request_that_was_interrupted_does_not_answer_the_next(monkeypatch):
-    worker = Worker("verifiers.timeout_worker", memory_mib=None)
+    worker = Worker("verifiers.timeout", memory_mib=None)
     worker.ask(["make", verifiers._verifier_process.recipe("numeric", {})], deadline_s=60)
     pid = worker.pid
 

@@ -142,9 +142,9 @@ def test_check_dataset_proves_it(env_id: str) -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(InvalidArgumentError, match="n must be a whole number from 2 to 10, got 11"):
+    with pytest.raises(InvalidArgumentError, match="n must be from 2 to 10, got 11"):
         gridworld(n=11)
-    with pytest.raises(InvalidArgumentError, match="step_reward must be a finite number, got 'low'"):
+    with pytest.raises(InvalidArgumentError, match="step_reward must be a number, got 'low'"):
         gridworld(step_reward="low")
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'size'"):
         gridworld(size=3)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
-from verifiers._settings import check_arguments
+from verifiers._settings import checked
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, unknown_name
@@ -42,6 +42,7 @@ class IFEvalVerifier:
         UnknownNameError: If there is no such mode or preset.
     """
 
+    @checked
     def __init__(
         self,
         mode: Mode = "strict",
@@ -51,10 +52,6 @@ class IFEvalVerifier:
         thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
         self._thoughts = thought_names(thoughts)
-        if mode not in get_args(Mode):
-            raise unknown_name("mode", mode, get_args(Mode))
-        check_arguments(bool, partial_credit=partial_credit)
-        check_arguments(str | None, preset=preset)
         if preset is not None and preset not in PRESETS:
             raise unknown_name("preset of the ifeval verifier", preset, PRESETS)
         self._mode = mode

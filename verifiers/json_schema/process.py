@@ -7,7 +7,7 @@ import json
 import sys
 from typing import IO, Any
 
-from verifiers._workers import limit_processor_time
+from verifiers._workers import answer_requests, processor_time
 from verifiers.json_schema.patterns import load_properties
 from verifiers.json_schema.schemas import SchemaError, validator_of
 
@@ -20,17 +20,14 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     import jsonschema  # noqa: F401 - so that it is loaded before a limit runs
 
     sys.setrecursionlimit(_RECURSION)
-    replies.write(b"ready\n")
-    replies.flush()
-    for line in requests:
-        schema, value, seconds = json.loads(line)
-        if "p{" in schema.lower():  # what is loaded once is no part of a validation
-            load_properties()
-        limit_processor_time(seconds)
-        reply = _answer(schema, value)
-        limit_processor_time(0)
-        replies.write(json.dumps(reply).encode() + b"\n")
-        replies.flush()
+    answer_requests(requests, replies, _limited)
+
+
+def _limited(schema: str, value: str | None, seconds: float) -> dict[str, Any]:
+    if "p{" in schema.lower():  # what is loaded once is no part of a validation
+        load_properties()
+    with processor_time(seconds):
+        return _answer(schema, value)
 
 
 def _answer(schema: str, value: str | None) -> dict[str, Any]:

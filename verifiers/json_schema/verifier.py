@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from verifiers._settings import is_number, is_whole_number
+from verifiers._settings import checked
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
+from verifiers.bounds import AtLeast, Seconds
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.words import THOUGHTS
-from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency, unknown_name
+from verifiers.errors import UnreadableReferenceError, missing_dependency, unknown_name
 from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same, without_byte_order_mark
 from verifiers.types import Outcome, Problem, Verdict
 
@@ -54,13 +54,14 @@ class JSONSchemaVerifier:
         InvalidArgumentError: If an argument is out of range.
     """
 
+    @checked
     def __init__(
-        self, *, timeout_s: float = 5.0, memory_mib: int = 1024, thoughts: str | Sequence[str] = THOUGHTS
+        self,
+        *,
+        timeout_s: Seconds = 5.0,
+        memory_mib: Annotated[int, AtLeast(64)] = 1024,
+        thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
-        if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
-            raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
-        if not (is_whole_number(memory_mib) and memory_mib >= 64):
-            raise InvalidArgumentError(f"memory_mib must be a whole number of at least 64, got {memory_mib!r}")
         if importlib.util.find_spec("jsonschema") is None:
             raise missing_dependency("jsonschema", "jsonschema", "the verifier 'json_schema'")
         self._thoughts = thought_names(thoughts)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-Route = Literal["chat", "completions"]
+from verifiers.http import Route
 
 _QUESTION = """\
 You compare a student's final answer with the reference answer to a problem. The reference is right; do not solve the problem

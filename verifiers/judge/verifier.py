@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Annotated, Any
 
-from verifiers._settings import check_arguments, is_number, is_whole_number
+from verifiers._settings import checked
+from verifiers.bounds import AtLeast, Count, HTTPAddress, Seconds
 from verifiers.completion.cut import thought_names
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.functions import verifier_error
-from verifiers.judge.presets import PRESETS, Preset, Route
+from verifiers.http import OpenAIServer, Route
+from verifiers.judge.presets import PRESETS, Preset
 from verifiers.judge.prompt import JudgePrompt
 from verifiers.judge.replies import ReplyReader
-from verifiers.judge.server import JudgeServer, Question, require_openai
-from verifiers.redaction import redacted
+from verifiers.judge.server import JudgeServer, Question
 from verifiers.types import Outcome, Problem, Verdict
 
 
@@ -56,8 +56,8 @@ class JudgeVerifier:
         deadline_s: Seconds for one verdict, with all attempts.
         attempts: Maximum number of times that a question is asked: again after a lost connection, an invalid answer or a
             temporary status (408, 409, 425, 429, 5xx), not after a refusal.
-        backoff_s: Pause before the second attempt, doubled for each further one up to 8 s; a server's `Retry-After` replaces
-            it.
+        backoff_s: Pause before the second attempt, doubled for each further one up to a minute; a server's `Retry-After`
+            replaces it.
         concurrency: Maximum number of a batch's questions under way at once.
         thoughts: Names of the tags of a completion's thoughts, which are cut off; a sequence, or text with commas between them.
 
@@ -67,10 +67,11 @@ class JudgeVerifier:
         MissingDependencyError: If the package `openai` is not installed.
     """
 
+    @checked
     def __init__(
         self,
         model: str,
-        base_url: str,
+        base_url: Annotated[str, HTTPAddress("http://localhost:8000/v1")],
         *,
         preset: str | None = None,
         prompt: str | None = None,
@@ -80,28 +81,23 @@ class JudgeVerifier:
         logprobs: bool = False,
         route: Route | None = None,
         api_key: str | None = None,
-        temperature: float = 0.0,
-        max_tokens: int | None = None,
+        temperature: Annotated[float, AtLeast(0)] = 0.0,
+        max_tokens: Annotated[int | None, AtLeast(1)] = None,
         parameters: Mapping[str, Any] | None = None,
-        deadline_s: float = 60.0,
-        attempts: int = 4,
-        backoff_s: float = 0.5,
-        concurrency: int = 32,
+        deadline_s: Seconds = 60.0,
+        attempts: Count = 4,
+        backoff_s: Seconds = 0.5,
+        concurrency: Count = 32,
         thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
-        check_arguments(bool, logprobs=logprobs)
-        check_arguments(str | None, preset=preset, system=system, pattern=pattern, api_key=api_key)
         defaults = _preset(preset, logprobs)
         text = _prompt(preset, prompt, defaults)
         route = defaults.route if route is None else route
-        if route not in get_args(Route):
-            raise unknown_name("route", route, get_args(Route))
         if system is not None and route == "completions":
             raise InvalidArgumentError("a system message needs route='chat'")
-        _check_server(model, base_url, temperature, parameters)
-        most = defaults.max_tokens if max_tokens is None else max_tokens
-        _check_numbers(max_tokens=most, attempts=attempts, concurrency=concurrency)
-        _check_seconds(deadline_s=deadline_s, backoff_s=backoff_s)
+        if not model:
+            raise InvalidArgumentError("a judge's model must be a name that the server knows, got ''")
+        most = max_tokens or defaults.max_tokens
         self._prompt = JudgePrompt(text, thought_names(thoughts))
         self._system = system
         # A pattern belongs to the labels it finds.
@@ -109,18 +105,14 @@ class JudgeVerifier:
         self._reader = ReplyReader(defaults.labels if labels is None else labels, effective_pattern, logprobs=logprobs)
         body = {"temperature": temperature, "max_tokens": 1 if logprobs else most, **(parameters or {})}
         self._server = JudgeServer(
-            base_url=base_url,
-            model=model,
-            route=route,
-            api_key=api_key,
+            OpenAIServer(base_url, api_key, attempts, backoff_s, timeout_s=None, purpose="the judge"),
+            model,
+            route,
             parameters={name: value for name, value in body.items() if value is not None},
             logprobs=logprobs,
             deadline_s=deadline_s,
-            attempts=attempts,
-            backoff_s=backoff_s,
             concurrency=concurrency,
         )
-        require_openai()
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Judge one completion."""
@@ -154,7 +146,7 @@ class JudgeVerifier:
         return [*system, {"role": "user", "content": text}]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._server.model!r}, {redacted(self._server.base_url)!r})"
+        return f"{type(self).__name__}({self._server.model!r}, {self._server.server.address!r})"
 
 
 def _preset(name: str | None, logprobs: bool) -> Preset:
@@ -173,28 +165,3 @@ def _prompt(preset: str | None, prompt: str | None, defaults: Preset) -> str:
             "{reference} and {completion} or {answer} in their places"
         )
     return defaults.prompt
-
-
-def _check_server(model: object, base_url: object, temperature: float, parameters: object) -> None:
-    if not isinstance(model, str) or not model:
-        raise InvalidArgumentError(f"a judge's model must be a name that the server knows, got {model!r}")
-    if not isinstance(base_url, str) or not base_url.startswith(("http://", "https://")):
-        raise InvalidArgumentError(
-            f"base_url must begin with http:// or https://, such as http://localhost:8000/v1; got {base_url!r}"
-        )
-    if not (is_number(temperature) and 0 <= temperature < math.inf):
-        raise InvalidArgumentError(f"temperature must be a finite number of at least 0, got {temperature!r}")
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise InvalidArgumentError(f"parameters must map names to values, got {parameters!r}")
-
-
-def _check_numbers(**values: int) -> None:
-    for name, value in values.items():
-        if not (is_whole_number(value) and value >= 1):
-            raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def _check_seconds(**values: float) -> None:
-    for name, value in values.items():
-        if not (is_number(value) and 0 < value < math.inf):
-            raise InvalidArgumentError(f"{name} must be a positive finite number, got {value!r}")

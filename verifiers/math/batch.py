@@ -6,6 +6,7 @@ module again, so that a script without a guard would start itself, and daemonic 
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import time
@@ -13,11 +14,17 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import IO, Any
 
-from verifiers._settings import is_whole_number
-from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError, decode, encode
-from verifiers.errors import InvalidArgumentError
+from verifiers._workers import (
+    Worker,
+    WorkerBrokenError,
+    WorkerStartError,
+    WorkerTimeoutError,
+    answer_requests,
+    decode,
+    encode,
+)
 from verifiers.functions import verifier_error
 from verifiers.types import Problem, Verdict, Verifier
 
@@ -42,19 +49,6 @@ def available_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def check_workers(workers: int | None) -> int:
-    """The number of processes that an option requests; by default one for each available CPU.
-
-    Raises:
-        InvalidArgumentError: If it is not a positive integer.
-    """
-    if workers is None:
-        return available_cpus()
-    if not is_whole_number(workers) or workers < 1:
-        raise InvalidArgumentError(f"workers must be a positive integer or None, got {workers!r}")
-    return workers
 
 
 class Processes:
@@ -117,7 +111,7 @@ class Processes:
         waiting = deque(enumerate(chunks))
         judged: dict[int, list[Verdict]] = {}
 
-        def serve(worker: Worker) -> None:
+        def work(worker: Worker) -> None:
             while waiting:
                 try:
                     index, chunk = waiting.popleft()
@@ -128,7 +122,7 @@ class Processes:
         workers = self._first(min(self._count, len(chunks)))
         with ThreadPoolExecutor(len(workers), thread_name_prefix="verify_batch") as threads:
             try:
-                for future in [threads.submit(serve, worker) for worker in workers]:
+                for future in [threads.submit(work, worker) for worker in workers]:
                     future.result()
             finally:
                 waiting.clear()  # after an error or an interrupt no further chunk is started
@@ -136,8 +130,27 @@ class Processes:
 
     def _first(self, count: int) -> list[Worker]:
         while len(self._workers) < count:  # two threads may add one too many, which never starts
-            self._workers.append(Worker("verifiers.math.batch_worker", memory_mib=None))
+            self._workers.append(Worker("verifiers.math.batch", memory_mib=None))
         return self._workers[:count]
+
+
+def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
+    """In a process: answer each chunk with its verdicts, or with null if the calling process has to judge it."""
+    answer_requests(requests, replies, _judged)
+
+
+def _judged(verifier: str, pairs: str) -> str | None:
+    try:
+        judge = _verifier(verifier)
+        return encode([judge(*pair) for pair in decode(pairs)])
+    except Exception:  # noqa: BLE001 - it is raised again in the calling process
+        return None
+
+
+@functools.lru_cache(maxsize=8)
+def _verifier(pickled: str) -> Verifier:
+    verifier: Verifier = decode(pickled)
+    return verifier
 
 
 def _encoded(value: object) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from verifiers._settings import check_types
+from verifiers.bounds import Above, AtLeast, Between
 from verifiers.errors import InvalidArgumentError
 
 DEFAULT_ERROR = 1e-8
@@ -48,26 +49,18 @@ class ComparisonOptions:
     """Whether any answer that leaves an operation to carry out is rejected."""
     echo: Literal["reject", "allow"] = "reject"
     """Whether a compound answer that only repeats an expression of the prompt is rejected."""
-    rel_tol: float | None = None
+    rel_tol: Annotated[float | None, Between(0, 1, open_low=True, open_high=True)] = None
     """Relative tolerance for constants, for data sets with rounded golds. The wider of this and `abs_tol` counts."""
-    abs_tol: float | Literal["problem"] | None = None
+    abs_tol: Annotated[float | Literal["problem"] | None, Above(0)] = None
     """Absolute tolerance for constants; `problem` takes it from `metadata["error"]`, as in OlympiadBench (the smallest
     of several), and is 1e-8 for a problem without one."""
-    rounding_digits: int | None = DEFAULT_ROUNDING_DIGITS
+    rounding_digits: Annotated[int | None, AtLeast(1)] = DEFAULT_ROUNDING_DIGITS
     """Significant digits from which a correct rounding of a non-terminating gold is accepted; None accepts none."""
     decimal_comma: bool = False
     """Whether a comma between digits is the decimal sign in answers."""
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.rel_tol is not None and not (math.isfinite(self.rel_tol) and 0 < self.rel_tol < 1):
-            raise InvalidArgumentError(f"rel_tol must be a number between 0 and 1 or None, got {self.rel_tol!r}")
-        if not (self.abs_tol in ("problem", None) or (math.isfinite(float(self.abs_tol)) and float(self.abs_tol) > 0)):
-            raise InvalidArgumentError(f"abs_tol must be a positive number, 'problem' or None, got {self.abs_tol!r}")
-        if self.rounding_digits is not None and self.rounding_digits < 1:
-            raise InvalidArgumentError(
-                f"rounding_digits must be a positive integer or None, got {self.rounding_digits!r}"
-            )
 
     @property
     def are_exact(self) -> bool:

@@ -8,14 +8,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
-from verifiers._settings import check_arguments
+from verifiers._settings import checked
+from verifiers.bounds import AtLeast, Seconds
 from verifiers.completion.cut import thought_names
 from verifiers.completion.mark import Form
 from verifiers.errors import InvalidArgumentError, unknown_argument
+from verifiers.functions import paired
 from verifiers.math._stack import with_room
-from verifiers.math.batch import MIN_BATCH, check_workers, may_start_processes, shared_processes
+from verifiers.math.batch import MIN_BATCH, available_cpus, may_start_processes, shared_processes
 from verifiers.math.comparison import Comparison, compare_answers, equality
 from verifiers.math.extract import Extraction, extraction_named
 from verifiers.math.gold import gold_text
@@ -59,14 +61,15 @@ class MathVerifier:
         UnknownArgumentError: If there is no such option.
     """
 
+    @checked
     def __init__(
         self,
         *,
         preset: str | None = None,
         extraction: str | Extraction | None = None,
-        deadline_s: float = 2.0,
-        memory_mib: int = 1024,
-        workers: int | None = None,
+        deadline_s: Seconds = 2.0,
+        memory_mib: Annotated[int, AtLeast(256)] = 1024,
+        workers: Annotated[int | None, AtLeast(1)] = None,
         thoughts: str | Sequence[str] | None = None,
         **options: Any,
     ) -> None:
@@ -74,14 +77,13 @@ class MathVerifier:
         for name in options:
             if name not in known:
                 raise unknown_argument("the math verifier", name, [*known, *_SETTINGS])
-        check_arguments(str | None, preset=preset)
         defaults = preset_named(preset)
         self.extraction = extraction_named(defaults.extraction if extraction is None else extraction)
         if thoughts is not None:
             self.extraction = replace(self.extraction, thoughts=thought_names(thoughts))
         self.options = ComparisonOptions(**{**defaults.options, **options})
         self._algebra = AlgebraWorker(deadline_s=deadline_s, memory_mib=memory_mib)
-        self._processes = shared_processes(check_workers(workers))
+        self._processes = shared_processes(workers or available_cpus())
 
     def preferring(self, form: Form) -> MathVerifier:
         """This verifier, preferring answers in the form that a prompt asks for, unless its extraction names one."""
@@ -137,9 +139,7 @@ class MathVerifier:
         Raises:
             InvalidArgumentError: If the numbers of completions and problems differ, or a completion is not a string.
         """
-        if len(completions) != len(problems):
-            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
-        pairs = list(zip(completions, problems, strict=True))
+        pairs = paired(completions, problems)
         if self._processes is None or len(pairs) < MIN_BATCH or not may_start_processes():
             return [self(completion, problem) for completion, problem in pairs]
         return self._processes.judge(self, pairs, patience_s=10 * self._algebra.wall_s)

@@ -7,10 +7,9 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from verifiers._models import (
-    check_sizes,
     failed,
     length_batches,
     load_tokenizer,
@@ -19,6 +18,7 @@ from verifiers._models import (
     wrong_length,
 )
 from verifiers._settings import check_arguments
+from verifiers.bounds import AtLeast
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.process_reward_model.heads import Head, StepModel
 from verifiers.process_reward_model.layouts import (
@@ -121,13 +121,10 @@ class ProcessRewardModelVerifier:
         max_tokens: int | None = None,
         device: str | torch.device | None = None,
     ) -> None:
-        check_sizes(batch_size=batch_size, max_tokens=max_tokens)
+        check_arguments(Annotated[int | None, AtLeast(1)], batch_size=batch_size, max_tokens=max_tokens)
         check_arguments(StepReduction, reduction=reduction)
-        check_arguments(str | None, preset=preset)
-        if not isinstance(model, str | PathLike):
-            raise InvalidArgumentError(
-                f"model must be the path of a folder or a Hugging Face hub name, got {model!r:.100}"
-            )
+        check_arguments(Head | None, head=head)
+        check_arguments(str | PathLike[str], model=model)
         given = dict(zip(_FORMAT_FIELDS, (layout, split, mark, system, prompt_end, step_end, mark_end), strict=True))
         self._format, head = _settings(preset, given, head)
         require_packages("torch", "transformers", purpose="the process reward model verifier")
@@ -183,8 +180,6 @@ def _settings(preset: str | None, given: Mapping[str, object], head: Head | None
     """The preset's settings, with what is given in their place."""
     if preset is not None and preset not in PRESETS:
         raise unknown_name("preset", preset, PRESETS)
-    if head is not None and head not in get_args(Head):
-        raise unknown_name("head", head, get_args(Head))
     given = {name: value for name, value in given.items() if value is not None}
     if preset is not None:
         format, usual = PRESETS[preset]

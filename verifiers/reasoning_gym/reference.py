@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
 
-from verifiers._settings import is_whole_number
+from verifiers._settings import check_types, is_whole_number
+from verifiers.bounds import Between
 from verifiers.errors import InvalidArgumentError
 
 MAX_SEED = 2**32 - 10_000
@@ -25,9 +26,9 @@ class ReasoningGymReference:
 
     task: str
     """Name of the data set, such as `"chain_sum"`."""
-    seed: int
+    seed: Annotated[int, Between(0, MAX_SEED - 1)]
     """The data set's seed."""
-    index: int = 0
+    index: Annotated[int, Between(0, 9_999)] = 0
     """Index of the problem in the data set."""
     level: int | None = None
     """Level of the data set's curriculum; None for the defaults of its config."""
@@ -36,9 +37,7 @@ class ReasoningGymReference:
 
     def __post_init__(self) -> None:
         check_choice(self.task, self.level, self.config)
-        for name, value, bound in (("seed", self.seed, MAX_SEED), ("index", self.index, 10_000)):
-            if not (is_whole_number(value) and 0 <= value < bound):
-                raise InvalidArgumentError(f"{name} must be a whole number from 0 to {bound - 1}, got {value!r}")
+        check_types(self)
 
 
 def check_choice(task: object, level: Any, config: object) -> None:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from typing import Annotated, Any
 
-from verifiers._settings import check_arguments, is_number, is_whole_number
+from verifiers._settings import checked
+from verifiers.bounds import AtLeast, Seconds
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.explicit import explicit_marks
 from verifiers.completion.words import THOUGHTS
-from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierFailureError, unknown_name
+from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierFailureError
 from verifiers.functions import verify_one
 from verifiers.reasoning_gym.problems import ask, refusal, request_of, require_reasoning_gym, runner
 from verifiers.reasoning_gym.reference import ReasoningGymReference, read_reference
 from verifiers.sandbox import ProgramOutput
+from verifiers.sandbox.limits import Isolation
 from verifiers.types import Outcome, Problem, Verdict
 
-_ISOLATIONS = ("auto", "strict", "available", "none")
 _THREADS = 16
 """Verdicts that wait at a time; the sandbox runs as many as there are CPUs."""
 
@@ -52,24 +52,18 @@ class ReasoningGymVerifier:
         UnknownNameError: If there is no such `isolation`.
     """
 
+    @checked
     def __init__(
         self,
         *,
-        timeout_s: float = 20.0,
-        memory_mib: int = 1024,
-        isolation: Literal["auto", "strict", "available", "none"] = "auto",
+        timeout_s: Seconds = 20.0,
+        memory_mib: Annotated[int, AtLeast(512)] = 1024,
+        isolation: Isolation = "auto",
         partial_credit: bool = True,
         thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
         self._thoughts = thought_names(thoughts)
         require_reasoning_gym("the verifier 'reasoning_gym'")
-        check_arguments(bool, partial_credit=partial_credit)
-        if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
-            raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
-        if not (is_whole_number(memory_mib) and memory_mib >= 512):
-            raise InvalidArgumentError(f"memory_mib must be a whole number of at least 512, got {memory_mib!r}")
-        if isolation not in _ISOLATIONS:
-            raise unknown_name("isolation", isolation, _ISOLATIONS)
         self._timeout_s = timeout_s
         self._sandbox = (isolation, memory_mib)
         self._partial_credit = partial_credit

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 LAYERS = ("namespaces", "landlock", "seccomp")
 """The layers of isolation, in the order in which they are entered."""
-ISOLATIONS = ("auto", "strict", "available", "none")
+Isolation = Literal["auto", "strict", "available", "none"]
+ISOLATIONS: tuple[str, ...] = get_args(Isolation)
 """Levels of isolation that can be requested."""
 FOLDER = "/rlvr-folder"
 """Where a program of the machine has its folder, if that is in memory."""

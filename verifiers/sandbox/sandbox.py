@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Annotated
 
-from verifiers._settings import is_number, is_whole_number
-from verifiers.errors import InvalidArgumentError
+from verifiers._settings import checked
+from verifiers.bounds import Above, AtLeast, Count, Seconds
 from verifiers.sandbox.contract import Contract
-from verifiers.sandbox.limits import ISOLATIONS, Limits
+from verifiers.sandbox.limits import Isolation, Limits
 from verifiers.sandbox.packages import Packages, find_packages
 from verifiers.sandbox.pool import Pool, available_cpus
 
@@ -27,17 +27,18 @@ class Sandbox:
         workers: Number of programs that run at the same time.
     """
 
+    @checked
     def __init__(
         self,
         contract: Contract | None = None,
         *,
-        timeout_s: float = 10.0,
-        wall_s: float | None = None,
-        memory_mib: int = 1024,
-        output_mib: int = 8,
-        max_threads: int = 128,
-        workers: int | None = None,
-        isolation: str = "auto",
+        timeout_s: Seconds = 10.0,
+        wall_s: Annotated[float | None, Above(0)] = None,
+        memory_mib: Count = 1024,
+        output_mib: Count = 8,
+        max_threads: Count = 128,
+        workers: Annotated[int | None, AtLeast(1)] = None,
+        isolation: Isolation = "auto",
         packages: str | Sequence[str] = (),
     ) -> None:
         """Make a sandbox; nothing is started yet.
@@ -55,24 +56,9 @@ class Sandbox:
 
         Raises:
             InvalidArgumentError: If an argument is out of range, or a package is not installed.
+            UnknownNameError: If there is no such isolation.
         """
-        for name, value in (("timeout_s", timeout_s), ("wall_s", wall_s)):
-            if value is not None and not (is_number(value) and 0 < value < math.inf):
-                raise InvalidArgumentError(f"{name} must be a positive number, got {value!r}")
-        self.workers = available_cpus() if workers is None else workers
-        numbers = {
-            "workers": self.workers,
-            "memory_mib": memory_mib,
-            "output_mib": output_mib,
-            "max_threads": max_threads,
-        }
-        for name, value in numbers.items():
-            if not is_whole_number(value) or value < 1:
-                raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {value!r}")
-        if isolation not in ISOLATIONS:
-            raise InvalidArgumentError(
-                f"isolation must be one of {', '.join(map(repr, ISOLATIONS))}, got {isolation!r}"
-            )
+        self.workers = workers or available_cpus()
         self._wall_s = wall_s
         self.limits = Limits(
             cpu_s=timeout_s,

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 from typing import IO, Any
 
-from verifiers._workers import limit_processor_time
+from verifiers._workers import answer_requests, processor_time
 from verifiers.sql.rows import Row, same_rows
 
 _HEAP_BYTES = 256 << 20
@@ -28,15 +28,12 @@ class PastLimitError(Exception):
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     """Answer a database, a gold query, a query or None, how to compare, and limits: with what the query gave."""
-    replies.write(b"ready\n")
-    replies.flush()
-    for line in requests:
-        database, gold, query, comparison, most_rows, seconds = json.loads(line)
-        limit_processor_time(seconds)
-        reply = _answer(json.dumps(database), gold, query, comparison, most_rows)
-        limit_processor_time(0)
-        replies.write(json.dumps(reply).encode() + b"\n")
-        replies.flush()
+    answer_requests(requests, replies, _limited)
+
+
+def _limited(database: object, *asked: Any) -> dict[str, Any]:
+    with processor_time(asked[-1]):
+        return _answer(json.dumps(database), *asked[:-1])
 
 
 def _answer(database: str, gold: str, query: str | None, comparison: dict[str, Any], most_rows: int) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from verifiers._settings import is_number, is_whole_number
+from verifiers._settings import checked
 from verifiers._workers import Worker, WorkerBrokenError, WorkerTimeoutError
+from verifiers.bounds import AtLeast, Between, Count, Seconds
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
@@ -55,27 +55,17 @@ class SQLVerifier:
         InvalidArgumentError: If an argument is out of range.
     """
 
+    @checked
     def __init__(
         self,
         *,
-        changed_copies: int = 0,
-        timeout_s: float = 5.0,
-        most_rows: int = 100_000,
-        memory_mib: int = 1024,
-        rel_tol: float = REL_TOL,
+        changed_copies: Annotated[int, AtLeast(0)] = 0,
+        timeout_s: Seconds = 5.0,
+        most_rows: Count = 100_000,
+        memory_mib: Annotated[int, AtLeast(64)] = 1024,
+        rel_tol: Annotated[float, Between(0, 1, open_high=True)] = REL_TOL,
         thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
-        if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
-            raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
-        if not (is_number(rel_tol) and 0 <= rel_tol < 1):
-            raise InvalidArgumentError(f"rel_tol must be a number of at least 0 and less than 1, got {rel_tol!r}")
-        for name, value, least in (
-            ("changed_copies", changed_copies, 0),
-            ("most_rows", most_rows, 1),
-            ("memory_mib", memory_mib, 64),
-        ):
-            if not (is_whole_number(value) and value >= least):
-                raise InvalidArgumentError(f"{name} must be a whole number of at least {least}, got {value!r}")
         self._arguments: dict[str, Any] = {
             "changed_copies": changed_copies, "timeout_s": timeout_s, "most_rows": most_rows, "memory_mib": memory_mib,
             "rel_tol": rel_tol, "thoughts": thought_names(thoughts),

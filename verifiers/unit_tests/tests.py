@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import builtins
-import math
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 from verifiers._settings import check_types
+from verifiers.bounds import Above, AtLeast
 from verifiers.errors import InvalidArgumentError
 from verifiers.unit_tests.extraction.extraction import PYTHON, announced
 
@@ -26,11 +26,6 @@ class _Checked:
 
     def __post_init__(self) -> None:
         check_types(self)
-        tolerance, timeout_s = (getattr(self, name, None) for name in ("tolerance", "timeout_s"))
-        if tolerance is not None and not 0 <= tolerance < math.inf:
-            raise InvalidArgumentError(f"tolerance must be at least 0 and finite, got {tolerance!r}")
-        if timeout_s is not None and not 0 < timeout_s < math.inf:
-            raise InvalidArgumentError(f"timeout_s must be a positive number, got {timeout_s!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,7 @@ class CallTests(_Checked):
     """As for `CheckTests`."""
     files: Mapping[str, str] = field(default_factory=dict)
     """As for `CheckTests`."""
-    tolerance: float | None = None
+    tolerance: Annotated[float | None, AtLeast(0)] = None
     """If given, the absolute or relative tolerance for floats, also inside lists, tuples and dicts; two integers must still be
     equal."""
     tuples_as_lists: bool = False
@@ -114,7 +109,7 @@ class StdioTests(_Checked):
     """Runs of a program that reads standard input and writes standard output."""
 
     cases: tuple[StdioCase, ...]
-    tolerance: float | None = None
+    tolerance: Annotated[float | None, AtLeast(0)] = None
     """If given, the absolute or relative tolerance for tokens that are numbers; two integers must still be equal."""
     comparison: str = "tokens"
     """`"tokens"` ignores the kind and amount of white space, `"lines"` only that at line ends, and empty lines at the end."""
@@ -122,7 +117,7 @@ class StdioTests(_Checked):
     """Source by path, which the program may import."""
     prelude: str = ""
     """As for `CallTests`."""
-    timeout_s: float | None = None
+    timeout_s: Annotated[float | None, Above(0)] = None
     """CPU seconds for each case, where the problem sets a limit of its own; None for the verifier's."""
     languages: tuple[str, ...] = (PYTHON,)
     """Languages that the program may be in: `"python"`, `"c"`, `"cpp"`, `"java"`, `"javascript"`, `"go"`, `"rust"`, `"bash"`.

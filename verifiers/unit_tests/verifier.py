@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import Annotated, Literal
 
+from verifiers._settings import checked
+from verifiers.bounds import Above, AtLeast, Count, Seconds
 from verifiers.completion.cut import thought_names
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, MissingDependencyError, RLVRError, VerifierContractError
-from verifiers.functions import Problems, verifier_error
+from verifiers.functions import Problems, paired, verifier_error
 from verifiers.sandbox import CommandRunner, LaunchError, Limits, Packages, Pool, Sandbox, WorkerDiedError
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.datasets import from_json
@@ -71,15 +73,16 @@ class UnitTestVerifier:
     servers start with the first program, and end with `close`, with the verifier, or with this process, however that ends.
     """
 
+    @checked
     def __init__(
         self,
         *,
-        timeout_s: float = 10.0,
-        wall_s: float | None = None,
-        memory_mib: int = 1024,
-        output_mib: int = 8,
-        max_threads: int = 128,
-        workers: int | None = None,
+        timeout_s: Seconds = 10.0,
+        wall_s: Annotated[float | None, Above(0)] = None,
+        memory_mib: Count = 1024,
+        output_mib: Count = 8,
+        max_threads: Count = 128,
+        workers: Annotated[int | None, AtLeast(1)] = None,
         isolation: Literal["auto", "strict", "available", "none"] = "auto",
         partial_credit: bool = False,
         extraction: str = "defining_block",
@@ -119,9 +122,6 @@ class UnitTestVerifier:
         """
         if languages:
             check_languages(languages.split(",") if isinstance(languages, str) else languages)
-        for name, value in (("partial_credit", partial_credit), ("allow_together", allow_together)):
-            if not isinstance(value, bool):
-                raise InvalidArgumentError(f"{name} must be True or False, got {value!r}")
         _one_of("extraction", extraction, EXTRACTIONS)
         self._partial_credit = partial_credit
         self._extraction = extraction
@@ -259,10 +259,9 @@ class UnitTestVerifier:
         Raises:
             InvalidArgumentError: If the numbers of completions and problems differ.
         """
-        if len(completions) != len(problems):
-            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
-        if len(problems) < 2:
-            return [self(*pair) for pair in zip(completions, problems, strict=True)]
+        pairs = paired(completions, problems)
+        if len(pairs) < 2:
+            return [self(*pair) for pair in pairs]
         with ThreadPoolExecutor(min(self._sandbox.workers, len(problems))) as threads:
             return list(threads.map(self, completions, problems))
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Annotated
 
 from agents.policies.trainable import require_temperature
 from agents.settings.choices import Checkpointing, Precision, SaveDtype
-from verifiers import InvalidArgumentError, check_types
+from verifiers import AtLeast, Between, check_types
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,14 +22,14 @@ class PolicyConfig:
     temperature: float = 1.0
     """Temperature that divides the logits in sampling and training; 0 chooses the likeliest token, for evaluation only (its
     log-probabilities are NaN)."""
-    top_k: int | None = None
+    top_k: Annotated[int | None, AtLeast(1)] = None
     """Number of likeliest tokens to sample from; None samples from all. Log-probabilities are stored and trained under the
     restricted distribution, and its tokens are stored with each token; the same holds for `top_p` and `min_p`."""
-    top_p: float = 1.0
+    top_p: Annotated[float, Between(0, 1, open_low=True)] = 1.0
     """Total probability of the likeliest tokens to sample from (nucleus sampling)."""
-    min_p: float = 0.0
+    min_p: Annotated[float, Between(0, 1)] = 0.0
     """Smallest probability of the tokens to sample from, relative to that of the likeliest token."""
-    vocab_size: int | None = None
+    vocab_size: Annotated[int | None, AtLeast(1)] = None
     """Number of tokens to choose from, the first ones of the model's vocabulary; None uses all of them."""
     seed: int = 0
     """Seed for sampling episodes that were not announced by `begin`."""
@@ -43,7 +42,7 @@ class PolicyConfig:
     shared_prefix: bool = True
     """Compute the common prefix of a group's rows once in training, and cache it once in sampling, if this is faster and the
     model supports it; results only differ by rounding."""
-    max_cached_tokens: int | None = None
+    max_cached_tokens: Annotated[int | None, AtLeast(1)] = None
     """Maximum number of tokens in the KV cache, including padding; None uses the free memory of a GPU, and sets no limit on a
     CPU. A rollout plays no more rows at once than fit; in other loops, further rows are computed from scratch at every
     token."""
@@ -56,25 +55,10 @@ class PolicyConfig:
     autograd alone, all logits at once. Results only differ by rounding."""
 
     def __post_init__(self) -> None:
-        for name, value, otherwise in (
-            ("top_k", self.top_k, "None excludes no token"),
-            ("vocab_size", self.vocab_size, "None uses all of the model's tokens"),
-            ("max_cached_tokens", self.max_cached_tokens, "fast=False disables the cache"),
-        ):
-            _check_count(name, value, otherwise)
-        require_temperature(self.temperature)
-        if not (0 < self.top_p <= 1 and 0 <= self.min_p <= 1):
-            raise InvalidArgumentError(
-                f"top_p must be in (0, 1] and min_p in [0, 1], got {self.top_p} and {self.min_p}"
-            )
         check_types(self)
+        require_temperature(self.temperature)
 
     @property
     def leaves_tokens_out(self) -> bool:
         """Whether sampling is restricted to fewer tokens than are legal."""
         return self.temperature > 0 and (self.top_k is not None or self.top_p < 1 or self.min_p > 0)
-
-
-def _check_count(name: str, value: object, otherwise: str) -> None:
-    if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
-        raise InvalidArgumentError(f"{name} must be a whole number of at least 1 or None, got {value!r}; {otherwise}")

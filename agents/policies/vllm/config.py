@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from verifiers import InvalidArgumentError, check_types, unknown_name
+from verifiers import Above, AtLeast, InvalidArgumentError, check_types, unknown_name
 
 WeightTransfer = Literal["auto", "shared-memory", "ipc", "nccl"]
 LoraTransfer = Literal["merged", "adapter"]
@@ -31,16 +30,16 @@ class VLLMConfig:
     the variable that contains the key."""
     python: str | None = None
     """Interpreter of the engine's process, if vLLM is in another virtual environment."""
-    engines: int = 1
+    engines: Annotated[int, AtLeast(1)] = 1
     """Number of engines that are started here, each in a process of its own with all of the model. Completions are divided
     among them."""
     devices: Sequence[str] = ()
     """The GPUs of each engine, as CUDA_VISIBLE_DEVICES names them, such as ("1", "2") or ("2,3", "4,5") for two engines; empty
     lets each engine see all, or with several ranks the GPU of its rank."""
-    max_restarts: int = 3
+    max_restarts: Annotated[int, AtLeast(0)] = 3
     """Number of times in all that engines are started again after they died, before a death is an error. Their unfinished
     completions are sampled again, with the same seeds."""
-    server_wait_s: float = 600.0
+    server_wait_s: Annotated[float, AtLeast(0)] = 600.0
     """Seconds in which a server that broke off has to be ready again, if no other engine lives."""
     streaming: bool = True
     """Return completions as they finish, so that the rows of an environment that has fewer than there are episodes begin others
@@ -56,7 +55,7 @@ class VLLMConfig:
     which vLLM applies to the base that it was started with. That is a hundredth of the bytes, and more work at every token."""
     sleep: bool = False
     """Free the engine's GPU memory for the learner while no episodes are played."""
-    probe_tolerance: float | None = None
+    probe_tolerance: Annotated[float | None, Above(0, infinite=True)] = None
     """Largest mean difference between the log-probabilities of engine and learner after a weight transfer, in nats per token.
     None uses 0.001 if both compute in float32, and 0.1 otherwise."""
     engine_args: Mapping[str, Any] = field(default_factory=dict)
@@ -76,10 +75,6 @@ class VLLMConfig:
                 "lora='adapter' needs an engine that is started here with the adapter's base and keeps it, and the adapter "
                 "goes through shared memory: leave out server, sleep and weight_transfer, or set lora='merged'"
             )
-        for name, least in (("engines", 1), ("max_restarts", 0), ("server_wait_s", 0)):
-            value = getattr(self, name)
-            if not least <= value < math.inf:
-                raise InvalidArgumentError(f"{name} must be at least {least}, got {value}")
         started = self.python or self.engine_args or self.environment or self.dtype or self.devices or self.engines > 1
         if self.server is not None and started:
             raise InvalidArgumentError(
@@ -92,8 +87,6 @@ class VLLMConfig:
             raise InvalidArgumentError(
                 f"devices must name the GPUs of each of the {self.engines} engines, got {len(self.devices)}: {self.devices!r}"
             )
-        if self.probe_tolerance is not None and not self.probe_tolerance > 0:
-            raise InvalidArgumentError(f"probe_tolerance must be greater than 0, got {self.probe_tolerance}")
         most = self.engine_args.get("max_model_len")
         if most is not None and not (isinstance(most, int) and (most >= 1 or most == _AUTO_FIT)):
             raise InvalidArgumentError(

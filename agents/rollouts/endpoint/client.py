@@ -1,6 +1,6 @@
 """`Endpoint`: completions over HTTP, many at once, with retries and time limits.
 
-A request is repeated if another attempt may help: a lost connection, no answer in time, status 408, 409, 429 or 5xx, or an
+A request is repeated if another attempt may help: a lost connection, no answer in time, status 408, 409, 425, 429 or 5xx, or an
 answer that is no completion, such as half of a JSON document. A request that still fails is a `RequestFailure`, which is no
 evidence about the model. A fault of all requests raises `EngineError`: a refused key, an unknown model, a server that can't be
 reached.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import queue
 import threading
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -22,18 +21,13 @@ from agents.rollouts.endpoint.protocol import chat_message, read_answer
 from agents.settings.endpoint import EndpointConfig as EndpointConfig, Route as Route
 from rlvr_envs import TextCompletion
 from rlvr_envs.dialogue import ToolSchema
-from verifiers import DataError, EngineError, Message, missing_dependency, redacted
+from verifiers import DataError, EngineError, Message
+from verifiers.http import OpenAIServer, ServerError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_ROUTES: dict[str, str] = {"chat": "/chat/completions", "completions": "/completions"}
-_REPEATED = frozenset((408, 409, 429))
-"""Status codes below 500 that another attempt may not have."""
 _CONCERNS_ALL = frozenset((401, 403, 404))
 """Status codes that every request would get: a refused key, an unknown model or address."""
-_LONGEST_PAUSE_S = 60.0
-_SHOWN = 300
-"""Characters of a server's message that an error repeats."""
 _MOST_STOPS = 4
 """Stop strings that a request may have; all of them are looked for here."""
 _SEEDS = 2**31
@@ -91,11 +85,15 @@ class Endpoint:
     """
 
     def __init__(self, config: EndpointConfig, *, temperature: float = 0.0) -> None:
-        try:
-            self._openai: Any = importlib.import_module("openai")
-        except ImportError as error:
-            raise missing_dependency("openai", "openai", "engine 'openai'") from error
         self.config = config
+        self._server = OpenAIServer(
+            config.base_url,
+            config.api_key,
+            config.retries + 1,
+            config.backoff_s,
+            timeout_s=config.timeout_s,
+            purpose="engine 'openai'",
+        )
         self.temperature = temperature
         self._reached = False
         self._counted = False
@@ -154,10 +152,8 @@ class Endpoint:
         room: asyncio.Semaphore,
         deliver: Callable[[tuple[int, _Result]], None],
     ) -> None:
-        config, remaining = self.config, iter(enumerate(items))
-        async with self._openai.AsyncOpenAI(
-            base_url=config.base_url, api_key=config.api_key or "none", max_retries=0, timeout=config.timeout_s
-        ) as client:
+        remaining = iter(enumerate(items))
+        async with self._server.client() as client:
 
             async def work_on_some() -> None:
                 for index, item in remaining:
@@ -165,7 +161,7 @@ class Endpoint:
                     deliver((index, await work(client, item)))
 
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(config.concurrency, len(items))):
+                for _ in range(min(self.config.concurrency, len(items))):
                     group.create_task(work_on_some())
 
     async def _converse(self, client: Any, conversation: Conversation) -> RequestFailure | None:
@@ -178,32 +174,35 @@ class Endpoint:
 
     async def _complete(self, client: Any, request: TextRequest) -> EndpointResult:
         """Ask for one completion, as often as it takes."""
-        body, cause = self._body(request), ""
-        pause: float | None = None
-        for attempt in range(self.config.retries + 1):
-            if attempt:
-                await asyncio.sleep(min(_LONGEST_PAUSE_S, pause or self.config.backoff_s * 2.0 ** (attempt - 1)))
-            pause = None
+
+        def read(said: str) -> TextCompletion:
+            self._reached = True
             try:
-                async with asyncio.timeout(self.config.timeout_s):
-                    said = await client.post(_ROUTES[self.config.route], cast_to=str, body=body)
-                self._reached = True
                 answer = read_answer(said, request.stop)
                 if request.counted:
                     self._check_counts(answer)
-                return answer
-            except self._openai.APIStatusError as error:
-                self._reached = True
-                cause, pause = self._refusal(error), _wanted_pause(error.response.headers.get("retry-after"))
-                if error.status_code < 500 and error.status_code not in _REPEATED:
-                    break
-            except (self._openai.APITimeoutError, TimeoutError):
-                cause = f"no complete answer in {self.config.timeout_s:g} s"
-            except self._openai.APIConnectionError as error:
-                cause = self._lost(error)
             except DataError as error:
-                cause = str(error)
-        return RequestFailure(cause)
+                raise ServerError(str(error), temporary=True) from error
+            return answer
+
+        try:
+            return await self._server.ask(client, self.config.route, self._body(request), read, self._check_all)
+        except ServerError as failure:
+            return RequestFailure(str(failure))
+
+    def _check_all(self, failure: ServerError) -> None:
+        """Pass over a failure that concerns one request.
+
+        Raises:
+            EngineError: If it concerns all: a refused key, an unknown model, or a server that was never reached.
+        """
+        if failure.status in _CONCERNS_ALL:
+            raise EngineError(
+                f"{failure}; check the model {self.config.model!r}, the key, and the address {self._server.address}"
+            ) from failure
+        if failure.connected is False and not self._reached:
+            raise EngineError(f"no server answers at {self._server.address}: {failure}") from failure
+        self._reached |= bool(failure.connected)
 
     def _check_counts(self, answer: TextCompletion) -> None:
         """Refuse an answer without counts of tokens, or a server that has never given any.
@@ -221,7 +220,7 @@ class Endpoint:
         )
         if self._counted:
             raise DataError(f"the server's answer {lacks}")
-        raise EngineError(f"the server at {self._address} {lacks}: use a server that reports usage")
+        raise EngineError(f"the server at {self._server.address} {lacks}: use a server that reports usage")
 
     def _body(self, request: TextRequest) -> dict[str, Any]:
         if isinstance(request.prompt, str):
@@ -238,36 +237,6 @@ class Endpoint:
             **self.config.body,
         }
         return {name: value for name, value in body.items() if value is not None}
-
-    def _refusal(self, error: Any) -> str:
-        """The failure that a server's status and message describe.
-
-        Raises:
-            EngineError: If it concerns all requests.
-        """
-        said = " ".join(error.response.text.split())[:_SHOWN]
-        refusal = f"the server answered with status {error.status_code}: {said}"
-        if error.status_code in _CONCERNS_ALL:
-            raise EngineError(
-                f"{refusal}; check the model {self.config.model!r}, the key, and the address {self._address}"
-            ) from error
-        return refusal
-
-    def _lost(self, error: Any) -> str:
-        """Why a connection failed.
-
-        Raises:
-            EngineError: If no connection has ever succeeded.
-        """
-        cause = error.__cause__ or error
-        if not self._reached and "Connect" in type(cause).__name__:
-            raise EngineError(f"no server answers at {self._address}: {cause}") from error
-        self._reached = True
-        return f"the connection failed: {type(cause).__name__}: {cause}"
-
-    @property
-    def _address(self) -> str:
-        return str(redacted(self.config.base_url))
 
 
 def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Callable[[BaseException], None]) -> None:
@@ -300,12 +269,3 @@ def _waiting(
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
     with contextlib.suppress(RuntimeError):  # the loop is closed: the work is done
         loop.call_soon_threadsafe(what)
-
-
-def _wanted_pause(header: str | None) -> float | None:
-    """The seconds that a server asks to wait; None if it names none, or a date."""
-    try:
-        pause = float(header or "")
-    except ValueError:
-        return None
-    return pause if pause > 0 else None

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 
-from verifiers._settings import is_number, is_whole_number
 from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError
-from verifiers.errors import InvalidArgumentError
 from verifiers.math.tree import (
     Add,
     Apply,
@@ -57,16 +54,9 @@ class AlgebraWorker:
     Args:
         deadline_s: Seconds of processor time for one comparison.
         memory_mib: Limit on the process's address space.
-
-    Raises:
-        InvalidArgumentError: If a limit is not positive.
     """
 
     def __init__(self, *, deadline_s: float, memory_mib: int) -> None:
-        if not (is_number(deadline_s) and 0 < deadline_s < math.inf):
-            raise InvalidArgumentError(f"deadline_s must be a positive number of seconds, got {deadline_s!r}")
-        if not (is_whole_number(memory_mib) and memory_mib >= 256):
-            raise InvalidArgumentError(f"memory_mib must be an integer of at least 256, got {memory_mib!r}")
         self._deadline_s = deadline_s
         self._worker = _shared_worker(memory_mib)
 

@@ -5,12 +5,11 @@ SymPy never parses text. Importing this module does not import SymPy: `serve` do
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from verifiers._workers import limit_processor_time
+from verifiers._workers import answer_requests, processor_time
 
 _MAX_RADICAND_BITS = 400
 MAX_POWER_BITS = 10_000
@@ -42,16 +41,14 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     import sympy  # type: ignore[import-untyped]  # SymPy has no types
 
     algebra = _Algebra(sympy)
-    replies.write(b"ready\n")
-    replies.flush()
-    for line in requests:
-        gold, answer, seconds = json.loads(line)
+
+    def decide(gold: list[Any], answer: list[Any], seconds: float) -> tuple[bool | str, float]:
         started = time.process_time()
-        limit_processor_time(seconds)
-        decision = algebra.decide(gold, answer, lambda: replies.write(b" "))
-        limit_processor_time(0)
-        replies.write(json.dumps([decision, time.process_time() - started]).encode() + b"\n")
-        replies.flush()
+        with processor_time(seconds):
+            decision = algebra.decide(gold, answer, lambda: replies.write(b" "))
+        return decision, time.process_time() - started
+
+    answer_requests(requests, replies, decide)
 
 
 class _Algebra:

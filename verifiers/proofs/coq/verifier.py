@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
-from verifiers._settings import check_arguments, is_number, is_whole_number
+from verifiers._settings import checked
+from verifiers.bounds import Above, AtLeast, Count, Seconds
 from verifiers.completion.blocks import block_or_text
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.words import THOUGHTS
-from verifiers.errors import InvalidArgumentError, SandboxUnavailableError, UnreadableReferenceError, unknown_name
-from verifiers.functions import verify_one
+from verifiers.errors import SandboxUnavailableError, UnreadableReferenceError
+from verifiers.functions import verify_in_threads
 from verifiers.proofs.coq.goal import CoqGoal, PreparedGoal
 from verifiers.proofs.coq.steps import RefusedError, Steps
 from verifiers.proofs.coq.toolchain import find_toolchain
@@ -59,28 +57,19 @@ class CoqVerifier:
         UnknownNameError: If there is no such isolation.
     """
 
+    @checked
     def __init__(
         self,
         *,
-        timeout_s: float = 60.0,
-        wall_s: float | None = None,
-        memory_mib: int = 2048,
-        output_mib: int = 16,
-        workers: int | None = None,
+        timeout_s: Seconds = 60.0,
+        wall_s: Annotated[float | None, Above(0)] = None,
+        memory_mib: Count = 2048,
+        output_mib: Count = 16,
+        workers: Annotated[int | None, AtLeast(1)] = None,
         isolation: Isolation = "auto",
         thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
         self._thoughts = thought_names(thoughts)
-        if isolation not in get_args(Isolation):
-            raise unknown_name("isolation", isolation, get_args(Isolation))
-        check_arguments(float, timeout_s=timeout_s)
-        check_arguments(int, memory_mib=memory_mib, output_mib=output_mib)
-        for name, seconds in (("timeout_s", timeout_s), ("wall_s", wall_s)):
-            if seconds is not None and not (is_number(seconds) and 0 < seconds < math.inf):
-                raise InvalidArgumentError(f"{name} must be a positive finite number, got {seconds!r}")
-        for name, count in (("memory_mib", memory_mib), ("output_mib", output_mib), ("workers", workers)):
-            if count is not None and not (is_whole_number(count) and count >= 1):
-                raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {count!r}")
         wall_s = 10 * timeout_s + 60 if wall_s is None else wall_s
         limits = Limits(timeout_s, wall_s, wall_s, memory_mib, output_mib, processes=_THREADS)
         self._workers = workers or available_cpus()
@@ -111,10 +100,7 @@ class CoqVerifier:
         Raises:
             InvalidArgumentError: If the numbers of completions and problems differ.
         """
-        if len(completions) != len(problems):
-            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="coq") as threads:
-            return list(threads.map(functools.partial(verify_one, self), completions, problems))
+        return verify_in_threads(self, completions, problems, self._workers)
 
     def close(self) -> None:
         """End the fork servers. A verifier that is used again starts new ones."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from verifiers._http import JsonServer, ServerError, persistently
+from verifiers.http import JsonServer, ServerError, persistently
 
 _TIMED_OUT = re.compile(r"Lean REPL command timed out")
 _AXIOMS = re.compile(r"'([^\n]+)' (?:does not depend on any axioms|depends on axioms: \[([^\]]*)\])\s*")

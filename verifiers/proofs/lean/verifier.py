@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import secrets
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
-from verifiers._http import ServerError
-from verifiers._settings import check_arguments, is_number, is_whole_number
+from verifiers._settings import checked
+from verifiers.bounds import Address, Count, Seconds
 from verifiers.completion.blocks import block_or_text
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.words import THOUGHTS
-from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
-from verifiers.functions import verify_one
+from verifiers.errors import UnreadableReferenceError
+from verifiers.functions import verify_in_threads
+from verifiers.http import ServerError
 from verifiers.proofs.lean.goal import LeanGoal, ProofError
 from verifiers.proofs.lean.server import LeanAnswer, LeanServer
 from verifiers.proofs.references import goal_of
@@ -53,18 +51,17 @@ class LeanVerifier:
         InvalidArgumentError: If an argument is out of range.
     """
 
+    @checked
     def __init__(
         self,
-        url: str,
+        url: Address,
         *,
         api_key: str | None = None,
-        timeout_s: float = 60.0,
-        concurrency: int = 8,
+        timeout_s: Seconds = 60.0,
+        concurrency: Count = 8,
         thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
         self._thoughts = thought_names(thoughts)
-        _check_settings(url, timeout_s, concurrency)
-        check_arguments(str | None, api_key=api_key)
         self._url = url
         self._concurrency = concurrency
         self._server = LeanServer(url, None if api_key is None else secret(api_key), timeout_s)
@@ -114,22 +111,10 @@ class LeanVerifier:
         Raises:
             InvalidArgumentError: If the numbers of completions and problems differ.
         """
-        if len(completions) != len(problems):
-            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
-        with ThreadPoolExecutor(self._concurrency, thread_name_prefix="lean") as threads:
-            return list(threads.map(functools.partial(verify_one, self), completions, problems))
+        return verify_in_threads(self, completions, problems, self._concurrency)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({redacted(self._url)!r})"
-
-
-def _check_settings(url: object, timeout_s: float, concurrency: int) -> None:
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-        raise InvalidArgumentError(f"url begins with http:// or https://, such as http://localhost:8000; got {url!r}")
-    if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
-        raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
-    if not (is_whole_number(concurrency) and concurrency >= 1):
-        raise InvalidArgumentError(f"concurrency must be a whole number of at least 1, got {concurrency!r}")
 
 
 def _outcome(checked: LeanAnswer, said: list[frozenset[str]], goal: LeanGoal) -> tuple[Outcome, str]:

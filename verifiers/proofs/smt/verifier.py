@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import math
 import queue
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
-from verifiers._settings import is_number, is_whole_number
+from verifiers._settings import checked
 from verifiers._workers import Worker, WorkerBrokenError, WorkerStartError, WorkerTimeoutError
+from verifiers.bounds import Count, Seconds
 from verifiers.completion.blocks import block_or_text
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.explicit import explicit_marks
 from verifiers.completion.statements import last_line
 from verifiers.completion.words import THOUGHTS
-from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, missing_dependency
-from verifiers.functions import verify_one
+from verifiers.errors import UnreadableReferenceError, missing_dependency
+from verifiers.functions import verify_in_threads
 from verifiers.proofs.references import goal_of
 from verifiers.proofs.smt.goal import SmtGoal
 from verifiers.proofs.smt.terms import TermError, read_signature, read_term
@@ -50,19 +49,15 @@ class SmtVerifier:
         InvalidArgumentError: If an argument is out of range.
     """
 
+    @checked
     def __init__(
         self,
         *,
-        timeout_s: float = 10.0,
-        memory_mib: int = 1024,
-        workers: int = 1,
+        timeout_s: Seconds = 10.0,
+        memory_mib: Count = 1024,
+        workers: Count = 1,
         thoughts: str | Sequence[str] = THOUGHTS,
     ) -> None:
-        if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
-            raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
-        for name, count in (("memory_mib", memory_mib), ("workers", workers)):
-            if not (is_whole_number(count) and count >= 1):
-                raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {count!r}")
         if importlib.util.find_spec("z3") is None:
             raise missing_dependency("z3-solver", "smt", "the verifier 'smt'")
         self._thoughts = thought_names(thoughts)
@@ -115,10 +110,7 @@ class SmtVerifier:
         Raises:
             InvalidArgumentError: If the numbers of completions and problems differ.
         """
-        if len(completions) != len(problems):
-            raise InvalidArgumentError(f"{len(completions)} completions came with {len(problems)} problems")
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="smt") as threads:
-            return list(threads.map(functools.partial(verify_one, self), completions, problems))
+        return verify_in_threads(self, completions, problems, self._workers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what is unpickled elsewhere, has processes of its own."""

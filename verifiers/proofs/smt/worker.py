@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import IO, Any
 
-from verifiers._workers import limit_processor_time
+from verifiers._workers import answer_requests, processor_time
 
 _SHOWN = 300
 
@@ -17,15 +16,11 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     """
     import z3
 
-    replies.write(b"ready\n")
-    replies.flush()
-    for line in requests:
-        *question, seconds = json.loads(line)
-        limit_processor_time(seconds)
-        answer = _decide(z3, *question)
-        limit_processor_time(0)
-        replies.write(json.dumps(answer).encode() + b"\n")
-        replies.flush()
+    def answer(declarations: str, signature: str, term: str, goal: str, seconds: float) -> list[str]:
+        with processor_time(seconds):
+            return _decide(z3, declarations, signature, term, goal)
+
+    answer_requests(requests, replies, answer)
 
 
 def _decide(z3: Any, declarations: str, signature: str, term: str, goal: str) -> list[str]:

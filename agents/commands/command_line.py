@@ -1,0 +1,318 @@
+"""Reading the options of a command, with errors in the names that were typed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import itertools
+import os
+import types
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol, Union, get_args, get_origin, get_type_hints
+
+import tyro
+from rich.console import Console
+
+from agents.commands.setting_names import setting_names
+from agents.commands.usage_errors import unknown_options, usage_error, with_option_names
+from verifiers import (
+    Bound,
+    InvalidArgumentError,
+    MissingDataError,
+    RLVRError,
+    UnknownNameError,
+    VerifierContractError,
+    bounds_of,
+    check_types,
+)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The part of a command that is read and checked before torch loads: all but the settings of an agent or a training."""
+
+    options: type[Any]
+    """The dataclass of its other options."""
+    settings: str
+    """The dataclass of the settings, as module:Class."""
+    check: Callable[[Any, Mapping[str, str]], None]
+    """Checks the options, given the settings that were typed, as text."""
+
+
+class Command(Protocol):
+    """A dataclass of options."""
+
+    def run(self, console: Console) -> int:
+        """Run the command, and return the exit code."""
+        ...
+
+    def launcher(self) -> Callable[[Sequence[str]], int] | None:
+        """A function that runs the command's arguments in several processes and returns the exit code; None to run in this one.
+
+        Only commands that are `distributed` have it.
+        """
+        ...
+
+
+HELP = ("-h", "--help")
+
+
+class RefusedError(Exception):
+    """The command line is invalid; the message explains why."""
+
+
+class FailedError(Exception):
+    """The command failed; the message explains why."""
+
+
+REFUSING = (InvalidArgumentError, MissingDataError, UnknownNameError, VerifierContractError)
+"""Errors that say that the command line is invalid."""
+
+
+@contextlib.contextmanager
+def naming_options(options: type, arguments: Sequence[str]) -> Iterator[None]:
+    """Within the block, errors call the settings of a command by the names of its options."""
+    try:
+        yield
+    except RLVRError as error:
+        message = with_option_names(str(error), options, arguments)
+        raise (RefusedError if isinstance(error, REFUSING) else FailedError)(message) from error
+
+
+def check_before_loading(preview: Preview | None, arguments: Sequence[str], prog: str) -> None:
+    """Refuse an invalid command line, as far as it can be checked without torch.
+
+    Raises:
+        RefusedError: If the command line is invalid.
+        FailedError: If the command would fail.
+    """
+    if preview is None or {*HELP} & {*arguments}:
+        return
+    others = [f"--{name.replace('_', '-')}" for name in setting_names(preview.settings)]
+    options, rest = _parse(preview.options, arguments, prog, others)
+    with naming_options(preview.options, arguments), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the command itself gives the same
+        preview.check(options, _typed(rest))
+
+
+def _typed(words: Sequence[str]) -> dict[str, str]:
+    """The settings on a part of a command line, each with the text that follows its name, which is empty for a switch."""
+    typed: dict[str, str] = {}
+    for name, value in itertools.pairwise([*words, ""]):
+        if name.startswith("--"):
+            flag, equals, text = name[2:].partition("=")
+            typed[flag.replace("-", "_")] = text if equals else "" if value.startswith("--") else value
+    return typed
+
+
+def value_of(option: str, arguments: Sequence[str]) -> str | None:
+    """The value of an option on a command line that is not read yet."""
+    words = [word for argument in arguments for word in argument.split("=", 1)]
+    return next((value for name, value in itertools.pairwise(words) if name == option), None)
+
+
+_STYLE = (
+    tyro.conf.AvoidSubcommands,
+    tyro.conf.OmitSubcommandPrefixes,
+    tyro.conf.OmitArgPrefixes,
+    tyro.conf.EnumChoicesFromValues,
+)
+_REGISTRY = tyro.constructors.ConstructorRegistry()
+
+
+def _text(values: list[str]) -> str:
+    try:
+        values[0].encode()
+    except UnicodeEncodeError:
+        # Bytes of the command line that are not UTF-8 become lone surrogates.
+        raise ValueError(f"expected text in UTF-8, got {values[0]!a}") from None
+    return values[0]
+
+
+def _path(values: list[str]) -> Path:
+    if not values[0]:
+        raise ValueError("expected a path, got ''")
+    return Path(_text(values))
+
+
+def _whole_number(values: list[str]) -> int:
+    try:
+        return int(values[0])
+    except ValueError:
+        raise ValueError(f"expected a whole number, got {values[0]!r}") from None
+
+
+def _number(values: list[str]) -> float:
+    try:
+        number = float(values[0])
+    except ValueError:
+        number = float("nan")
+    if number != number:
+        raise ValueError(f"expected a number, got {values[0]!r}")
+    return number
+
+
+_READERS: dict[Any, tuple[str, Any]] = {
+    str: ("STR", _text),
+    Path: ("PATH", _path),
+    int: ("INT", _whole_number),
+    float: ("FLOAT", _number),
+}
+
+
+@_REGISTRY.primitive_rule
+def _plain_value(
+    info: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
+    """Parse text, numbers and optional values as `tyro` does, with messages that state what was expected."""
+    allowed = get_args(info.type) if get_origin(info.type) in (types.UnionType, Union) else (info.type,)
+    optional = types.NoneType in allowed
+    required = [cls for cls in allowed if cls is not types.NoneType]
+    if len(required) != 1 or required[0] not in _READERS:
+        return None
+    (cls,) = required
+    metavar, read = _READERS[cls]
+
+    def read_optional(values: list[str]) -> Any:
+        if values == ["None"]:
+            return None
+        try:
+            return read(values)
+        except ValueError as error:
+            raise ValueError(str(error).replace(", got", " or None, got", 1)) from None
+
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=f"{metavar}|None" if optional else metavar,
+        instance_from_str=read_optional if optional else read,
+        is_instance=lambda value: isinstance(value, allowed) or (cls is float and isinstance(value, int)),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+@_REGISTRY.struct_rule
+def _with_bounds(info: tyro.constructors.StructTypeInfo) -> tyro.constructors.StructConstructorSpec | None:
+    """Read a dataclass as `tyro` does, with the bounds of its numbers in the help."""
+    if not dataclasses.is_dataclass(info.type) or info.type in _BEING_READ:
+        return None
+    _BEING_READ.add(info.type)
+    try:
+        spec = tyro.constructors.ConstructorRegistry.get_struct_spec(info)
+    finally:
+        _BEING_READ.discard(info.type)
+    assert isinstance(spec, tyro.constructors.StructConstructorSpec)
+    bounds = dict(bounds_of(info.type))
+    return dataclasses.replace(spec, fields=tuple(_shown(field, bounds.get(field.name)) for field in spec.fields))
+
+
+_BEING_READ: set[type] = set()
+"""Dataclasses whose fields `tyro` is finding."""
+
+
+def _shown(field: tyro.constructors.StructFieldSpec, bound: Bound | None) -> tyro.constructors.StructFieldSpec:
+    """An option whose help says its bound, if there is one."""
+    if bound is None:
+        return field
+    hint: Any = Annotated[
+        field.type, tyro.conf.arg(help_behavior_hint=lambda default: f"({bound}; default: {default})")
+    ]
+    return dataclasses.replace(field, type=hint)
+
+
+def parse_command(options: type[Any], arguments: Sequence[str], prog: str) -> Command:
+    """Read the options of a command.
+
+    Raises:
+        RefusedError: If an option is unknown, or its value is invalid.
+        SystemExit: After `--help`.
+    """
+    command: Command
+    command, _ = _parse(options, arguments, prog)
+    return command
+
+
+def _parse(
+    options: type[Any], arguments: Sequence[str], prog: str, others: Sequence[str] | None = None
+) -> tuple[Any, list[str]]:
+    """Read options, and return the words of the `others`, such as --group-size, which are read elsewhere."""
+    _check_given_once(options, arguments)
+    arguments = _without_commas(options, arguments)
+    wide = contextlib.nullcontext() if {*HELP} & {*arguments} else _wide_terminal()
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), wide:
+            given: dict[str, Any] = {"args": arguments, "prog": prog, "config": _STYLE, "registry": _REGISTRY}
+            if others is None:
+                read, rest = tyro.cli(options, **given), list[str]()
+            else:
+                read, rest = tyro.cli(options, return_unknown_args=True, **given)
+            check_types(read)
+    except RLVRError as error:
+        raise RefusedError(with_option_names(str(error), options, arguments)) from error
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        # If a config rejects a value, tyro names the config's path within the command, which means nothing to the user.
+        cause = next((raised for raised in _context(stop) if isinstance(raised, RLVRError)), stop)
+        if isinstance(cause, RLVRError):
+            raise RefusedError(with_option_names(str(cause), options, arguments)) from cause
+        raise _misused(usage_error(options, arguments, said.getvalue(), others or ()), prog) from cause
+    if others is not None and (unknown := unknown_options(options, arguments, others)) is not None:
+        raise _misused(unknown, prog)
+    return read, rest
+
+
+def _misused(message: str, prog: str) -> RefusedError:
+    return RefusedError(f"{message}{' See' if message.endswith('?') else '; see'} {prog} --help")
+
+
+def _check_given_once(options: type[Any], arguments: Sequence[str]) -> None:
+    """Reject a repeated option of several values, since only the last values would count."""
+    hints = get_type_hints(options)
+    several = [f"--{name.replace('_', '-')}" for name, hint in hints.items() if get_origin(hint) is tuple]
+    own = itertools.takewhile(lambda argument: argument != "--", arguments)
+    given = Counter(argument.partition("=")[0].replace("_", "-") for argument in own)
+    for name in several:
+        if given[name] > 1:
+            raise RefusedError(f"{name} is given twice: give it once, followed by all its values")
+
+
+def _without_commas(options: type[Any], arguments: Sequence[str]) -> list[str]:
+    """The same command line with the whole numbers of an option that takes several as separate words: 1,4 as 1 4."""
+    hints = get_type_hints(options).items()
+    several = {f"--{name.replace('_', '-')}" for name, hint in hints if hint == tuple[int, ...]}
+    words: list[str] = []
+    inside = False
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if argument.startswith("--"):
+            inside = name.replace("_", "-") in several
+            words += [name, *value.split(",")] if inside and equals else [argument]
+        else:
+            words += argument.split(",") if inside else [argument]
+    return words
+
+
+def _context(error: BaseException) -> Iterator[BaseException]:
+    """The chain of errors in whose handlers an error was raised."""
+    while (error := error.__context__) is not None:  # type: ignore[assignment]  # None ends the loop
+        yield error
+
+
+@contextlib.contextmanager
+def _wide_terminal() -> Iterator[None]:
+    """Keep tyro from wrapping its messages."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "10000"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
