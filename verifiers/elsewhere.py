@@ -12,10 +12,10 @@ import shlex
 import subprocess
 from collections.abc import Mapping
 
-from verifiers._http import JsonServer, ServerError
 from verifiers._settings import check_arguments, is_number
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierContractError
 from verifiers.functions import as_verdict, verifier_error
+from verifiers.http import JsonServer, ServerError
 from verifiers.redaction import secret
 from verifiers.types import Outcome, Problem, Verdict
 

@@ -25,7 +25,7 @@ from verifiers import DataError, InvalidArgumentError, redacted, secret, unknown
 from verifiers.devices import using_device
 
 P = ParamSpec("P")
-Env = TypeVar("Env")
+Env = TypeVar("Env", bound="rlvr_envs.TaskEnv | rlvr_envs.TokenVectorEnv")
 
 
 def check_is_saved(model: str) -> None:

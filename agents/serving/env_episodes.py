@@ -205,7 +205,10 @@ class EnvEpisodes:
 
 def _as_json(messages: tuple[Message, ...] | list[Message]) -> list[View]:
     return [
-        {"role": message.role, "content": message.content}
-        | ({"name": message.name} if isinstance(message, ToolMessage) else {})
+        {
+            "role": message.role,
+            "content": message.content,
+            **({"name": message.name} if isinstance(message, ToolMessage) else {}),
+        }
         for message in messages
     ]
