@@ -240,6 +240,7 @@ _WRAPPING = "$€£¥#*_`\"'“”‘’()[]{}\\%°"
 _CLOSING = _WRAPPING + ".,;:!?"
 _SIGNS = ["+", "-", "−", "–", "*", "/", "×", "÷", "·", "^", "**", "\\times", "\\cdot", "\\div"]
 _OPERATORS = frozenset([*_SIGNS, "times", "plus", "minus", "over", "x", "twice", "half", "double", "triple"])
+_BEFORE_A_VALUE = frozenset(["\n", "=", "≈", "is", "are", "was", "be", "equals", "exactly", "about"])
 _CONTINUATIONS = re.compile(
     r"[+*/×÷·^(√π]|\\(?:times|cdot|div|pi|sqrt|frac)|\*\*|[xyzn]\b|(?:pi|sqrt|plus|minus|over|"
     r"hundred|thousand|million|billion|trillion)\b"
@@ -284,7 +285,15 @@ def _positions(words: list[str]) -> list[int]:
 def _read(words: list[str], numbers: list[int], which: int) -> _Candidate:
     at = numbers[which]
     literal = _GLUED_UNIT.sub("", words[at].lstrip(_WRAPPING).rstrip(_CLOSING)).replace("-$", "-")
+    if _is_negative(words, at):
+        literal = literal[1:] if literal.startswith("-") else f"-{literal}"
     return _Candidate(literal, _objection(words, at) or _offered(words, numbers, which))
+
+
+def _is_negative(words: list[str], at: int) -> bool:
+    """Whether a word is the sign of the number behind it: `negative 12`, and `minus 12` with nothing to subtract from."""
+    sign = words[at - 1].lower().lstrip(_WRAPPING) if at else ""
+    return sign == "negative" or (sign == "minus" and (at == 1 or words[at - 2].lower() in _BEFORE_A_VALUE))
 
 
 def _objection(words: list[str], at: int) -> str:
@@ -292,7 +301,9 @@ def _objection(words: list[str], at: int) -> str:
     before = words[at - 1] if at else ""
     bullet = before in ("-", "*") and at > 1 and words[at - 2] == "\n"
     after = words[at + 1] if at + 1 < len(words) and words[at][-1] not in ".,;:!?" else ""
-    if (before.lower() in _OPERATORS and not bullet) or _CONTINUATIONS.match(after.lower().lstrip("$")):
+    if (before.lower() in _OPERATORS and not bullet and not _is_negative(words, at)) or _CONTINUATIONS.match(
+        after.lower().lstrip("$")
+    ):
         return "part of a compound expression"
     if after.lower() in _OPERATORS and any(re.search("[0-9]", word) for word in words[at + 2 : at + 3]):
         return "part of a compound expression"

@@ -44,6 +44,11 @@ def test_marks_of_model_families(opening: str, closing: str) -> None:
         ("I write `</think>` here.", "I write `</think>` here."),
         ('x.split("</think>")', 'x.split("</think>")'),
         ("```xml\n<analysis>\na\n</analysis>\n```\nb", "```xml\n<analysis>\na\n</analysis>\n```\nb"),
+        ('<think>I said "a"</think>b', "b"),
+        ("<think>see `a`</think>\nb", "\nb"),
+        ("<think>\n```\na\n```</think>\nb", "\nb"),
+        ("```\na\n```</think>b", "b"),
+        ('<think>The tag "</think>" ends it.</think>b', "b"),
         ("```\nx\n</think>\n```python\nb\n```", "\n```python\nb\n```"),
     ],
 )

@@ -277,3 +277,22 @@ def test_any_text_gets_a_verdict(text):
 def test_a_fraction_of_tex_is_a_literal_where_it_stands_alone(completion, right):
     verdict = verify("numeric", completion, "3.14")
     assert verdict.outcome is (Outcome.CORRECT if right else Outcome.INCORRECT), verdict
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("The answer is negative 12", "-12"),
+        ("The answer is minus $12", "-12"),
+        ("#### negative 12", "-12"),
+        ("It was negative 3.5 degrees.", "-3.5"),
+        ("negative -12", "12"),
+    ],
+)
+def test_a_sign_in_words(completion: str, answer: str) -> None:
+    assert NumericVerifier()(completion, Problem("p", "", answer)).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize("completion", ["8 minus 12", "the result is x minus 12", "5 is negative? 12"])
+def test_a_minus_with_something_to_subtract_from_is_no_sign(completion: str) -> None:
+    assert NumericVerifier()(completion, Problem("p", "", "-12")).outcome is Outcome.INCORRECT

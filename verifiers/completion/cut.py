@@ -33,8 +33,9 @@ _SIGNS = ("<", "[", "◁")
 """The signs with which the marks of thoughts begin."""
 _CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
 _FINAL = r"<\|channel\|>final[^<\n]*+<\|message\|>"
-_QUOTES_BEFORE = r"(?<![\"'`\\])"
-_QUOTES_AFTER = r"(?![\"'][ \t]*+(?:[),\]:;+]|$)|\\[snwSW](?![A-Za-z]))"
+_IN_A_STRING = r"(?![\"'][ \t]*+(?:[),\]:;+]|$)|\\[snwSW](?![A-Za-z]))"
+"""Not the end of a string of a program, as in `split("a</think>")`, and not within a regular expression."""
+_QUOTES = "\"'`"
 _SKIPPED_CHANNEL = re.compile(r"\A(?:analysis|commentary)(?=[A-Z\s]).*assistantfinal(?P<response>.*)\Z", re.DOTALL)
 """The channels of gpt-oss where the tokenizer left their marks out."""
 
@@ -120,7 +121,7 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     openings = "|".join((tags(names, opening=True), *map(re.escape, OPENINGS)))
     closings = "|".join((tags(names, opening=False), _FINAL, *map(re.escape, CLOSINGS)))
     return re.compile(
-        rf"(?P<tag>{openings})|(?P<channel>{_CHANNEL})|{_QUOTES_BEFORE}(?P<close>{closings}){_QUOTES_AFTER}",
+        rf"(?P<tag>{openings})|(?P<channel>{_CHANNEL})|(?<!\\)(?P<close>{closings}){_IN_A_STRING}",
         re.IGNORECASE | re.MULTILINE,
     )
 
@@ -139,9 +140,13 @@ def _after_thoughts(text: str, names: tuple[str, ...]) -> tuple[int, bool]:
         while passed < len(code) and code[passed].start < mark.start():
             fence = "" if thinking else code[passed].after(fence)
             passed += 1
-        if passed and mark.start() < code[passed - 1].end:
+        if passed and mark.start() < code[passed - 1].end and not _ends(mark, code[passed - 1]):
             continue  # part of a fence's label
-        if not mark["close"]:
+        if mark["close"] and _is_quoted(mark):
+            continue
+        if passed and mark["close"] and _ends(mark, code[passed - 1]):
+            start, thinking, fence = mark.end(), False, ""
+        elif not mark["close"]:
             thinking = thinking or (not fence and _opens(mark, last_closing))
         elif thinking or not fence or not _closes_code(code, passed):
             start, thinking, fence = mark.end(), False, ""
@@ -157,6 +162,17 @@ def _opens(mark: re.Match[str], last_closing: Mapping[str, int]) -> bool:
     tag = mark[0].casefold()
     alone = mark.string[mark.end() : mark.end() + 1] in ("\n", "")
     return not tag.startswith("[") or alone or tag == "[think]" or last_closing.get(f"[/{tag[1:]}", -1) > mark.start()
+
+
+def _is_quoted(mark: re.Match[str]) -> bool:
+    """Whether a mark stands between two equal quotation marks or backticks: one of them alone belongs to the text beside."""
+    before, after = mark.string[mark.start() - 1 : mark.start()], mark.string[mark.end() : mark.end() + 1]
+    return before != "" and before == after and before in _QUOTES
+
+
+def _ends(mark: re.Match[str], fence: Fence) -> bool:
+    """Whether a fence's label is a mark that closes a thought: the fence ends the last block of the thought."""
+    return bool(mark["close"]) and fence.info.startswith(mark[0])
 
 
 def _closes_code(fences: Sequence[Fence], passed: int) -> bool:
