@@ -71,6 +71,7 @@ def test_the_number_that_a_completion_states(name: str, completion: str, answer:
         "Step 1: The answer is 3.\nStep 2: The answer is 16.",
         "Interpretation 1: the answer is 3. Interpretation 2: the answer is 16.",
         "Many students say the answer is 16.",
+        "I doubt that the answer is 16.",
         r"\boxed{16} Wait, that is wrong.",
         r"It is not \boxed{16}.",
         r"\boxed{I don't know}",

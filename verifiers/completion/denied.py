@@ -83,7 +83,7 @@ def is_void_here(text: str, mark: Mark) -> bool:
 
 def is_void_statement(plain: str) -> bool:
     """Whether the last sentence of a line is denied, asked or supposed."""
-    stripped = plain.rstrip(" *_\"'”)")
+    stripped = plain.rstrip(" .!*_\"'”)")
     start = max((end.end() for end in SENTENCE_END.finditer(stripped) if end.end() < len(stripped)), default=0)
     sentence = stripped[start:]
     if is_asked(sentence) or not _BEFORE.may_match(sentence):
