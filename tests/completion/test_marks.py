@@ -90,6 +90,7 @@ def test_any_text_gives_an_answer_or_none(solution: str) -> None:
         (r"the answers are $\boxed{-2}$ and $\boxed{1}$.", "-2, 1"),
         (r"$x$ is $\boxed{3}$, $\boxed{4}$, or $\boxed{\frac{2}{5}}$.", r"3 or 4 or \frac{2}{5}"),
         (r"\[\boxed{a} \text{ and } \boxed{b}.\]", "a, b"),
+        (r"it is $\boxed{3}$ by $\boxed{5}$, or $\boxed{a}$ (or possibly $\boxed{b}$)", "3 or 5 or a or b"),
         (r"first $\boxed{1}$, and so the answer is $\boxed{2}$", "2"),
         (r"$\boxed{1}$ and $\boxed{}$", ""),
         (r"$\boxed{}$ and $\boxed{2}$", "2"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verifiers.completion.mark import EXPLICIT as EXPLICIT, Form as Form, Mark as Mark
     from verifiers.completion.moves import move_in as move_in
 
-READER = 3
+READER = 4
 """The version of the reader, which records of evaluations hold: it changes with what is found in a completion."""
 
 __getattr__, __dir__, _NAMES = lazy_face(__name__)

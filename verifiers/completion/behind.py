@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from verifiers.completion import words
-from verifiers.completion.mark import BEFORE, REACH, Mark
+from verifiers.completion.denied import is_rejected
+from verifiers.completion.mark import BEFORE, Mark
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import SENTENCE_END, end_of_sentence
 
@@ -42,12 +43,12 @@ def value_alone(text: str) -> str:
 
 
 def last_result(text: str) -> str:
-    """The right side of the last equation of a text, behind which no number stands; an empty text if there is none."""
-    result = _LAST_RESULT.search(text[-REACH:])
-    return result["value"] if result else ""
+    """The right side of the last equation of a text, unless it is called wrong; an empty text if there is none."""
+    result = _RIGHT_SIDE.match(text.rpartition("=")[2]) if "=" in text else None
+    return result["value"] if result and not is_rejected(result.string[result.end() :]) else ""
 
 
-_LAST_RESULT = re.compile(r"=\s*(?P<value>[^\s=]*[0-9}])[^0-9=]*\Z")
+_RIGHT_SIDE = re.compile(r"[\s$]*(?P<value>[^\s=]*[0-9}])")
 
 
 def alternative_after(text: str, mark: Mark) -> str:

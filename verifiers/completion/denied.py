@@ -12,7 +12,9 @@ _CLAUSE_START = re.compile(r"(?:[.!?;:,\n]|\b(?:but|so|then|thus|hence|therefore
 _JOINT = re.compile(r",|\b(?:but|so|then|thus|hence|therefore)\b", re.IGNORECASE)
 _STOP = re.compile(r"[.!?;](?=\s|\\\]|\$)")
 _END_OF_DISPLAY = re.compile(r"(?<=\.)(?=\\[\])]|\$)")
-_DENIED = re.compile(rf"{words.DENIALS.pattern}[^.,;:\n]{{0,30}}$", re.IGNORECASE)
+_DENIED = re.compile(
+    rf"{words.DENIALS.pattern}(?:(?!\b(?:but|so|then|thus|hence|therefore)\b)[^.,;:\n]){{0,30}}$", re.IGNORECASE
+)
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)
 _NEGATED_BEFORE = re.compile(rf"{words.NEGATIONS.pattern}[\s$*_(\[\\]*$", re.IGNORECASE)
 _NEGATED_WITHIN = re.compile(rf"\b(?:is|are|was|equals)\s*{words.NEGATIONS.pattern}\W*[0-9]", re.IGNORECASE)
@@ -81,7 +83,7 @@ def is_void_here(text: str, mark: Mark) -> bool:
 
 def is_void_statement(plain: str) -> bool:
     """Whether the last sentence of a line is denied, asked or supposed."""
-    stripped = plain.rstrip(" *_\"'”)")
+    stripped = plain.rstrip(" .!*_\"'”)")
     start = max((end.end() for end in SENTENCE_END.finditer(stripped) if end.end() < len(stripped)), default=0)
     sentence = stripped[start:]
     if is_asked(sentence) or not _BEFORE.may_match(sentence):
