@@ -51,6 +51,12 @@ def outcome(name: str, completion: str, reference: object) -> str:
         (r"\boxed{\text{42}}", "42"),
         ("The sum of 3 and 4 is 7, so the answer is 14 / 2 = 7.", "7"),
         ('```json\n{"steps": "3 + 4", "answer": "7"}\n```', "7"),
+        ("My final answer is 12, I think.", "12"),
+        ("The answer is **12**!", "12"),
+        ("The answer is 12, rounded to the nearest whole number.", "12"),
+        (r"\boxed{\text{about } 12}", "12"),
+        (r"\boxed{\text{negative } 12}", "-12"),
+        ("The answer is 12. Is there another? No, 13 is too large.", "12"),
     ],
 )
 @pytest.mark.parametrize("name", ["math", "numeric"])
@@ -149,6 +155,8 @@ def test_another_form_of_the_answer_is_no_second_one(completion: str, answer: st
     ("completion", "answer"),
     [
         ("The answer is 12. No wait, 42.", "42"),
+        ("The answer is 12... no, 42", "42"),
+        ("The answer is 12. No, 42.", "42"),
         ("\\boxed{12} Sorry, I meant 42.", "42"),
         ("\\boxed{12} Hmm, let me double-check. 3 * 4 = 12. Good.", "12"),
         ("\\boxed{12} Let me check: 3 * 4 = 12 seats in 3 rows.", "12"),
@@ -230,6 +238,10 @@ def test_a_marked_value_counts_only_with_the_preset_chat(completion: str) -> Non
         ('b) Rome, {"answer": "B"}', "B"),
         ("The answer is C? No, I mixed up two numbers.\n\n### Final Answer\n\nB", "B"),
         ("Therefore, my best guess is C: Paris.", "C"),
+        ("The answer is C. Just kidding, B.", "B"),
+        ("C\nWait, B.", "B"),
+        ("(C). Sorry, I meant B.", "B"),
+        ("A is wrong. C. Actually C is right.", "C"),
     ],
 )
 def test_the_letter_that_a_completion_states(completion: str, letter: str) -> None:

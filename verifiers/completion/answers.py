@@ -219,6 +219,10 @@ class _Search(Generic[Value]):
         text = without_code(self._text)
         if _declines(text):
             return Found(None, "it declines to answer")
+        if "number" in self._forms and (correction := correction_after(text)):
+            corrected = self._kind.read(value_alone(correction), "second")
+            if corrected is not None:
+                return Found(corrected, "number")
         unmarked: tuple[tuple[Form, Callable[[str], Mark | None]], ...] = (
             ("value", last_value), ("whole", whole), ("number", end_of)
         )  # fmt: skip

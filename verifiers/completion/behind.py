@@ -11,8 +11,10 @@ from verifiers.completion.marking import view_of
 from verifiers.completion.statements import SENTENCE_END, end_of_sentence
 
 _LONGEST_VALUE = 60
+_NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
+"""Before a value that ends the text or a line."""
 _CORRECTION = re.compile(
-    rf"(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?P<cue>{words.CORRECTIONS.pattern})",
+    rf"(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?P<cue>{words.CORRECTIONS.pattern}|{_NO_BUT})",
     re.IGNORECASE | re.MULTILINE,
 )
 _CONFIRMED = re.compile(words.CONFIRMATIONS.pattern, re.IGNORECASE)

@@ -20,6 +20,8 @@ _EXPLANATION = re.compile(
     r"|\s{0,2}\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s)",
     re.IGNORECASE,
 )
+_WORDS_BEHIND = re.compile(r"[,;]\s+(?=(?:(?!(?:and|or)\b)[A-Za-z][A-Za-z'’-]*\s+){2,}[A-Za-z][A-Za-z'’-]*\W*\Z)")
+"""Before three words or more that end a statement: a remark, if a number stands before them."""
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
@@ -60,8 +62,8 @@ def end_of_sentence(plain: str, start: int, formulas: Sequence[tuple[int, int]])
 
 _LABEL = re.compile(r"(?:\A|[\s(])[A-Z]\Z")
 _NEW_SENTENCE = re.compile(
-    r"\.[\"'”’)]*\s+(?:The|This|That|I|We|It|So|Then|Thus|Or|But|And|However|Because|Since|As|If|In|There|Therefore|Hence|Actually|Wait"
-    r"|Hmm|No|Yes|Sorry|Also|Let|Maybe|Perhaps|Possibly|Alternatively|Correction|Oops)\b|\.[\"'”’)]*\s*(?:\n|\Z)"
+    rf"\.[\"'”’)]*\s+(?:(?i:{words.CORRECTIONS.pattern}|{words.ALTERNATIVES.pattern})|The|This|That|I|We|It|So|Then|Thus|But|And"
+    r"|However|Because|Since|As|If|In|There|Therefore|Hence|No|Yes|Also|Let)\b|\.[\"'”’)]*\s*(?:\n|\Z)"
 )
 
 
@@ -116,6 +118,9 @@ def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[
         ),
         last,
     )
+    remark = _WORDS_BEHIND.search(view.plain, first, end)
+    if remark and not is_within(remark.start(), formulas) and re.search("[0-9]", view.plain[first : remark.start()]):
+        end = remark.start()
     end -= view.plain[end - 1] in "?:"
     return last if _opened(view.plain[first:end]) > 0 else end
 

@@ -271,7 +271,7 @@ ALTERNATIVES = Cues(
 )
 EXPLANATIONS = Cues(
     "What follows explains the answer, and is no part of it.",
-    ", not; , (it|they) (is|are|does|do|can|has|have); because; since; as "
+    ", not; , (i|we|approximately|about|roughly); , (it|they) (is|are|does|do|can|has|have); because; since; as "
     "(we|it|the|required|desired|claimed|shown|expected|needed|requested); which; where; so; i.e.; "
     "that is,?; or equivalently; for the; , (if|unless|although|though|even though|while|whereas|assuming|provided|given); "
     "when; after; rather than; instead of; , (meaning|leaving|giving|making|so that|and "
