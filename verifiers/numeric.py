@@ -314,13 +314,24 @@ def _objection(words: list[str], at: int) -> str:
     return ""
 
 
+def _are_equal(one: str, other: str) -> bool:
+    """Whether two words are numbers of one value, of which one may be a percentage."""
+    values = []
+    for word in (one, other):
+        value = parse_number(word.lstrip(_WRAPPING).rstrip(_CLOSING))
+        values.append(value / 100 if value is not None and "%" in word else value)
+    return values[0] is not None and values[0] == values[1]
+
+
 def _offered(words: list[str], numbers: list[int], which: int) -> str:
-    """Say that the number is one of several offered; empty if it is not."""
+    """Say that the number is one of several values offered; empty if it is not."""
     for other in (which - 1, which + 1):
         if 0 <= other < len(numbers):
             low, high = sorted((numbers[which], numbers[other]))
             between = [word.strip(",").lower() for word in words[low + 1 : high]]
             listed = not between and words[low].endswith(",")
+            if _are_equal(words[low], words[high]):
+                continue
             if listed or (between and all(word in _CONNECTIVES for word in between)):
                 return "one of several numbers offered"
     return ""

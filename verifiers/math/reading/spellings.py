@@ -121,8 +121,16 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         _WHOLE,
     ),
     ("Omega", r"(?<=[0-9}])(?:\s|\\[,;: ])*\\Omega\s*$", r"\\text{ ohm}"),
-    ("cup", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cup(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ or }"),
-    ("cap", r"([<>]|\\[lg]eq?(?:slant)?\b)([^<>]*?)\\cap(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))", r"\1\2\\text{ and }"),
+    (
+        "cup",
+        r"([<>]|\\[lg]eq?(?:slant)?(?![A-Za-z]))([^<>]*?)\\cup(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))",
+        r"\1\2\\text{ or }",
+    ),
+    (
+        "cap",
+        r"([<>]|\\[lg]eq?(?:slant)?(?![A-Za-z]))([^<>]*?)\\cap(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))",
+        r"\1\2\\text{ and }",
+    ),
     ("_", r"(\\log\s*_\s*)([0-9])([0-9]+)(?=\s*(?:$|[-+=,)}]))", r"\1{\2}\3"),  # as TeX reads it
     ("]", r"^[^][()]*\].*", _with_round_brackets),  # intervals such as ]0,1[
     ("[", r".*\[[^][()]*$", _with_round_brackets),
