@@ -66,6 +66,8 @@ class AuditVerifier:
     def __post_init__(self) -> None:
         check_at_least(1, limit=self.limit, drawn=self.drawn)
         check_at_least(0, seed=self.seed)
+        if self.against is not None and self.drawn is None:
+            raise InvalidArgumentError("--against needs --drawn, the number of cases to draw for the first verifier")
 
     @on_device
     def run(self, console: Console) -> int:
