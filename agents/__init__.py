@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from agents.learn.critic import Critic as Critic
     from agents.learn.held_out import HeldOut as HeldOut
     from agents.learn.learner import Learner as Learner
+    from agents.learn.noise import RewardNoise as RewardNoise
     from agents.learn.reference import ReferencePolicy as ReferencePolicy
     from agents.losses import Aggregation as Aggregation
     from agents.policies.check import check_policy as check_policy

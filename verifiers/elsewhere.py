@@ -33,7 +33,7 @@ class ServedVerifier:
         timeout_s: Longest wait for a verdict in seconds.
 
     Raises:
-        InvalidArgumentError: If an argument is out of range.
+        InvalidArgumentError: If the address is none, or `timeout_s` is not positive.
     """
 
     def __init__(self, address: str, *, token: str | None = None, timeout_s: float = 60.0) -> None:

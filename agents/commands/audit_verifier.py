@@ -63,6 +63,10 @@ class AuditVerifier:
     """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
+    def __post_init__(self) -> None:
+        if self.against is not None and self.drawn is None:
+            raise InvalidArgumentError("--against needs --drawn, the number of cases to draw for the first verifier")
+
     @on_device
     def run(self, console: Console) -> int:
         """Print the report card; return 0 if no error was found, else 1."""

@@ -144,15 +144,11 @@ RULES: dict[str, Rule] = {
     "keywords:existence": lambda text, k: set(k["keywords"]) <= set(re.findall("[a-z]+", text.lower())),
     "keywords:frequency": lambda text, k: text.lower().split().count(k["keyword"]) >= k["frequency"],
     "keywords:forbidden_words": lambda text, k: not any(word in text.lower() for word in k["forbidden_words"]),
-    "keywords:letter_frequency": lambda text, k: sum(sign in "zZ" for sign in text) < k["let_frequency"],
     "punctuation:no_comma": lambda text, k: "," not in text,
     "change_case:english_lowercase": lambda text, k: text == text.lower(),
     "change_case:english_capital": lambda text, k: text == text.upper(),
     "detectable_format:number_bullet_lists": lambda text, k: bullets(text) == k["num_bullets"],
     "detectable_format:title": lambda text, k: re.search("<<[a-z ]+>>", text) is not None,
-    "detectable_format:number_highlighted_sections": lambda text, k: (
-        len(re.findall(r"\*+[a-z ]+\*+", text)) >= k["num_highlights"]
-    ),
     "detectable_format:json_format": lambda text, k: is_json(text),
     "detectable_content:number_placeholders": lambda text, k: text.count("[") >= k["num_placeholders"],
     "detectable_content:postscript": lambda text, k: "\nP.S. " in text,

@@ -10,7 +10,7 @@ import pytest
 from agents.commands.main import main
 from tests.audit import broken
 from tests.audit.second_evaluation import is_right
-from verifiers import UnknownNameError, audit_verifier, make
+from verifiers import InvalidArgumentError, UnknownNameError, audit_verifier, make
 from verifiers.audit import Check, Label, draw_cases, field_of
 from verifiers.audit.subjects import FIELDS
 from verifiers.audit.subjects.tasks import mutants
@@ -88,6 +88,12 @@ def test_the_command_draws_the_cases_that_the_named_verifier_is_for(capsys: pyte
     said = capsys.readouterr().out
     assert "tests.audit.broken:any_json" in said
     assert "[false positive] wrong value: " in said
+
+
+def test_options_without_an_effect() -> None:
+    with pytest.raises(InvalidArgumentError, match="answer_format has no effect on cases of programs"):
+        audit_verifier("unit_tests", drawn=2, answer_format="#### ANSWER")
+    assert run("sql", "--against", "tests.audit.broken:any_json") == 2
 
 
 def test_fields_by_the_names_of_verifiers() -> None:

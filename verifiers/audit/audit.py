@@ -122,7 +122,8 @@ def audit_verifier(
     ):
         convention = runner.convention()
         if drawn is not None and field in FIELDS:
-            answer_format = None
+            if answer_format is not None:
+                raise InvalidArgumentError(f"answer_format has no effect on cases of {field}, which mark no answer")
         elif answer_format is None and (convention is not None or problems is None or drawn is not None):
             formats = [None, *ANSWER_FORMATS] if drawn is None else [form for form in ANSWER_FORMATS if form != ANSWER]
             answer_format, accepted = _accepted_format(

@@ -22,6 +22,7 @@ _RATIONALS = "integer, decimal, fraction"
 _REALS = f"{_RATIONALS}, mixed number"
 _UNITS = {"cm": "m", "m": "cm", "km": "m", "inches": "feet", "feet": "inches", "cents": "dollars", "hours": "minutes"}
 """Units, each with another one."""
+_FULL_WIDTH = str.maketrans("0123456789-", "０１２３４５６７８９−")
 _ONE, _HALF = Expression.constant(1), Expression.constant(Fraction(1, 2))
 
 
@@ -40,9 +41,23 @@ def _if(condition: object, *texts: str) -> tuple[str, ...]:
     return texts if condition else ()
 
 
-def _each(gold: Gold, *forms: Callable[[Fraction], str | None]) -> Iterator[str]:
-    """A number in some forms, without those that it does not have."""
-    yield from (text for form in forms if (text := form(_number(gold))) is not None)
+def _of(forms: Callable[[Fraction], Iterable[str]]) -> Rewrite:
+    """The rewriting of a number n."""
+    return lambda gold: forms(_number(gold))
+
+
+def _decimals(others: Callable[[Fraction], list[Fraction]]) -> Rewrite:
+    """The rewriting of a number into the decimals of others that have one."""
+    return lambda gold: [text for n in others(_number(gold)) if (text := terminating_decimal(n)) is not None]
+
+
+def _named(gold: Gold, *forms: str) -> list[str]:
+    """A letter or word in some forms."""
+    return [form.format(gold.name) for form in forms]
+
+
+def _marking(gold: Gold) -> list[str]:
+    return [wrapper(gold.text) for wrapper in WRAPPERS if wrapper.usual and wrapper.fits(gold.text)]
 
 
 def _typography(gold: Gold) -> Iterator[str]:
@@ -133,6 +148,21 @@ def _other_base(gold: Gold) -> Iterator[str]:
     yield f"{gold.name}0_{{{gold.base}}}" if _number(gold) else f"1_{{{gold.base}}}"
 
 
+def _other_amount(gold: Gold) -> Iterator[str]:
+    yield latex_fraction(_number(gold) + 1)
+    if gold.name == "°":
+        yield f"{latex_fraction(_number(gold) + 1)}^\\circ"
+
+
+def _radians(gold: Gold) -> Iterator[str]:
+    if gold.name == "°" and _number(gold):
+        yield write(Expression.constant(_number(gold) / 180) * symbol(PI))
+
+
+def _decimal_comma(gold: Gold) -> list[str]:
+    return [(terminating_decimal(_number(gold)) or "").replace(".", ",")]
+
+
 def _other_unit(gold: Gold) -> Iterator[str]:
     if gold.name in _UNITS:
         yield re.sub(rf"(?<![A-Za-z]){gold.name}(?![A-Za-z])", _UNITS[gold.name], gold.text)
@@ -200,6 +230,11 @@ def _equal_element(gold: Gold) -> Iterator[str]:
         write(_value(first)) if number is None else f"\\frac{{{number.numerator * 2}}}{{{number.denominator * 2}}}"
     )
     yield _like(gold, [doubled, *_texts(gold)[1:]])
+
+
+def _other_order(gold: Gold) -> Iterator[str]:
+    if [item.value for item in gold.items] != [item.value for item in gold.items[::-1]]:
+        yield _like(gold, _texts(gold)[::-1])
 
 
 def _reordered(gold: Gold) -> Iterator[str]:
@@ -282,32 +317,25 @@ _Table = Mapping[str, tuple[str, Rewrite]]
 _EQUAL: _Table = {
     "itself": (", ".join(Kind), lambda gold: [gold.text]),
     "typography": (", ".join(kind for kind in Kind if kind is not Kind.UNKNOWN), _typography),
-    "marking": (
-        f"{_REALS}, constant, choice; policy",
-        lambda gold: (wrapper(gold.text) for wrapper in WRAPPERS if wrapper.usual and wrapper.fits(gold.text)),
-    ),
-    "trailing-zeros": ("integer", lambda gold: [f"{_number(gold)}.0", f"{_number(gold)}.00"]),
-    "leading-zero": ("integer; policy", lambda gold: _if(_number(gold) >= 0, f"0{_number(gold)}")),
+    "marking": (f"{_REALS}, constant, choice; policy", _marking),
+    "trailing-zeros": ("integer", _of(lambda n: [f"{n}.0", f"{n}.00"])),
+    "leading-zero": ("integer; policy", _of(lambda n: _if(n >= 0, f"0{n}"))),
     "grouped-thousands": ("integer", _grouped_thousands),
-    "unicode-digits": (
-        "integer; policy",
-        lambda gold: [str(_number(gold)).translate(str.maketrans("0123456789-", "０１２３４５６７８９−"))],
-    ),
+    "unicode-digits": ("integer; policy", _of(lambda n: [str(n).translate(_FULL_WIDTH)])),
     "fraction-of-integers": (f"{_REALS}; symmetric", _fraction_of_integers),
-    "lowest-terms": ("decimal, fraction, mixed number; symmetric", lambda gold: _each(gold, latex_fraction, str)),
+    "lowest-terms": ("decimal, fraction, mixed number; symmetric", _of(lambda n: [latex_fraction(n), str(n)])),
     "exact-decimal": ("fraction, mixed number, decimal; symmetric", _exact_decimal),
     "mixed-number": ("fraction, decimal; policy", _mixed_number),
     "scientific": ("integer", _scientific),
     "unevaluated": (f"{_REALS}; policy", _unevaluated),
-    "named-value": (f"{_REALS}; policy", lambda gold: [f"x={latex_fraction(_number(gold))}"]),
-    "set-of-one": ("integer; policy", lambda gold: [f"\\{{{_number(gold)}\\}}"]),
-    "percent-sign": ("integer; policy", lambda gold: _if(_number(gold) >= 1, f"{_number(gold)}\\%")),
+    "named-value": (f"{_REALS}; policy", _of(lambda n: [f"x={latex_fraction(n)}"])),
+    "set-of-one": ("integer; policy", _of(lambda n: [f"\\{{{n}\\}}"])),
+    "percent-sign": ("integer; policy", _of(lambda n: _if(n >= 1, f"{n}\\%"))),
     "percent-as-fraction": (
-        "percent; policy",
-        lambda gold: _each(gold, latex_fraction, lambda number: terminating_decimal(number) or latex_fraction(number)),
+        "percent; policy", _of(lambda n: [latex_fraction(n), terminating_decimal(n) or latex_fraction(n)]),
     ),
     "base-left-out": ("numeral; policy", lambda gold: [gold.name, f"{gold.name}_{{{gold.base}}}"]),
-    "unit-left-out": ("quantity; policy", lambda gold: _each(gold, latex_fraction)),
+    "unit-left-out": ("quantity; policy", _of(lambda n: [latex_fraction(n)])),
     "long-rounding": ("constant; policy", lambda gold: _rounded(gold, 14)),
     "rewritten-terms": ("constant, polynomial; symmetric", _rewritten_terms),
     "common-factor": (
@@ -319,77 +347,39 @@ _EQUAL: _Table = {
     "equal-element": ("tuple", _equal_element),
     "reordered": ("list; policy", _reordered),
     "named-interval": (
-        "interval",
-        lambda gold: _if("\\in" not in gold.text.replace("\\infty", ""), f"x\\in {gold.text}"),
+        "interval", lambda gold: _if("\\in" not in gold.text.replace("\\infty", ""), f"x\\in {gold.text}"),
     ),
-    "swapped-union": (
-        "interval",
-        lambda gold: _if(len(gold.spans) > 1, "\\cup".join(map(str, reversed(gold.spans)))),
-    ),
+    "swapped-union": ("interval", lambda gold: _if(len(gold.spans) > 1, "\\cup".join(map(str, gold.spans[::-1])))),
     "inequality": ("interval; policy", _inequality),
-    "matrix-brackets": (
-        "matrix; policy",
-        lambda gold: [_matrix(gold, environment, _texts(gold)) for environment in ("bmatrix", "pmatrix")],
-    ),
+    "matrix-brackets": ("matrix; policy", lambda gold: [_matrix(gold, name, _texts(gold)) for name in ("bmatrix", "pmatrix")]),
     "column-as-tuple": ("matrix; policy", lambda gold: _if(gold.columns == 1, f"({_inner(gold)})")),
-    "choice-spelling": (
-        "choice; policy",
-        lambda gold: [form.format(gold.name) for form in ("{}", "{}.", "({})", "\\text{{{}}}", "\\text{{({})}}")],
-    ),
+    "choice-spelling": ("choice; policy", lambda gold: _named(gold, "{}", "{}.", "({})", "\\text{{{}}}", "\\text{{({})}}")),
     "word-case": (
         "text; policy",
-        lambda gold: [
-            *(gold.name.lower(), gold.name.capitalize()),
-            *(f"\\text{{{gold.name.upper()}}}", f"\\textbf{{{gold.name}}}"),
-        ],
+        lambda gold: [gold.name.lower(), gold.name.capitalize(), f"\\text{{{gold.name.upper()}}}", f"\\textbf{{{gold.name}}}"],
     ),
-    "article": ("text; policy", lambda gold: [f"the {gold.name}"]),
-}
+    "article": ("text; policy", lambda gold: _named(gold, "the {}")),
+}  # fmt: skip
 _NEAR: _Table = {
-    "off-by-one": (
-        f"{_REALS}; symmetric",
-        lambda gold: [latex_fraction(_number(gold) + 1), latex_fraction(_number(gold) - 1)],
-    ),
+    "off-by-one": (f"{_REALS}; symmetric", _of(lambda n: [latex_fraction(n + 1), latex_fraction(n - 1)])),
     "other-sign": (f"{_REALS}, percent", _other_sign),
-    "other-magnitude": (
-        "integer",
-        lambda gold: [f"{_number(gold)}{more}" for more in ("0", "7", "\\times10^{2}")] if _number(gold) else [],
-    ),
+    "other-magnitude": ("integer", _of(lambda n: _if(n, f"{n}0", f"{n}7", f"{n}\\times10^{{2}}"))),
     "slightly-off": (_RATIONALS, _slightly_off),
     # Differences below the precision of floats, written so that nothing obviously cancels.
-    "inflated-off-by-one": ("integer; symmetric", lambda gold: [f"{_number(gold) * 2**70 + 1}/{2**70}"]),
+    "inflated-off-by-one": ("integer; symmetric", _of(lambda n: [f"{n * 2**70 + 1}/{2**70}"])),
     "short-rounding": (
         "fraction, mixed number; policy",
         lambda gold: _rounded(gold, 2, 4, 6) if terminating_decimal(_number(gold)) is None else [],
     ),
     "short-rounding-of-constant": ("constant; policy", lambda gold: _rounded(gold, 3, 6)),
-    "upside-down": (
-        "fraction, decimal; symmetric",
-        lambda gold: [latex_fraction(1 / _number(gold))] if _number(gold) not in (0, 1, -1) else [],
-    ),
-    "integer-part": (
-        "fraction, decimal",
-        lambda gold: _if(_number(gold).denominator != 1, str(int(_number(gold))), str(_number(gold).numerator)),
-    ),
+    "upside-down": ("fraction, decimal; symmetric", _of(lambda n: [latex_fraction(1 / n)] if n not in (0, 1, -1) else [])),
+    "integer-part": ("fraction, decimal", _of(lambda n: _if(n.denominator != 1, str(int(n)), str(n.numerator)))),
     "percent-of-small": ("decimal, fraction; policy", _percent_of_small),
-    "other-percent": (
-        "percent",
-        lambda gold: [f"{latex_fraction(_number(gold) * 100 + 1)}\\%", latex_fraction(_number(gold) + 1)],
-    ),
+    "other-percent": ("percent", _of(lambda n: [f"{latex_fraction(n * 100 + 1)}\\%", latex_fraction(n + 1)])),
     "other-base": ("numeral; policy", _other_base),
-    "other-amount": (
-        "quantity",
-        lambda gold: [
-            f"{latex_fraction(_number(gold) + 1)}{unit}" for unit in ("", "^\\circ")[: 1 + (gold.name == "°")]
-        ],
-    ),
+    "other-amount": ("quantity", _other_amount),
     "other-unit": ("quantity; policy", _other_unit),
-    "radians": (
-        "quantity; policy",
-        lambda gold: _if(
-            gold.name == "°" and _number(gold), write(Expression.constant(_number(gold) / 180) * symbol(PI))
-        ),
-    ),
+    "radians": ("quantity; policy", _radians),
     "other-coefficient": ("constant, polynomial; symmetric", lambda gold: _plus_a_monomial(gold, 1, multiplied=False)),
     "one-sign-flipped": ("constant, polynomial; symmetric", lambda gold: _plus_a_monomial(gold, -2, multiplied=True)),
     "term-dropped": (
@@ -398,61 +388,25 @@ _NEAR: _Table = {
     ),
     "root-dropped": ("constant", _root_dropped),
     "other-variable": ("polynomial; policy", _other_variable),
-    "other-value": (
-        "assignment",
-        lambda gold: [f"{gold.name}={write(_value(gold) + _ONE)}", write(_value(gold) - _ONE)],
-    ),
+    "other-value": ("assignment", lambda gold: [f"{gold.name}={write(_value(gold) + _ONE)}", write(_value(gold) - _ONE)]),
     "other-name": ("assignment; policy", _other_name),
-    "other-order": (
-        "tuple",
-        lambda gold: _if(
-            [item.value for item in gold.items] != [item.value for item in gold.items[::-1]],
-            _like(gold, _texts(gold)[::-1]),
-        ),
-    ),
+    "other-order": ("tuple", _other_order),
     "other-brackets": ("tuple; policy", _other_brackets),
     "brackets-added": ("list; policy", lambda gold: [f"({_inner(gold)})", f"[{_inner(gold)}]"]),
     "other-element": ("tuple, list", _other_element),
     "element-missing-or-extra": ("tuple, list", _element_missing_or_extra),
     "other-end": ("interval", _other_end),
-    "part-of-union": (
-        "interval",
-        lambda gold: _if(len(gold.spans) > 1, str(gold.spans[0]), str(gold.spans[-1])),
-    ),
+    "part-of-union": ("interval", lambda gold: _if(len(gold.spans) > 1, str(gold.spans[0]), str(gold.spans[-1]))),
     "other-entry": ("matrix", _other_entry),
     "other-shape": ("matrix; policy", _other_shape),
     "other-choice": ("choice; policy", _other_choice),
-    "other-word": ("text", lambda gold: [f"not {gold.name}", f"\\text{{{gold.name}x}}", "zzyzx"]),
-}
+    "other-word": ("text", lambda gold: [*_named(gold, "not {}", "\\text{{{}x}}"), "zzyzx"]),
+}  # fmt: skip
 _OPTIONAL: Mapping[str, tuple[str, str, Rewrite]] = {
-    "within-one-percent": (
-        _RATIONALS,
-        "rel_tol=0.01",
-        lambda gold: (
-            _each(gold, lambda number: terminating_decimal(number * Fraction(1009, 1000))) if _number(gold) else []
-        ),
-    ),
-    "within-an-error": (
-        _RATIONALS,
-        "abs_tol=1e-8",
-        lambda gold: _each(gold, lambda number: terminating_decimal(number + Fraction(5, 10**9))),
-    ),
-    "hundredth-or-hundredfold": (
-        _RATIONALS,
-        "percent='factor'",
-        lambda gold: (
-            _each(
-                gold, lambda number: terminating_decimal(number * 100), lambda number: terminating_decimal(number / 100)
-            )
-            if _number(gold)
-            else []
-        ),
-    ),
-    "decimal-comma": (
-        "decimal",
-        "decimal_comma=True",
-        lambda gold: (text.replace(".", ",") for text in _each(gold, terminating_decimal)),
-    ),
+    "within-one-percent": (_RATIONALS, "rel_tol=0.01", _decimals(lambda n: [n * Fraction(1009, 1000)] if n else [])),
+    "within-an-error": (_RATIONALS, "abs_tol=1e-8", _decimals(lambda n: [n + Fraction(5, 10**9)])),
+    "hundredth-or-hundredfold": (_RATIONALS, "percent='factor'", _decimals(lambda n: [n * 100, n / 100] if n else [])),
+    "decimal-comma": ("decimal", "decimal_comma=True", _decimal_comma),
 }
 """What only a verifier with an option accepts: kinds, the option, and the rewriting."""
 

@@ -20,16 +20,12 @@ def _properties(rng: random.Random) -> dict[str, tuple[dict[str, Any], Values, V
     item = {"type": "object", "properties": {"id": whole}, "required": ["id"], "additionalProperties": False}
     return {
         "count": (
-            {**whole, "minimum": low, "maximum": high},
-            (low, high, low + 1),
-            (low - 1, high + 1, low + 0.5, str(low), None),
+            {**whole, "minimum": low, "maximum": high}, (low, high, low + 1), (low - 1, high + 1, low + 0.5, str(low), None),
         ),
         "ratio": ({"type": "number", "exclusiveMinimum": low}, (low + 0.25, low + 1), (low, low - 0.5, "1", True)),
         "step": ({**whole, "multipleOf": size}, (0, size, -3 * size), (size + 1, 1, 0.5)),
         "name": (
-            {**word, "minLength": 2, "maxLength": size + 2},
-            ("ab", "é" * (size + 2)),
-            ("a", "", "b" * (size + 3), 12, None),
+            {**word, "minLength": 2, "maxLength": size + 2}, ("ab", "é" * (size + 2)), ("a", "", "b" * (size + 3), 12, None),
         ),
         "code": ({**word, "pattern": "^[A-Z]{2}-[0-9]+$"}, ("AB-1", "ZZ-007"), ("ab-1", "AB1", "AB-", "XAB-1")),
         "size": ({"enum": ["small", "large", 3]}, ("small", "large", 3), ("Small", "medium", "3", None)),
@@ -37,17 +33,15 @@ def _properties(rng: random.Random) -> dict[str, tuple[dict[str, Any], Values, V
         "kind": ({"const": "v1"}, ("v1",), ("v2", ["v1"], None)),
         "tags": (
             {"type": "array", "items": word, "minItems": 1, "maxItems": size, "uniqueItems": True},
-            (["a"], ["a", "A"], [str(number) for number in range(size)]),
-            ([], ["a", "a"], ["a", 1], [str(number) for number in range(size + 1)], "a"),
+            (["a"], ["a", "A"], list("abcde"[:size])), ([], ["a", "a"], ["a", 1], list("abcdef"[: size + 1]), "a"),
         ),
         "items": (
             {"type": "array", "items": item},
-            ([], [{"id": 1}, {"id": 1}]),
-            ([{"id": "1"}], [{}], [{"id": 1, "x": 2}], {"id": 1}),
+            ([], [{"id": 1}, {"id": 1}]), ([{"id": "1"}], [{}], [{"id": 1, "x": 2}], {"id": 1}),
         ),
         "either": ({"anyOf": [whole, {"type": "null"}]}, (1, None), ("1", 1.5, [])),
         "one": ({"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 5}]}, (1, 5.5), (7, 2.5)),
-    }
+    }  # fmt: skip
 
 
 _SPOILT: dict[str, Callable[[str], str]] = {

@@ -7,26 +7,10 @@ from collections.abc import Sequence
 
 from verifiers.audit.subjects.tasks import Field, Task
 
-_WORDS = [
-    *(
-        "the",
-        "small",
-        "old",
-        "river",
-        "bends",
-        "around",
-        "wet",
-        "stones",
-        "while",
-        "birds",
-        "rest",
-        "near",
-        "green",
-        "hills",
-    ),
-    *("and", "children", "run", "home"),
-]
-"""Plain words; none has a letter z, or is a keyword below."""
+_WORDS = (
+    "the", "small", "old", "river", "bends", "around", "wet", "stones", "while", "birds", "rest", "near", "green", "hills",
+)  # fmt: skip
+"""Plain words, none of which is a keyword below."""
 
 
 def _instructions(rng: random.Random) -> dict[str, tuple[str, dict[str, object], Sequence[str], Sequence[str]]]:
@@ -78,11 +62,6 @@ def _instructions(rng: random.Random) -> dict[str, tuple[str, dict[str, object],
             "Do not use the words lantern and harbor.", {"forbidden_words": ["lantern", "harbor"]}, (some, words(9)),
             (sentence("lantern"), f"{some} Harbor!"),
         ),
-        "keywords:letter_frequency": (
-            f"Use the letter z less than {n} times.",
-            {"letter": "z", "let_frequency": n, "let_relation": "less than"},
-            (some, sentence("z" * (n - 1)), sentence(*["zoo"] * (n - 1))), (sentence("z" * n), sentence(*["Zoo"] * n)),
-        ),
         "punctuation:no_comma": (
             "Use no commas.", {}, (some, words(9)), (f"{some[:-1]}, {words(2)}.", f"{words(2)},{words(2)}"),
         ),
@@ -100,11 +79,6 @@ def _instructions(rng: random.Random) -> dict[str, tuple[str, dict[str, object],
         "detectable_format:title": (
             "Give a title in double angular brackets.", {}, (f"<<{words(2)}>>\n\n{some}", f"{some}\n<<{words(1)}>>"),
             (some, f"<{words(2)}>\n\n{some}", f"<<>>\n{some}"),
-        ),
-        "detectable_format:number_highlighted_sections": (
-            f"Highlight at least {n} sections, as *so*.", {"num_highlights": n},
-            (" ".join(f"*{words(2)}* {words(2)}" for _ in range(n)), "\n".join(f"**{words(2)}**" for _ in range(n + 1))),
-            (" ".join(f"*{words(2)}* {words(2)}" for _ in range(n - 1)), some),
         ),
         "detectable_format:json_format": (
             "Answer in JSON.", {}, (json_of(some), f"```json\n{json_of(words(3))}\n```"),

@@ -93,21 +93,6 @@ def rotate(numbers, k):
     return primes""",
         ),
     ),
-    "word_counts": (
-        "Count the words of a text without regard to case: a list of [word, count], sorted by word.",
-        lambda rng: (" ".join(rng.choice(["a", "A", "Bee", "bee", "sea"]) for _ in range(rng.randint(0, 8))),),
-        (
-            """def word_counts(text):
-    counts = {}
-    for word in text.lower().split():
-        counts[word] = counts.get(word, 0) + 1
-    return [[word, counts[word]] for word in sorted(counts)]""",
-            """from collections import Counter
-
-def word_counts(text):
-    return [list(pair) for pair in sorted(Counter(text.lower().split()).items())]""",
-        ),
-    ),
     "digital_root": (
         "Add the digits of an integer of at least 0 until one digit is left, and give it.",
         lambda rng: (rng.randint(0, 10 ** rng.randint(1, 9)),),
@@ -137,7 +122,7 @@ def median(numbers):
 }
 """By name what a function does, what its arguments are drawn by, and right sources."""
 _SWAPS = swaps(
-    "< <= >, == !=, != ==, + -, - +, * +, // -, % //, 0 1, 1 0 2, 2 1 3, 9 8, max min, sorted list, all any, lower upper, "
+    "< <= >, == !=, != ==, + -, - +, * +, // -, % //, 0 1, 1 0 2, 2 1 3, 9 8, max min, sorted list, all any, "
     "append extend, in not_in, not, and or, or and, True False, False True"
 )
 _FORGERIES = {

@@ -82,13 +82,6 @@ def _queries(rng: random.Random) -> dict[str, tuple[str, tuple[str, ...]]]:
                 f"WHERE place <= {few} ORDER BY place",
             ),
         ),
-        "greatest": (
-            "The ids of the oldest people.",
-            (
-                "SELECT id FROM people WHERE age = (SELECT MAX(age) FROM people)",
-                "SELECT id FROM people AS p WHERE NOT EXISTS (SELECT 1 FROM people AS q WHERE q.age > p.age)",
-            ),
-        ),
         "without": (
             "The names of people without orders.",
             (
