@@ -35,6 +35,7 @@ from agents import (
 from agents.distributed import sharding
 from agents.distributed.parts import whole
 from agents.distributed.ranks import Ranks, Sharding, active_ranks
+from agents.policies.transformers.loading import load_model, save_model
 from agents.policies.transformers.lora import add_lora, merged, without_adapter
 from agents.policies.vllm import weight_transfer
 from tests.agents.agent_cases import all_weights, flat, gradient, make_agent, playing_policy, some_batch, sort_env
@@ -243,6 +244,13 @@ def _whole_bytes() -> Iterator[list[int]]:
         yield at_any_time
 
 
+def written(kind: str) -> dict[str, Any]:
+    """The difference between a model and what each rank finds in a folder to which it wrote it."""
+    model, folder = tiny_policy().model, _folder() / f"{kind}-{active_ranks().rank}"
+    save_model(folder, model, None)
+    return {"saved_bits": flat(list(load_model(folder).parameters())), "bits": flat(list(model.parameters()))}
+
+
 def left_alone(kind: str) -> dict[str, Any]:
     """The error of a rank that is left alone in the middle of a pass."""
 
@@ -288,6 +296,7 @@ _WORK: dict[str, Callable[[str], dict[str, Any]]] = {
     "interrupted": interrupted,
     "lag": sampled_beside_learning,
     "left alone": left_alone,
+    "written": written,
     **dict.fromkeys(["save-2", *_READS], saved),
 }
 RUNS: dict[str, tuple[int, ...]] = {
@@ -305,6 +314,7 @@ RUNS: dict[str, tuple[int, ...]] = {
     "interrupted": (2,),
     "lag": (2, 1),
     "left alone": (2,),
+    "written": (2,),
     "save-2": (2,),
     "save-2-1": (1,),
     "save-2-1-3": (3,),

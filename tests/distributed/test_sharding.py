@@ -126,6 +126,12 @@ def test_a_run_goes_on_bit_by_bit_after_half_of_a_transfer_and_after_the_death_o
 
 
 @pytest.mark.distributed
+def test_each_rank_can_write_the_model_for_an_engine_of_its_own(results: Any) -> None:
+    for rank in results[2, "written"]:
+        assert torch.equal(rank["saved_bits"], rank["bits"])
+
+
+@pytest.mark.distributed
 def test_a_rank_that_dies_within_a_pass_is_an_error_of_the_others(results: Any) -> None:
     (survivor,) = results[2, "left alone"]
     assert "another rank ended during the run, without an error of its own" in survivor["error"]

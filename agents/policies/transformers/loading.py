@@ -223,7 +223,7 @@ def save_model(
 
 
 def _save_pretrained(folder: Path, model: Any, dtype: torch.dtype | None) -> Mapping[str, torch.Tensor]:
-    with without_loading_bars():
+    with without_loading_bars(), _written_here(model):
         if dtype is None:
             model.save_pretrained(folder)
             return {}
@@ -234,6 +234,19 @@ def _save_pretrained(folder: Path, model: Any, dtype: torch.dtype | None) -> Map
         model.config.save_pretrained(folder)
         model.config.dtype = own
     return saved.dropped
+
+
+@contextlib.contextmanager
+def _written_here(model: Any) -> Iterator[None]:
+    """Within the block the model is written whatever the rank of this process, such as for its own engine.
+
+    transformers from 5.19 on would write it on rank 0 alone, and raise nothing elsewhere.
+    """
+    model.should_save_on_this_rank = lambda is_main_process: True
+    try:
+        yield
+    finally:
+        del model.should_save_on_this_rank
 
 
 @contextlib.contextmanager
