@@ -7,8 +7,8 @@ return: A_t = r_t + ... + g^(n-1) r_(t+n-1) + g^n V_(t+n) - V_t. `steps_ahead=1`
 the errors of all n are mixed by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438), for which
 `gae_lambda=1` gives the whole return minus the value.
 
-Values that are not exact bias the expected gradient unless `gae_lambda` is 1, and the mean over the batch's tokens does where
-lengths differ.
+Inexact values bias the expected gradient unless `gae_lambda` is 1. The mean over the batch's tokens biases it if lengths
+differ.
 
 Departures from the paper: Adam instead of RMSprop, whole episodes in each batch, and one update per batch of episodes.
 """

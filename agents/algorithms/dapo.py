@@ -1,8 +1,8 @@
 """DAPO: Decoupled Clip and Dynamic Sampling Policy Optimization (Yu et al. 2025, arXiv:2503.14476, section 3).
 
-Four changes to GRPO: the upper clip bound is wider than the lower, so that unlikely tokens can become likely (clip-higher);
-problems whose completions all score the same are replaced by others before the update (dynamic sampling); the loss is a mean
-over tokens; and completions close to the limit are penalised (soft overlong shaping; set `truncation="soft-overlong"`,
+DAPO makes four changes to GRPO. The upper clip bound is wider than the lower, so unlikely tokens can become likely
+(clip-higher). Problems whose completions all score the same are replaced before the update (dynamic sampling). The loss is a
+mean over tokens. Completions close to the limit are penalised (soft overlong shaping; set `truncation="soft-overlong"`,
 `max_tokens` and `overlong_margin`).
 
 Departure from the paper: after `max_rounds` rounds of problems the step continues with the groups it has.

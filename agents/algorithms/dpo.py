@@ -1,9 +1,9 @@
 """DPO: Direct Preference Optimization (Rafailov et al. 2023, arXiv:2305.18290, equation 7).
 
 The policy that maximises the expected reward less beta times the KL divergence from a reference policy is
-pi(y) = pi_ref(y) exp(r(y) / beta) / Z, so that beta log(pi / pi_ref) is a reward up to a constant of the prompt, and the
-likelihood of preferences under Bradley and Terry's model is that of the policy itself: no reward model, no sampling. The
-reference is the policy at the start.
+pi(y) = pi_ref(y) exp(r(y) / beta) / Z. So beta log(pi / pi_ref) is a reward up to a constant of the prompt, and the policy
+itself gives the likelihood of preferences under Bradley and Terry's model: no reward model, no sampling. The reference is the
+policy at the start.
 
 Pairs come from a file (`pairs`), or are made online from the policy's own verified completions: in each group the best and
 the worst, or all pairs with different scores (Guo et al. 2024, "Direct Language Model Alignment from Online AI Feedback",
@@ -11,7 +11,7 @@ arXiv:2402.04792, ask a judge about two). Groups whose scores are all equal have
 
 The gradient of the loss of a pair is -dL/dh (grad log pi(chosen) - grad log pi(rejected)) at the margin h of the two, a policy
 gradient whose advantages are the slope of the loss. It is computed that way: one pass gives the margins at the current weights,
-and the learner's pass is that of any policy gradient, so that the two completions of a pair need not share a micro-batch.
+and the learner's pass is the usual policy-gradient pass. So the two completions of a pair need not share a micro-batch.
 
 `preference_loss="ipo"` and `label_smoothing` are two variants; see `agents.losses.preference_loss`.
 """

@@ -1,27 +1,27 @@
 """DQN: deep Q-networks (Mnih et al. 2015, "Human-level control through deep reinforcement learning", algorithm 1).
 
 Q-learning with a network: the outputs of a policy's last layer are read as action values Q(s, a), the policy acts ε-greedily by
-them, and what it saw goes into a replay buffer. Each update draws transitions (s, a, r, s') from the buffer and moves Q(s, a)
+them, and its transitions go into a replay buffer. Each update draws transitions (s, a, r, s') from the buffer and moves Q(s, a)
 towards
 
-    y = r + γ max_b Q'(s', b),   or y = r where the episode ended
+    y = r + γ max_b Q'(s', b),   or y = r if the episode ended
 
-by a step on the Huber loss of Q(s, a) - y, which is the square near 0 and whose slope is at most 1: the error clipping of the
-paper. Q' is the target network, a copy of Q that is renewed only every `target_every` updates, so that targets do not chase
-the network that is fitted to them; the buffer makes transitions of one batch nearly independent.
+by a step on the Huber loss of Q(s, a) - y. This loss is the square near 0 and has a slope of at most 1: the paper's error
+clipping. Q' is the target network, a copy of Q that is renewed only every `target_every` updates, so targets don't chase the
+network that is fitted to them. The buffer makes transitions of one batch nearly independent.
 
 * `double`: y = r + γ Q'(s', argmax_b Q(s', b)). One network chooses the action and the other evaluates it, which reduces the
   overestimation of values (van Hasselt, Guez and Silver 2016, arXiv:1509.06461).
 * Dueling (Wang et al. 2016, arXiv:1511.06581): Q = V(s) + A(s, a) - mean_b A(s, b). The network computes it:
   `MLPPolicy(dueling=True)`.
 
-The state is what the policy reads: the prefix of tokens, by any `transformers` model, or the vector that an environment shows,
-by an `MLPPolicy`. Where the environment limits tokens, maxima are over the legal ones.
+The policy reads the state: a `transformers` model the prefix of tokens, an `MLPPolicy` the environment's vector. If the
+environment limits tokens, maxima are over the legal ones.
 
 Departures from the paper: whole episodes are played between updates, with one update for every `tokens_per_update` tokens, as
 if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an episode. A
-truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that are not part of the task, the
-value of its last state follows.
+truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that aren't part of the task, it is
+followed by the value of its last state.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 If the score is a weighted sum of several rewards, GRPO's z-score of the sum cannot tell their combinations apart, and the
 reward with the largest spread dominates. GDPO normalises each reward within the group separately, and then normalises their
-weighted sum over the batch; both divisions bias the direction of the expected gradient. Departures from the paper are those
-of GRPO.
+weighted sum over the batch; both divisions bias the direction of the expected gradient. It departs from the paper
+as GRPO does.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ tokens first, which favours short right and long wrong completions (arXiv:2503.2
 the expected gradient; `scale="none"` with `aggregation="sequence-mean-token-sum"` has the direction of the exact one. Groups
 whose scores are all equal get exactly 0. There is no KL term unless
 `kl_coefficient` is set (the paper: 0.04). The paper's k3 estimate as a term of the loss gives the gradient of the opposite
-direction of the divergence, KL(reference || policy); `kl_estimator="k3-ratio"` gives that of KL(policy || reference).
+direction of the divergence, KL(reference || policy); `kl_estimator="k3-ratio"` gives the gradient of KL(policy || reference).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """GSPO: Group Sequence Policy Optimization (Zheng et al. 2025, arXiv:2507.18071, equations 5, 7 and 14).
 
 GRPO with one ratio per completion, the geometric mean of its tokens' ratios. A completion is clipped as a whole, in a much
-narrower range, since means vary less. Departures from the paper are those of GRPO, except that the aggregation is the
-paper's.
+narrower range, since means vary less. It departs from the paper as GRPO does, but uses the paper's
+aggregation.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The gradient of the expected return is E[sum_t (G_t - b) grad log pi(y_t)], estimated from on-policy episodes, where G_t is
 the discounted reward from token t on and b a baseline that does not depend on the episode's own tokens from t on. The paper
-credits every decision with the whole return G_0, which `credit="whole"` does: earlier rewards do not depend on later tokens, so
-that they only add variance. Baselines: a constant, the mean score of the batch, the
+credits every decision with the whole return G_0, as `credit="whole"` does: earlier rewards don't depend on later tokens and
+only add variance. Baselines: a constant, the mean score of the batch, the
 moving average of earlier batches (the paper's reinforcement comparison), or a learned value of the state (Sutton et al. 2000).
 
 With a discount below 1 the factor gamma^t of that gradient is omitted, as is usual.

@@ -1,9 +1,9 @@
 """RFT: rejection-sampling fine-tuning. Sample completions, keep the right ones, and learn them as if they had been given.
 
-The loss of a kept completion is its negative log-likelihood, that of the others 0. With a weight of 1 for kept completions and
-a mean over all samples, the expected gradient of the first optimiser step on a batch is the policy gradient of the share of
-right completions: REINFORCE with rewards 0 and 1 and no baseline. `mean_over="kept"` divides by the number of kept completions
-instead, as supervised learning does, which changes the length of a step, not its direction.
+The loss of a kept completion is its negative log-likelihood; the loss of the others is 0. With a weight of 1 for kept
+completions and a mean over all samples, the expected gradient of the first optimiser step on a batch is the policy gradient of
+the share of right completions: REINFORCE with rewards 0 and 1 and no baseline. `mean_over="kept"` divides by the number of
+kept completions instead, as supervised learning does, which changes the length of a step, not its direction.
 
 This agent is a family of methods, selected by its settings:
 

@@ -1,8 +1,8 @@
 """TRPO: Trust Region Policy Optimization (Schulman et al. 2015, arXiv:1502.05477, section 6 and appendix C).
 
-Each step maximises the surrogate E[pi / pi_old A] subject to a mean divergence KL(pi_old || pi) of at most `max_kl`: the
-natural gradient step (`npg.py`), scaled to the bound by the quadratic approximation of the divergence, is shortened until the
-surrogate has improved and the exact divergence satisfies the bound. If no length does, the policy does not change.
+Each step maximises the surrogate E[pi / pi_old A] subject to a mean divergence KL(pi_old || pi) of at most `max_kl`. The
+quadratic approximation of the divergence scales the natural gradient step (`npg.py`) to the bound. The step is then shortened
+until the surrogate has improved and the exact divergence satisfies the bound. If no length does, the policy does not change.
 
 As in NPG, the divergence is over all actions, the whole vocabulary, at each visited state.
 

@@ -1,13 +1,13 @@
-"""VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679): PPO whose values are estimated by playing on, without a critic.
+"""VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679): PPO with values estimated by playing on, without a critic.
 
 A completion is divided into steps, such as lines. From the state before each step K further completions are sampled; the mean
 of their returns is an unbiased estimate of the state's value, so that
 
     A = r + V(s') - V(s)
 
-is an unbiased estimate of the advantage of the step from s to s', which all of its tokens get. States that several completions
-of a batch have in common, such as the prompt, are estimated once. Where a step ends depends only on what was written up to
-there; otherwise the estimate would be biased.
+is an unbiased estimate of the advantage of the step from s to s', and all tokens of the step get it. States that several
+completions of a batch share, such as the prompt, are estimated once. The end of a step depends only on the text up to there;
+otherwise the estimate would be biased.
 
 One training step, and the functions that implement it:
 

@@ -8,8 +8,8 @@ tables that learn from different transitions, one can choose the best action, an
 or the same with the tables exchanged, each for half of the transitions. The estimate is then never too high on average, but it
 may be too low. Actions are chosen by the mean of both.
 
-A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state it
-was cut off in.
+A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state
+where it was cut off.
 """
 
 from __future__ import annotations

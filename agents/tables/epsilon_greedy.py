@@ -7,9 +7,10 @@ else the one with the highest mean is chosen:
 
     Q_{n+1} = Q_n + (R_n - Q_n) / n
 
-With a constant ε the regret grows by at least ε/k Σ_a Δ_a with each choice, where Δ_a is the gap between the best mean and that
-of action a. With `decay` = c, ε_t = min(ε, c / t): for c ≥ 5k/d² with d at most the smallest gap, the regret is logarithmic
-(Auer, Cesa-Bianchi and Fischer 2002, "Finite-time analysis of the multiarmed bandit problem", theorem 3, with ε = 1).
+With a constant ε the regret grows by at least ε/k Σ_a Δ_a with each choice, where Δ_a is the gap between the best mean and the
+mean of action a. With `decay` = c, ε_t = min(ε, c / t): for c ≥ 5k/d² with d at most the smallest gap, the regret is
+logarithmic (Auer, Cesa-Bianchi and Fischer 2002, "Finite-time analysis of the multiarmed bandit problem", theorem 3, with ε =
+1).
 
 Ties are broken at random, as in the book's pseudocode.
 """

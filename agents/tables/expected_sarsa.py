@@ -4,12 +4,12 @@ After each transition from s by a with reward r to s',
 
     Q(s, a) ← Q(s, a) + α (r + γ Σ_b π(b|s') Q(s', b) - Q(s, a))    (6.9)
 
-SARSA has the value of one action drawn from π in place of the mean over all, which has the same expectation and more variance.
-π is the ε-greedy policy that chooses the actions, or with `target_epsilon` another one that is learned about; with
-`target_epsilon=0` that is the greedy one, the sum is the maximum, and this is Q-learning.
+SARSA uses the value of one action drawn from π in place of the mean over all, with the same expectation and more variance. π is
+the ε-greedy policy that chooses the actions, or with `target_epsilon` another policy to learn about. With `target_epsilon=0`
+it is the greedy policy, the sum is the maximum, and this is Q-learning.
 
-A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state it
-was cut off in.
+A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state
+where it was cut off.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ After action A_t earned R_t, with the mean B_t of the rewards before t as the ba
 In expectation over A_t and R_t this is α times the gradient of the expected reward Σ_a π(a) q(a), whatever the baseline, as
 long as it does not depend on A_t: REINFORCE with one step (Williams 1992), in its smallest case.
 
-As in the book, the baseline leaves out the reward at hand and is that reward itself at the first choice, which then changes
+As in the book, the baseline leaves out the current reward. At the first choice it is that reward, so the choice changes
 nothing.
 """
 

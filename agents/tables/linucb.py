@@ -8,9 +8,9 @@ the action has earned estimates θ_a, and the action whose mean could still be t
     A_t = argmax_a  θ_a · x + α sqrt(xᵀ A_a⁻¹ x)
 
 The features of a state come from the environment (`features`, f64[s d], as in `rlvr/ContextualBanditState-v0`); without any,
-each state has one of its own, so that contexts share nothing.
+each state has a separate one, and contexts share nothing.
 
-The paper has λ = 1, and breaks ties at random, which here go to the first action.
+The paper has λ = 1, and breaks ties at random; here they go to the first action.
 """
 
 from __future__ import annotations

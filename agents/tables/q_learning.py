@@ -4,12 +4,12 @@ After each transition from s by a with reward r to s',
 
     Q(s, a) ← Q(s, a) + α (r + γ max_b Q(s', b) - Q(s, a))          (6.8)
 
-The target is a sample of the Bellman optimality equation, so that Q approaches the values of the best policy, whatever policy
-chose the actions, as long as every action is tried in every state again and again and the step sizes meet the conditions of
-Robbins and Monro (`step_decay` above 0.5). The maximum of noisy estimates is too high on average; see `double_q_learning.py`.
+The target is a sample of the Bellman optimality equation. So Q approaches the values of the best policy, whatever policy chose
+the actions, as long as every action is tried in every state again and again and the step sizes meet the conditions of Robbins
+and Monro (`step_decay` above 0.5). The maximum of noisy estimates is too high on average; see `double_q_learning.py`.
 
-A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state it
-was cut off in.
+A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state
+where it was cut off.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ After action a in s earned r and led to s', where the policy chose a',
 
     Q(s, a) ← Q(s, a) + α (r + γ Q(s', a') - Q(s, a))               (6.7)
 
-which learns the values of the policy that acts, exploration included. With `steps_ahead` = n the target has the next n rewards
+which learns the values of the acting policy, exploration included. With `steps_ahead` = n the target has the next n rewards
 before a value (7.4),
 
     G_t = r_1 + γ r_2 + ... + γ^(n-1) r_n + γ^n Q(s_(t+n), a_(t+n))
@@ -12,7 +12,7 @@ before a value (7.4),
 and without a limit (None) all of them, which is Monte Carlo; see `monte_carlo.py`.
 
 A terminal state has value 0. An episode that reached its time limit did not end: its last targets have the value
-Σ_b π(b|s) Q(s, b) of the state it was cut off in, the mean over the action that was not chosen any more.
+Σ_b π(b|s) Q(s, b) of the state where it was cut off, the mean over the next action.
 """
 
 from __future__ import annotations
