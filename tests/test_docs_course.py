@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,25 @@ def test_a_notebook_is_stored_with_its_outputs(notebook: Path) -> None:
     assert solution["source"][0] == "# Solution\n"
     assert solution["metadata"] == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     assert "".join(solution["outputs"][0]["text"]).startswith("Right")
+
+
+@pytest.mark.parametrize("notebook", sorted(COURSE.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_still_prints_what_is_stored(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cells run in order, as in a notebook, but in this process; figures are not compared."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    monkeypatch.chdir(COURSE)
+    monkeypatch.syspath_prepend(COURSE)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    try:
+        for cell in code_cells(notebook):
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile("".join(cell["source"]), notebook.name, "exec"), names)
+            stored = "".join("".join(output.get("text", "")) for output in cell["outputs"])
+            assert printed.getvalue() == stored, "".join(cell["source"])
+    finally:
+        pyplot.close("all")
 
 
 def test_the_index_names_all_lessons() -> None:
