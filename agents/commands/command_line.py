@@ -231,7 +231,8 @@ def _option(
             plain, notes = object, [*notes, reader]
     if bound is not None:
         notes.append(tyro.conf.arg(help_behavior_hint=lambda default: f"({bound}; default: {default})"))
-    return dataclasses.replace(field, type=Annotated[plain, *notes] if notes else plain)
+    read_as: Any = Annotated[plain, *notes] if notes else plain
+    return dataclasses.replace(field, type=read_as)
 
 
 def parse_command(options: type[Any], arguments: Sequence[str], prog: str) -> Command:
