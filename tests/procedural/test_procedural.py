@@ -450,3 +450,8 @@ def test_importing_stays_cheap():
     heavy = "{'sympy', 'torch', 'transformers', 'datasets', 'multiprocessing.pool'}"
     program = f"import sys, rlvr_envs.procedural; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_number_of_numpy_counts_as_python_s():
+    assert type(Addition(digits=np.int64(30)).digits) is int  # whose powers do not overflow
+    assert Addition(digits=np.int64(30))[0] == Addition(digits=30)[0]
