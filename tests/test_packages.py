@@ -60,6 +60,7 @@ def test_imports_go_one_way_and_across_packages_through_the_public_face(package:
                     "verifiers.reasoning_gym",
                     "verifiers.sql",
                     "verifiers.devices",
+                    "verifiers.http",
                     "verifiers.hub",
                     "verifiers.reward_model",
                     "verifiers.statistics",

@@ -60,11 +60,11 @@ def check_arguments(annotation: Any, /, **values: object) -> None:
     """
     plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     options = get_args(plain) if get_origin(plain) in (Union, types.UnionType) else (plain,)
-    choices = [choice for option in options if get_origin(option) is Literal for choice in get_args(option)]
+    only_named = all(get_origin(option) is Literal or option is type(None) for option in options)
     for name, value in values.items():
         if not _fits(value, plain):
-            if choices and isinstance(value, str):
-                raise unknown_name(name, value, choices)
+            if only_named and isinstance(value, str):
+                raise unknown_name(name, value, [choice for option in options for choice in get_args(option)])
             raise InvalidArgumentError(f"{name} must be {_in_words(plain)}, got {_shown(value)}")
         for mark in marks:
             if isinstance(mark, Bound):

@@ -28,7 +28,6 @@ import logging
 import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, cast
 
 from verifiers.conventions import REFERENCE, Convention, arguments_of, read_convention
@@ -382,6 +381,8 @@ def verify_in_threads(
     Raises:
         InvalidArgumentError: If the numbers of completions and problems differ.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     pairs = paired(completions, problems)
     with ThreadPoolExecutor(threads, thread_name_prefix=type(verifier).__name__) as pool:
         return list(pool.map(lambda pair: verify_one(verifier, *pair), pairs))

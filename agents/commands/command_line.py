@@ -196,7 +196,7 @@ def _plain_value(
 
 
 @_REGISTRY.struct_rule
-def _with_bounds(info: tyro.constructors.StructTypeInfo) -> tyro.constructors.StructConstructorSpec | None:
+def _options_of(info: tyro.constructors.StructTypeInfo) -> tyro.constructors.StructConstructorSpec | None:
     """Read a dataclass as `tyro` does, with the bounds of its numbers in the help."""
     if not dataclasses.is_dataclass(info.type) or info.type in _BEING_READ:
         return None
@@ -207,21 +207,32 @@ def _with_bounds(info: tyro.constructors.StructTypeInfo) -> tyro.constructors.St
         _BEING_READ.discard(info.type)
     assert isinstance(spec, tyro.constructors.StructConstructorSpec)
     bounds = dict(bounds_of(info.type))
-    return dataclasses.replace(spec, fields=tuple(_shown(field, bounds.get(field.name)) for field in spec.fields))
+    fields = (_option(field, bounds.get(field.name), {*info.markers}) for field in spec.fields)
+    return dataclasses.replace(spec, fields=tuple(fields))
 
 
 _BEING_READ: set[type] = set()
 """Dataclasses whose fields `tyro` is finding."""
 
 
-def _shown(field: tyro.constructors.StructFieldSpec, bound: Bound | None) -> tyro.constructors.StructFieldSpec:
-    """An option whose help says its bound, if there is one."""
-    if bound is None:
-        return field
-    hint: Any = Annotated[
-        field.type, tyro.conf.arg(help_behavior_hint=lambda default: f"({bound}; default: {default})")
-    ]
-    return dataclasses.replace(field, type=hint)
+def _option(
+    field: tyro.constructors.StructFieldSpec, bound: Bound | None, markers: set[Any]
+) -> tyro.constructors.StructFieldSpec:
+    """An option with its bound in the help, if there is one, and with its reader.
+
+    To compare a default with any type but a class, `tyro` loads typeguard, and thereby asyncio and unittest.
+    """
+    hint: Any = field.type
+    plain, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    if type(plain) is not type:
+        info = tyro.constructors.PrimitiveTypeInfo.make(hint, markers)
+        reader = tyro.constructors.ConstructorRegistry.get_primitive_spec(info)
+        if isinstance(reader, tyro.constructors.PrimitiveConstructorSpec):
+            plain, notes = object, [*notes, reader]
+    if bound is not None:
+        notes.append(tyro.conf.arg(help_behavior_hint=lambda default: f"({bound}; default: {default})"))
+    read_as: Any = Annotated[plain, *notes] if notes else plain
+    return dataclasses.replace(field, type=read_as)
 
 
 def parse_command(options: type[Any], arguments: Sequence[str], prog: str) -> Command:

@@ -10,7 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import gymnasium
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
@@ -18,11 +18,12 @@ from rich.console import Console
 
 import rlvr_envs
 from agents.console.terminal import TerminalConsole
-from agents.policies.vllm.engine import require_vllm
 from agents.runs.files.json_files import plain
-from agents.settings.endpoint import EndpointConfig
 from verifiers import DataError, InvalidArgumentError, redacted, secret, unknown_argument
 from verifiers.devices import using_device
+
+if TYPE_CHECKING:
+    from agents.settings.endpoint import EndpointConfig
 
 P = ParamSpec("P")
 Env = TypeVar("Env", bound="rlvr_envs.TaskEnv | rlvr_envs.TokenVectorEnv")
@@ -172,6 +173,8 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
         UnknownArgumentError: If there is no such setting.
         InvalidArgumentError: If a setting is given as both, or has a value that it can't have.
     """
+    from agents.settings.endpoint import EndpointConfig
+
     names = [setting.name for setting in dataclasses.fields(EndpointConfig)]
     arguments = named_arguments(pairs, "an engine")
     for name in arguments:
@@ -219,6 +222,8 @@ def check_engine(engine: str, pairs: Sequence[str]) -> None:
         raise InvalidArgumentError(f"engine 'torch' takes no arguments, got {list(pairs)}: set engine to 'vllm'")
     arguments = named_arguments(pairs, "an engine")
     if engine == "vllm" and not (arguments.get("server") or arguments.get("python")):
+        from agents.policies.vllm.engine import require_vllm
+
         require_vllm()
 
 

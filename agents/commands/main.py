@@ -27,8 +27,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from agents.commands.command_line import (
     HELP,
     REFUSING,
@@ -236,6 +234,8 @@ def _needing_torch(prog: str) -> Iterator[None]:
 
 
 def _print_choices(usage: str, choices: Mapping[str, str]) -> None:
+    from rich.table import Table
+
     console = TerminalConsole()
     console.print(f"{usage}\n", highlight=False, markup=False)
     table = Table.grid(padding=(0, 3))

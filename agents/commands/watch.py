@@ -14,8 +14,6 @@ from agents.commands.serving import Port
 from agents.interrupts import sigterm_interrupts
 from agents.loopback import listen
 from agents.runs.reading import check_named_once
-from agents.watching.runs import WatchedRun
-from agents.watching.server import WatchServer
 from verifiers import InvalidArgumentError
 
 
@@ -35,6 +33,9 @@ class Watch:
 
     def run(self, console: Console) -> int:
         """Serve the page until interrupted."""
+        from agents.watching.runs import WatchedRun
+        from agents.watching.server import WatchServer
+
         runs = [WatchedRun(folder) for folder in self.folders]
         with sigterm_interrupts(), listen("127.0.0.1", self.port) as listener:
             server = WatchServer(listener, runs, secrets.token_urlsafe(24))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from verifiers import Above, AtLeast, HTTPAddress, InvalidArgumentError, check_types, redacted
-from verifiers.http import Route as Route
 
+Route = Literal["chat", "completions"]
 ToolForm = Literal["protocol", "text"]
 
 

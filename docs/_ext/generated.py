@@ -33,7 +33,7 @@ from agents.commands.train_options import TrainOptions
 from rlvr_envs import PRESETS, ChatPrompt, tasks
 from rlvr_envs.envs import question_in
 from rlvr_envs.tasks.benchmarks import rows, source_of
-from verifiers import Problem, verify
+from verifiers import Problem, bounds_of, verify
 from verifiers.completion import move_in, words as completion_words
 from verifiers.unit_tests import DeferredTests
 from verifiers.unit_tests.datasets import IMPORTS
@@ -170,11 +170,10 @@ def settings(name: str, before: str) -> str:
     config = _classes(name)[1]
     common, *_ = (cls for cls in config.__mro__ if cls.__name__ in ("AgentConfig", "TabularConfig"))
     defaults = {field.name: _default(field) for field in dataclasses.fields(common)}
-    texts = _texts(config)
     lines = ["| setting | default | meaning |", "|---|---|---|"]
     for field in dataclasses.fields(config):
         if defaults.get(field.name) != _default(field):
-            lines.append(f"| `{field.name}` | `{_default(field)}` | {texts.get(field.name, '')} |")
+            lines.append(f"| `{field.name}` | `{_default(field)}` | {_meaning(config, field.name)} |")
     return "\n".join(lines)
 
 
@@ -207,7 +206,7 @@ def _option_rows(cls: type, defaults: object = None) -> Iterator[str]:
         extras = getattr(hints[field.name], "__metadata__", ())
         own = next((extra.metavar for extra in extras if getattr(extra, "metavar", None)), field.name.upper())
         option = own if tyro.conf.Positional in extras else f"--{field.name.replace('_', '-')}"
-        yield f"| `{option}` | {_shown_default(value)} | {_texts(cls).get(field.name, '')} |"
+        yield f"| `{option}` | {_shown_default(value)} | {_meaning(cls, field.name)} |"
 
 
 def _shown_default(value: object) -> str:
@@ -218,6 +217,12 @@ def _shown_default(value: object) -> str:
         return "on" if value else "off"
     text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return "" if text in ("", "None") else f"`{text}`"
+
+
+def _meaning(cls: type, name: str) -> str:
+    """What is said of a field, with the bound of its numbers."""
+    bounds = [str(bound) for setting, bound in bounds_of(cls) if setting == name and str(bound) != "finite"]
+    return " ".join([_texts(cls).get(name, ""), *(f"({bound})" for bound in bounds)])
 
 
 def _texts(cls: type) -> dict[str, str]:

@@ -17,7 +17,8 @@ import pytest
 
 from agents import AGENTS, TABULAR_AGENTS, save_model, tiny_model
 from agents.commands.before_loading import check_policy
-from agents.commands.main import CANNOT, COMMANDS as ENTRIES, REFUSED, Preview, _load, main
+from agents.commands.command_line import Preview
+from agents.commands.main import CANNOT, COMMANDS as ENTRIES, REFUSED, _load, main
 from agents.commands.run_settings import _with
 from agents.commands.setting_names import setting_names
 from agents.commands.train import AGENT_COMMANDS

@@ -229,4 +229,4 @@ def test_the_number_of_workers_is_checked(workers):
 
 def test_by_default_there_is_a_process_for_each_cpu(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5}, raising=False)
-    assert batch.check_workers(None) == 3
+    assert MathVerifier()._processes is batch.shared_processes(3)

@@ -74,7 +74,7 @@ def test_a_pattern_matches_the_whole_completion():
         ({}, "needs a structure"),
         ({"structure": "think", "pattern": "x"}, "and not both"),
         ({"pattern": "("}, r"the pattern '\(' can't be compiled"),
-        ({"pattern": 3}, "a pattern must be text"),
+        ({"pattern": 3}, "pattern must be text or None, got 3"),
         ({"pattern": "x", "opened": True}, "it needs a structure"),
     ],
 )
@@ -103,10 +103,10 @@ def test_length_in_words_and_another_penalty():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((30, 10), "0 <= free < limit"),
-        ((10, 10), "0 <= free < limit"),
-        ((-1, 10), "0 <= free < limit"),
-        ((1.5, 10), "0 <= free < limit"),
+        ((30, 10), "limit must be greater than free=30, got 10"),
+        ((10, 10), "limit must be greater than free=10, got 10"),
+        ((-1, 10), "free must be at least 0, got -1"),
+        ((1.5, 10), "free must be a whole number, got 1.5"),
     ],
 )
 def test_lengths_are_checked(arguments, message):

@@ -243,7 +243,7 @@ def test_the_key_is_read_from_a_variable_and_shown_nowhere(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"server": "localhost:8000"}, "must begin with http://"),
+        ({"server": "localhost:8000"}, "an address that begins with http://"),
         ({"timeout_s": 0}, "timeout_s must be greater than 0"),
         ({"timeout_s": float("inf")}, "timeout_s must be finite and greater than 0"),
         ({"device": "cpu"}, "leave device='cpu' out"),

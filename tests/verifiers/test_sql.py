@@ -271,7 +271,7 @@ def test_a_wider_tolerance_is_one_of_floats_alone() -> None:
 
 @pytest.mark.parametrize("rel_tol", [-1e-9, 1, float("inf"), float("nan"), True, "0.1"])
 def test_the_tolerance_is_checked(rel_tol: float) -> None:
-    with pytest.raises(InvalidArgumentError, match="rel_tol must be a number of at least 0 and less than 1, got"):
+    with pytest.raises(InvalidArgumentError, match=r"rel_tol must be .*, got"):
         SQLVerifier(rel_tol=rel_tol)
 
 

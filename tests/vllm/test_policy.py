@@ -739,7 +739,7 @@ def test_rlvr_eval_samples_with_the_engine(tmp_path: Path, monkeypatch: pytest.M
         return engines[-1:]
 
     monkeypatch.setattr(EngineLauncher, "start", start)
-    monkeypatch.setattr("agents.commands.common.require_vllm", lambda: None)
+    monkeypatch.setattr("agents.policies.vllm.engine.require_vllm", lambda: None)
     save_model(tmp_path / "model", learner().model, TOKENIZER)
     own = greedy_evaluation(tmp_path, "torch")
     by_engine = greedy_evaluation(tmp_path, "vllm", "dtype=float32")
