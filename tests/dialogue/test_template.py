@@ -167,15 +167,9 @@ def changed(family: str, old: str, new: str) -> Any:
     ("tokenizer", "message"),
     [
         (changed("chatml", "{%- if tools %}", "{%- if none %}"), "does not list tools: 'add'"),
-        (
-            changed("chatml", "<tool_call>", "<call>"),
-            r"writes tool calls in another format than any of 'hermes', .*<call>",
-        ),
+        (changed("chatml", "<tool_call>", "<call>"), "writes tool calls in another format than any of 'hermes',"),
         (changed("chatml", "+ message.content + '\\n</tool", "+ '\\n</tool"), "leaves out what is said after a turn"),
-        (
-            changed("llama", "'ipython'", "raise_exception('no tools')"),
-            "can't render the roles user, .*: no tools",
-        ),
+        (changed("llama", "'ipython'", "raise_exception('no tools')"), "can't render the roles user, .*: no tools"),
     ],
 )
 def test_a_template_that_is_not_made_for_tools_is_refused(tokenizer: Any, message: str) -> None:
@@ -194,7 +188,5 @@ def test_the_format_follows_from_the_tokenizer() -> None:
     assert isinstance(get_dialogue("plain", tokenizer_of("llama"), []), PlainDialogue)
     with pytest.raises(InvalidArgumentError, match="dialogue must be 'auto', 'plain', one of 'hermes'"):
         get_dialogue("chatgpt", ByteTokenizer(), [])
-    with pytest.raises(
-        InvalidArgumentError, match="needs a Hugging Face tokenizer with a chat template; use dialogue='plain'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="needs a Hugging Face tokenizer with a chat template; use"):
         get_dialogue("hermes", ByteTokenizer(), [TOOL])
