@@ -480,18 +480,6 @@ def test_update_by_hand_counts_the_step() -> None:
     assert (agent.steps, agent.learner.steps) == (1, 2)
 
 
-def test_a_policy_acts_in_a_plain_gymnasium_loop() -> None:
-    env = gymnasium.make("rlvr/GridWorld-v0", n=2)
-    agent = make_agent("ppo", playing_policy(gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=1, n=2)))
-    observation, info = env.reset(seed=3)
-    ended = False
-    while not ended:
-        action = agent.policy.act(observation, action_mask=info["action_mask"])
-        observation, _, terminated, truncated, info = env.step(int(action.tokens[0]))
-        ended = terminated or truncated
-    assert info["verdict"] is not None
-
-
 @pytest.mark.parametrize(
     ("name", "settings"),
     [("GridWorld", {"n": 2, "max_new_tokens": 30}), ("Addition", {"tokenizer": "char", "max_new_tokens": 5})],
