@@ -170,7 +170,7 @@ def measure(scratch: Scratch, name: str, each: int, seed: int) -> tuple[int, int
         if scratch.kills(path, text, tests, timeout_s):
             killed += 1
         else:
-            print(f"survives: {path.relative_to(scratch.folder)}:{line}, change {number}", flush=True)
+            print(f"survives: {path.relative_to(scratch.folder)}:{line}, change {number}", file=sys.stderr, flush=True)
     return len(drawn), killed
 
 
@@ -181,13 +181,18 @@ def main() -> None:
     parser.add_argument("--revision", default="HEAD", help="of the repository, whose sources and tests are taken")
     parser.add_argument("--only", nargs="*", choices=sorted(SUBJECTS), default=list(SUBJECTS), help="what to measure")
     arguments = parser.parse_args()
+    print("| module | mutants | killed | share |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        scratch = Scratch(Path(folder), arguments.revision)
-        rows = {name: measure(scratch, name, arguments.each, arguments.seed) for name in arguments.only}
-    rows["all"] = (sum(drawn for drawn, _ in rows.values()), sum(killed for _, killed in rows.values()))
-    print("\n| module | mutants | killed | share |\n|---|---|---|---|")
-    for name, (drawn, killed) in rows.items():
-        print(f"| {name} | {drawn} | {killed} | {killed / max(drawn, 1):.0%} |")
+        scratch, total = Scratch(Path(folder), arguments.revision), [0, 0]
+        for name in arguments.only:
+            row = measure(scratch, name, arguments.each, arguments.seed)
+            total = [sum(pair) for pair in zip(total, row, strict=True)]
+            print_row(name, *row)
+        print_row("all", *total)
+
+
+def print_row(name: str, drawn: int, killed: int) -> None:
+    print(f"| {name} | {drawn} | {killed} | {killed / max(drawn, 1):.0%} |", flush=True)
 
 
 if __name__ == "__main__":
