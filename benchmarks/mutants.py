@@ -58,14 +58,14 @@ VERIFIERS, MATH = "tests/verifiers/test_", "tests/math/test_math_"
 REFERENCE = f"{AGENTS}numpy_reference.py"
 SUBJECTS: dict[str, tuple[str, list[str]]] = {
     "advantages": ("agents/advantages.py", [f"{AGENTS}advantages.py", REFERENCE, f"{AGENTS}turn_credit.py"]),
-    "losses": ("agents/losses.py", [f"{AGENTS}losses.py", REFERENCE, f"{AGENTS}metrics.py"]),
+    "losses": ("agents/losses.py", [f"{AGENTS}losses.py", REFERENCE, f"{AGENTS}metrics.py", f"{AGENTS}dpo.py"]),
     "kl": ("agents/kl.py", [f"{AGENTS}kl.py", REFERENCE]),
     "statistics": (
         "verifiers/statistics.py",
         [f"{VERIFIERS}statistics.py", f"{AGENTS}clusters.py", f"{AGENTS}evaluation.py"],
     ),
     "streams": ("rlvr_envs/streams.py", [f"{ENVS}streams.py", f"{ENVS}turn_ends.py", f"{ENVS}starting_states.py"]),
-    "composition": ("verifiers/composition.py", [f"{VERIFIERS}composition.py", f"{VERIFIERS}arguments.py"]),
+    "composition": ("verifiers/composition.py", [f"{VERIFIERS}composition.py", "tests/data/test_data_layouts.py"]),
     "completion": ("verifiers/completion/*.py", ["tests/completion", f"{MATH}extract.py", f"{MATH}completions.py"]),
 }
 """For each subject, a pattern of modules and the files of the core's tests that are meant to find their faults."""
