@@ -16,6 +16,7 @@ import pytest
 import rlvr_envs
 from tests import parts
 from tests.benchmark_rows import EVERY, SEVERAL
+from tests.commands import Command
 from verifiers import _workers
 from verifiers.sandbox import Limits, Sandbox
 from verifiers.unit_tests import UnitTestVerifier
@@ -125,6 +126,19 @@ def local_data(small_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Point RLVR_DATA_DIR at the small data."""
     monkeypatch.setenv("RLVR_DATA_DIR", str(small_data_dir))
     return small_data_dir
+
+
+@pytest.fixture
+def rlvr(capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*words: object) -> tuple[int, str, str]:
+        from agents.commands.main import main
+
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, words)])
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, " ".join(said.err.split())
+
+    return run
 
 
 NEEDED = {

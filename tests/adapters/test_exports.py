@@ -16,8 +16,8 @@ import pytest
 import verifiers
 from agents.adapters import lm_eval, primeintellect, trl, verl
 from agents.adapters.problems import json_row
-from agents.commands.main import main
 from rlvr_envs import environment_class
+from tests.commands import Command
 from verifiers import DataError, InvalidArgumentError, Problem
 
 
@@ -199,36 +199,32 @@ def test_the_trl_script_names_the_environment(tmp_path: Path) -> None:
         ("lm-eval", "--tasks sums --model hf"),
     ],
 )
-def test_the_command_says_what_to_do_with_the_files(
-    target: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_to_do_with_the_files(target: str, said: str, tmp_path: Path, rlvr: Command) -> None:
     folder = tmp_path / "sums"
-    with pytest.raises(SystemExit) as ended:
-        main(["export", target, "--env", "Addition", "--folder", str(folder), "--limit", "2", "--args", "digits=1"])
-    assert ended.value.code == 0
-    assert said in capsys.readouterr().out
+    code, output, _ = rlvr(
+        "export", target, "--env", "Addition", "--folder", folder, "--limit", "2", "--args", "digits=1"
+    )
+    assert code == 0
+    assert said in output
     assert any(folder.iterdir())
 
 
-def test_the_command_refuses_what_the_data_do_not_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["export", "verl", "--env", "Addition", "--folder", str(tmp_path), "--args", "digit=1"])
-    assert ended.value.code == 2
-    assert "Did you mean 'digits'" in capsys.readouterr().err
+def test_the_command_refuses_what_the_data_do_not_take(tmp_path: Path, rlvr: Command) -> None:
+    code, _, errors = rlvr("export", "verl", "--env", "Addition", "--folder", tmp_path, "--args", "digit=1")
+    assert code == 2
+    assert "Did you mean 'digits'" in errors
     assert not any(tmp_path.iterdir())
 
 
-def test_no_file_is_replaced_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_file_is_replaced_unasked(tmp_path: Path, rlvr: Command) -> None:
     (tmp_path / "train.py").write_text("print('mine')")
     words = ["export", "trl", "--env", "Addition", "--folder", str(tmp_path), "--limit", "2"]
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == 2
-    assert "holds files" in " ".join(capsys.readouterr().err.split())
+    code, _, errors = rlvr(*words)
+    assert code == 2
+    assert "holds files" in errors
     assert (tmp_path / "train.py").read_text() == "print('mine')"
-    with pytest.raises(SystemExit) as ended:
-        main([*words, "--overwrite"])
-    assert ended.value.code == 0
+    code, _, _ = rlvr(*words, "--overwrite")
+    assert code == 0
     assert (tmp_path / "train.py").read_text() != "print('mine')"
 
 

@@ -1,9 +1,8 @@
-"""Advantages against hand-computed numbers, closed forms and NumPy references written from the formulas."""
+"""Advantages by hand, at their limits and by enumeration; test_numpy_reference.py compares each formula with NumPy."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from beartype.roar import BeartypeException
-from hypothesis import given, settings, strategies as st
+from hypothesis import strategies as st
 from jaxtyping import TypeCheckError
 from torch import Tensor
 
@@ -60,6 +59,8 @@ def test_returns_to_go_by_hand() -> None:
     mask = torch.tensor([[False, True, True, False, True, False]])
     # From the right: 4; the hole carries 4; 2 + 4 / 2 = 4; 1 + 4 / 2 = 3; the prompt has none.
     assert returns_to_go(rewards, mask, 0.5).tolist() == [[0, 3, 4, 0, 4, 0]]
+    # Worth 8 after its end: half of it more at the last decision, a quarter and an eighth before.
+    assert returns_to_go(rewards, mask, 0.5, f64(8)).tolist() == [[0, 4, 6, 0, 8, 0]]
 
 
 def test_a_reward_in_a_hole_counts_for_the_decisions_before_it_only() -> None:
@@ -68,52 +69,6 @@ def test_a_reward_in_a_hole_counts_for_the_decisions_before_it_only() -> None:
     assert returns_to_go(rewards, mask).tolist() == [[8, 8, 0, 0, 0]]
     assert returns_to_go(rewards, mask, 0.5).tolist() == [[4, 8, 0, 0, 0]]
     assert returns_to_go(rewards, mask, 0.0).tolist() == [[0, 8, 0, 0, 0]]
-
-
-def test_a_hole_of_any_width_does_not_discount() -> None:
-    rewards, mask = f64(0, 0, 1), [True, True, True]
-    expected = returns_to_go(rewards[None], torch.tensor([mask]), 0.9)[0]
-    for width in (1, 2, 7):
-        wide = torch.cat([rewards[:1], torch.zeros(width, dtype=torch.float64), rewards[1:]])
-        holed = torch.tensor([mask[:1] + [False] * width + mask[1:]])
-        assert returns_to_go(wide[None], holed, 0.9)[0][holed[0]].tolist() == expected.tolist()
-
-
-def closed_form(rewards: np.ndarray, mask: np.ndarray, gamma: float) -> np.ndarray:
-    """G_t = sum over k >= t of gamma^(decisions made after t and up to k) r_k, term by term."""
-    returns = np.zeros_like(rewards)
-    for t in np.flatnonzero(mask):
-        returns[t] = sum(gamma ** int(mask[t + 1 : k + 1].sum()) * rewards[k] for k in range(t, len(rewards)))
-    return returns
-
-
-@settings(max_examples=60)
-@given(st.lists(st.tuples(FINITE, st.booleans()), min_size=1, max_size=12), st.sampled_from([0.0, 0.3, 0.99, 1.0]))
-def test_returns_to_go_equal_the_closed_form(steps: list[tuple[float, bool]], gamma: float) -> None:
-    rewards = np.array([reward for reward, _ in steps])
-    mask = np.array([decided for _, decided in steps])
-    result = returns_to_go(torch.from_numpy(rewards)[None], torch.from_numpy(mask)[None], gamma)[0]
-    # Sums of up to 12 float64 numbers of up to 100: rounding below 1e-12.
-    np.testing.assert_allclose(result.numpy(), closed_form(rewards, mask, gamma), rtol=0, atol=1e-11)
-
-
-def test_limits_of_the_discount() -> None:
-    rewards = f64(1, -2, 4, 8)[None]
-    mask = torch.ones(1, 4, dtype=torch.bool)
-    assert returns_to_go(rewards, mask, 1.0).tolist() == [[11, 10, 12, 8]]
-    assert returns_to_go(rewards, mask, 0.0).tolist() == rewards.tolist()
-
-
-def test_returns_to_go_do_not_depend_on_other_rows_or_on_padding() -> None:
-    generator = np.random.default_rng(0)
-    rewards = torch.from_numpy(generator.normal(size=(5, 9)))
-    mask = torch.from_numpy(generator.random((5, 9)) < 0.6)
-    together = returns_to_go(rewards, mask, 0.7)
-    padded = torch.nn.functional.pad(rewards, (0, 3)), torch.nn.functional.pad(mask, (0, 3))
-    assert torch.equal(returns_to_go(*padded, 0.7)[:, :9], together)
-    for row in range(5):
-        alone = returns_to_go(rewards[row : row + 1], mask[row : row + 1], 0.7)
-        assert torch.equal(alone[0], together[row])
 
 
 def test_returns_to_go_are_summed_in_float64() -> None:
@@ -140,15 +95,6 @@ def test_the_batch_mean_is_computed_in_float64() -> None:
     assert float(baseline) == (2.0**24 + 4) / 4
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_errored_rows_leave_the_batch_mean_bitwise_as_it_is(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    scores = torch.from_numpy(generator.normal(size=37))
-    valid = torch.from_numpy(generator.random(37) < 0.7)
-    scores[~valid] = math.nan
-    assert torch.equal(batch_mean_baseline(scores, valid), batch_mean_baseline(scores[valid], valid[valid]))
-
-
 # Groups
 
 
@@ -163,43 +109,6 @@ def test_group_functions_by_hand() -> None:
     assert group_z_score(scores, groups, valid).tolist() == pytest.approx(expected, abs=ROUNDING)
 
 
-def reference(scores: np.ndarray, groups: np.ndarray, valid: np.ndarray, epsilon: float) -> dict[str, np.ndarray]:
-    """The three quantities, one completion at a time."""
-    names = ("group_mean", "group_centered", "group_z_score")
-    results = {name: np.zeros(len(scores)) for name in names}
-    for index in range(len(scores)):
-        group = np.array([s for s, g, v in zip(scores, groups, valid, strict=True) if g == groups[index] and v])
-        if len(group) == 0:
-            continue
-        results["group_mean"][index] = group.mean()
-        if valid[index] and len(set(group.tolist())) > 1:
-            results["group_centered"][index] = scores[index] - group.mean()
-            results["group_z_score"][index] = (scores[index] - group.mean()) / (np.std(group, ddof=1) + epsilon)
-    return results
-
-
-ROWS = st.lists(
-    st.tuples(FINITE | st.sampled_from([0.0, 1.0, 0.3, 0.1 + 0.2]), st.integers(0, 3), st.booleans()),
-    min_size=1,
-    max_size=16,
-)
-
-
-@settings(max_examples=150)
-@given(ROWS)
-def test_group_functions_equal_a_numpy_reference(rows: list[tuple[float, int, bool]]) -> None:
-    valid = np.array([row[2] for row in rows])
-    scores = np.where(valid, np.array([row[0] for row in rows]), np.nan)
-    groups = np.array([row[1] for row in rows])
-    expected = reference(scores, groups, valid, 1e-4)
-    arguments = torch.from_numpy(scores), torch.from_numpy(groups), torch.from_numpy(valid)
-    for function in GROUPED:
-        result = function(*arguments)
-        assert result.dtype == torch.float64
-        # Means round by 1e-14; dividing by at least 1e-4 makes at most 1e-10 of that.
-        np.testing.assert_allclose(result.numpy(), expected[function.__name__], rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-12, 0.0])
 @pytest.mark.parametrize("size", [1, 3, 8, 64])
 def test_groups_of_equal_scores_get_exactly_0(size: int, epsilon: float) -> None:
@@ -209,23 +118,10 @@ def test_groups_of_equal_scores_get_exactly_0(size: int, epsilon: float) -> None
         assert group_z_score(scores, one_group(scores), all_valid(scores), epsilon).tolist() == [0.0] * size
 
 
-def test_an_equal_group_stays_at_0_beside_groups_that_vary() -> None:
-    scores, groups = f64(0.3, 1, 0.3, 0, 0.3), torch.tensor([0, 1, 0, 1, 0])
-    advantages = group_z_score(scores, groups, all_valid(scores))
-    assert advantages[groups == 0].tolist() == [0.0] * 3
-    assert advantages[groups == 1].abs().min() > 0.7
-
-
 def test_scores_that_differ_by_rounding_alone_stay_without_weight() -> None:
     scores = f64(*[0.3] * 7, 0.1 + 0.2)
     assert scores[0] != scores[-1]
     assert group_z_score(scores, one_group(scores), all_valid(scores)).abs().max() < 1e-11
-
-
-def test_single_members_get_exactly_0() -> None:
-    scores, groups = f64(0.1, 0.7, -3.0), torch.tensor([2, 0, 1])
-    for function in (group_centered, group_z_score):
-        assert function(scores, groups, all_valid(scores)).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_the_only_member_that_was_verified_gets_exactly_0() -> None:
@@ -233,67 +129,7 @@ def test_the_only_member_that_was_verified_gets_exactly_0() -> None:
     for function in (group_centered, group_z_score):
         assert function(scores, one_group(scores), valid).tolist() == [0.0, 0.0, 0.0]
     assert group_mean(scores, one_group(scores), valid).tolist() == [0.7, 0.7, 0.7]
-
-
-def test_nothing_was_verified() -> None:
-    scores = f64(math.nan, math.nan)
-    for function in GROUPED:
-        assert function(scores, one_group(scores), ~all_valid(scores)).tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("function", GROUPED)
-@pytest.mark.parametrize("seed", range(5))
-def test_errored_rows_leave_the_others_bitwise_as_they_are(function: object, seed: int) -> None:
-    assert callable(function)
-    generator = np.random.default_rng(seed)
-    scores = torch.from_numpy(generator.normal(size=40))
-    groups = torch.from_numpy(generator.integers(0, 6, 40))
-    valid = torch.from_numpy(generator.random(40) < 0.7)
-    scores[~valid] = math.nan
-    results = function(scores, groups, valid)
-    assert torch.equal(results[valid], function(scores[valid], groups[valid], valid[valid]))
-    if function is not group_mean:
-        assert results[~valid].tolist() == [0.0] * int((~valid).sum())
-
-
-@pytest.mark.parametrize("function", GROUPED)
-def test_order_and_labels_of_groups_do_not_matter(function: object) -> None:
-    assert callable(function)
-    generator = np.random.default_rng(1)
-    scores = torch.from_numpy(generator.integers(0, 8, 24) / 8.0)  # eighths sum exactly, in any order
-    groups = torch.arange(24) // 4
-    valid = torch.from_numpy(generator.random(24) < 0.8)
-    expected = function(scores, groups, valid)
-    for _ in range(5):
-        order = torch.from_numpy(generator.permutation(24))
-        labels = torch.from_numpy(generator.permutation(1000)[:6] - 500)
-        result = function(scores[order], labels[groups[order]], valid[order])
-        # Squares of centred scores are no longer exact, so the standard deviation may round differently.
-        torch.testing.assert_close(result, expected[order], rtol=ROUNDING, atol=0)
-
-
-def test_centred_scores_of_a_group_sum_to_0_and_ignore_a_shift() -> None:
-    scores = torch.from_numpy(np.random.default_rng(2).normal(size=12))
-    groups = torch.arange(12) % 3
-    centered = group_centered(scores, groups, all_valid(scores))
-    for group in range(3):
-        assert abs(float(centered[groups == group].sum())) < ROUNDING
-    torch.testing.assert_close(group_centered(scores + 5, groups, all_valid(scores)), centered, rtol=0, atol=ROUNDING)
-
-
-def test_z_scores_have_unit_unbiased_variance_and_ignore_scale_but_for_epsilon() -> None:
-    scores = torch.from_numpy(np.random.default_rng(3).normal(size=9))
-    unscaled = group_z_score(scores, one_group(scores), all_valid(scores), 0.0)
-    assert float(unscaled.std(correction=1)) == pytest.approx(1, abs=ROUNDING)
-    scaled = group_z_score(1000 * scores, one_group(scores), all_valid(scores), 0.0)
-    torch.testing.assert_close(scaled, unscaled, rtol=ROUNDING, atol=0)
-
-
-def test_centred_scores_are_leave_one_out_times_g_minus_1_over_g() -> None:
-    scores = np.array([3.0, 1.0, 0.5, 0.0, 0.0])
-    others = np.array([np.delete(scores, index).mean() for index in range(5)])
-    centered = group_centered(torch.from_numpy(scores), torch.zeros(5, dtype=torch.long), torch.ones(5).bool())
-    np.testing.assert_allclose(centered.numpy(), (scores - others) * 4 / 5, rtol=0, atol=ROUNDING)
+    assert group_mean(scores, one_group(scores), ~all_valid(scores)).tolist() == [0.0, 0.0, 0.0]
 
 
 # A moving average
@@ -305,13 +141,6 @@ def test_the_moving_average_by_hand() -> None:
     assert moving_average(10.0, scores, ~all_valid(scores), 0.75) == 10.0
     assert moving_average(10.0, scores, valid, 1.0) == 10.0
     assert moving_average(10.0, scores, valid, 0.0) == 2.0
-
-
-def test_a_moving_average_forgets_its_start_geometrically() -> None:
-    baseline, scores = 0.0, f64(8.0)
-    for _ in range(5):
-        baseline = moving_average(baseline, scores, all_valid(scores), 0.5)
-    assert baseline == 8 * (1 - 0.5**5)
 
 
 @pytest.mark.parametrize("decay", [-0.1, 1.1, math.nan])
@@ -414,19 +243,6 @@ def test_a_shift_of_all_scores_does_not_matter(name: str, batch: tuple[Tensor, T
     torch.testing.assert_close(METHODS[name](scores + 1024, groups, valid), expected, rtol=ROUNDING, atol=ROUNDING)
 
 
-def test_a_shift_does_not_matter_beside_lengths_and_between_rewards(batch: tuple[Tensor, Tensor, Tensor]) -> None:
-    scores, groups, valid = batch
-    lengths = torch.arange(30) % 7 + 1
-    expected = length_weighted(scores, lengths, groups, valid)
-    torch.testing.assert_close(
-        length_weighted(scores + 64, lengths, groups, valid), expected, rtol=ROUNDING, atol=ROUNDING
-    )
-    components = torch.stack([scores, scores**2], dim=1)
-    expected = multi_reward(components, f64(1, 2), groups, valid)
-    shifted = multi_reward(components + f64(64, -7), f64(1, 2), groups, valid)
-    torch.testing.assert_close(shifted, expected, rtol=1e-11, atol=1e-11)
-
-
 @every_method
 @pytest.mark.parametrize("score", [math.nan, math.inf])
 def test_a_valid_score_that_is_no_number_is_named(method: Method, score: float) -> None:
@@ -446,19 +262,6 @@ def test_leave_one_out_by_hand() -> None:
     assert result == pytest.approx([1, -20, -1 / 3, 20, -1 / 3, -1 / 3], abs=ROUNDING)
 
 
-@settings(max_examples=100)
-@given(ROWS)
-def test_leave_one_out_subtracts_the_mean_of_the_others(rows: list[tuple[float, int, bool]]) -> None:
-    valid = np.array([row[2] for row in rows])
-    scores = np.where(valid, np.array([row[0] for row in rows]), np.nan)
-    groups = np.array([row[1] for row in rows])
-    results = leave_one_out(torch.from_numpy(scores), torch.from_numpy(groups), torch.from_numpy(valid))
-    for row in range(len(rows)):
-        others = scores[valid & (groups == groups[row]) & (np.arange(len(rows)) != row)]
-        expected = scores[row] - others.mean() if valid[row] and len(others) else 0.0
-        assert float(results[row]) == pytest.approx(expected, rel=ROUNDING, abs=ROUNDING)
-
-
 # The spread of the batch
 
 
@@ -470,12 +273,6 @@ def test_the_batch_std_is_that_of_the_raw_scores() -> None:
     assert result.tolist() == pytest.approx([-0.5 / scale, 0.5 / scale, -0.5 / scale, 0.5 / scale, 0], abs=ROUNDING)
 
 
-def test_with_one_group_the_batch_is_the_group() -> None:
-    scores = f64(3, 1, 0.5, 0, 0)
-    arguments = scores, one_group(scores), all_valid(scores)
-    torch.testing.assert_close(group_centered_batch_std(*arguments), group_z_score(*arguments), rtol=ROUNDING, atol=0)
-
-
 # Length-weighted
 
 
@@ -483,30 +280,6 @@ def test_length_weighted_by_hand() -> None:
     scores, lengths = f64(1, 0, 0, math.nan), torch.tensor([6, 2, 4, 100])
     result = length_weighted(scores, lengths, one_group(scores), ~scores.isnan())
     assert result.tolist() == pytest.approx([0.5, -0.5, -0.5, 0], abs=ROUNDING)  # the baseline is 6 / 12
-
-
-def test_with_equal_lengths_it_is_centred() -> None:
-    scores, groups = f64(3, 1, 0.5, 0, 2), torch.tensor([0, 0, 0, 1, 1])
-    result = length_weighted(scores, torch.full((5,), 7), groups, all_valid(scores))
-    torch.testing.assert_close(result, group_centered(scores, groups, all_valid(scores)), rtol=0, atol=ROUNDING)
-
-
-def test_advantages_weighted_with_lengths_sum_to_0() -> None:
-    generator = np.random.default_rng(6)
-    scores, lengths = torch.from_numpy(generator.normal(size=9)) + 1e6, torch.from_numpy(generator.integers(1, 50, 9))
-    result = length_weighted(scores, lengths, one_group(scores), all_valid(scores))
-    assert abs(float((lengths * result).sum())) < 1e-7
-
-
-def test_its_baseline_has_the_least_variance_where_squared_gradients_grow_with_length() -> None:
-    """E[T (R - b)^2] over the group, which is the second moment of the gradient under the assumption of the paper."""
-    scores, lengths = f64(1, 0, 0.5, 0.2), torch.tensor([9, 2, 4, 30])
-
-    def second_moment(shift: float) -> float:
-        advantages = length_weighted(scores, lengths, one_group(scores), all_valid(scores)) + shift
-        return float((lengths * advantages**2).mean())
-
-    assert second_moment(0.0) < min(second_moment(1e-3), second_moment(-1e-3))
 
 
 def test_lengths_of_nothing() -> None:
@@ -529,28 +302,11 @@ def test_multi_reward_by_hand() -> None:
     assert multi_reward(components, f64(2, 1), groups, valid).tolist() == pytest.approx(expected, abs=ROUNDING)
 
 
-def test_the_range_of_a_component_does_not_matter_and_equal_sums_stay_apart() -> None:
-    # Row 0 and row 1 have the same sum of rewards, from different components.
-    components = torch.tensor([[1, 0], [0, 1], [0, 0], [0, 0], [0, 1]], dtype=torch.float64)
-    groups, valid = torch.zeros(5, dtype=torch.long), torch.ones(5, dtype=torch.bool)
-    results = multi_reward(components, f64(1, 1), groups, valid, 0.0)
-    assert results[0] > results[1] + 0.1
-    scaled = multi_reward(components * f64(1, 1000), f64(1, 1), groups, valid, 0.0)
-    torch.testing.assert_close(scaled, results, rtol=ROUNDING, atol=ROUNDING)
-
-
 def test_components_that_cancel_leave_exactly_0() -> None:
     scores = f64(0.3, 0.7, 0.1, 0.2)
     components = torch.stack([scores, -scores], dim=1)
     result = multi_reward(components, f64(1, 1), torch.tensor([0, 0, 1, 1]), all_valid(scores), 1e-12)
     assert result.tolist() == [0.0] * 4
-
-
-def test_a_group_without_spread_in_any_component_gets_exactly_0() -> None:
-    components = torch.tensor([[0.3, 5], [0.3, 5], [0.3, 5], [1, 0], [0.2, 0.7], [0, 0.4]], dtype=torch.float64)
-    results = multi_reward(components, f64(1, 0.3), torch.tensor([0, 0, 0, 1, 1, 1]), torch.ones(6, dtype=torch.bool))
-    assert results[:3].tolist() == [0.0] * 3
-    assert results[3:].abs().min() > 0.01
 
 
 # Maximum likelihood
@@ -561,14 +317,6 @@ def test_maximum_likelihood_by_hand() -> None:
     assert maximum_likelihood(scores, groups, all_valid(scores)).tolist() == [3, -1, -1, -1, 0, 0]
 
 
-def test_maximum_likelihood_ignores_the_scale() -> None:
-    scores = f64(0.5, 0.25, 2, 0)
-    result = maximum_likelihood(scores, one_group(scores), all_valid(scores))
-    torch.testing.assert_close(
-        maximum_likelihood(8 * scores, one_group(scores), all_valid(scores)), result, rtol=0, atol=0
-    )
-
-
 def test_negative_scores_have_no_likelihood() -> None:
     with pytest.raises(InvalidArgumentError, match=r"at least 0 .*; got -0.5"):
         maximum_likelihood(f64(1, -0.5), torch.tensor([0, 0]), torch.tensor([True, True]))
@@ -577,28 +325,6 @@ def test_negative_scores_have_no_likelihood() -> None:
 
 
 # The best of k
-
-
-def brute_force_pass_at_k(scores: list[float], k: int) -> list[float]:
-    """k (f_i - b_i), over every subset."""
-    members = range(len(scores))
-    results = []
-    for i in members:
-        subsets = list(itertools.combinations(members, k))
-        with_i = [max(scores[j] for j in subset) for subset in subsets if i in subset]
-        without_i = [max(scores[j] for j in subset) for subset in subsets if i not in subset]
-        results.append(k * (sum(with_i) / len(with_i) - sum(without_i) / len(without_i)))
-    return results
-
-
-@pytest.mark.parametrize("size", range(2, 8))
-def test_pass_at_k_is_the_mean_over_all_subsets(size: int) -> None:
-    generator = np.random.default_rng(size)
-    for values in (generator.normal(size=size), generator.integers(0, 3, size) / 2.0, generator.integers(0, 2, size)):
-        scores = torch.from_numpy(values.astype(np.float64))
-        for k in range(1, size):
-            result = pass_at_k(scores, one_group(scores), all_valid(scores), k)
-            assert result.tolist() == pytest.approx(brute_force_pass_at_k(scores.tolist(), k), abs=ROUNDING)
 
 
 @pytest.mark.parametrize(("size", "correct", "k"), [(8, 3, 2), (8, 1, 7), (16, 4, 5), (64, 2, 32), (512, 3, 200)])
@@ -617,29 +343,11 @@ def test_binary_pass_at_k_has_a_closed_form(size: int, correct: int, k: int) -> 
     )
 
 
-@settings(max_examples=60)
-@given(st.lists(FINITE | st.sampled_from([0.0, 1.0]), min_size=2, max_size=20))
-def test_pass_at_1_is_leave_one_out(values: list[float]) -> None:
-    scores = f64(*values)
-    expected = leave_one_out(scores, one_group(scores), all_valid(scores))
-    result = pass_at_k(scores, one_group(scores), all_valid(scores), 1)
-    torch.testing.assert_close(result, expected, rtol=ROUNDING, atol=ROUNDING)
-
-
-@settings(max_examples=40)
-@given(st.lists(FINITE, min_size=3, max_size=8), st.data())
-def test_a_better_completion_never_gets_less(values: list[float], data: st.DataObject) -> None:
-    scores = f64(*sorted(values))
-    k = data.draw(st.integers(1, len(values) - 1))
-    advantages = pass_at_k(scores, one_group(scores), all_valid(scores), k)
-    assert (advantages.diff() >= -1e-11).all()
-
-
 def test_groups_that_broke_below_k_plus_1_get_0_and_others_go_on() -> None:
     scores, groups = f64(1, 0, math.nan, 1, 0, 0), torch.tensor([0, 0, 0, 1, 1, 1])
     results = pass_at_k(scores, groups, ~scores.isnan(), 2)
     assert results[:3].tolist() == [0.0] * 3
-    assert results[3:].tolist() == pytest.approx(brute_force_pass_at_k([1, 0, 0], 2))
+    assert results[3:].tolist() == pytest.approx([2, -1, -1])  # 2 (1 - 0) and 2 (1/2 - 1)
 
 
 def test_groups_too_small_for_k_are_named() -> None:
@@ -722,88 +430,6 @@ def test_maximum_likelihood_climbs_the_first_n_minus_1_terms_of_log_p(size: int)
 # Token advantages from values
 
 
-@st.composite
-def token_rows(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Rewards, values (wild off the mask), mask and the bootstrap of one row."""
-    steps = draw(st.lists(st.tuples(FINITE, FINITE, st.booleans()), min_size=1, max_size=10))
-    rewards, values, mask = (np.array(column) for column in zip(*steps, strict=True))
-    return rewards, np.where(mask, values, np.nan), mask, draw(FINITE)
-
-
-def own_steps(
-    rewards: np.ndarray, values: np.ndarray, mask: np.ndarray, bootstrap: float
-) -> tuple[list[float], list[float]]:
-    """What is earned from each decision until the next, and V at each of them and after the last."""
-    own = np.flatnonzero(mask)
-    ends = [*own, len(mask)][1:]
-    earned = [rewards[t:end].sum() for t, end in zip(own, ends, strict=True)]
-    return earned, [*values[own], bootstrap]
-
-
-def run(
-    function: Callable[..., Tensor], row: tuple[np.ndarray, np.ndarray, np.ndarray, float], **keywords: object
-) -> Tensor:
-    """The advantages of one row at its decisions; everything else must be 0."""
-    rewards, values, mask, bootstrap = row
-    arguments = (torch.from_numpy(array)[None] for array in (rewards, values, mask))
-    results = function(*arguments, bootstrap=f64(bootstrap), **keywords)[0]
-    assert results.dtype == torch.float64
-    assert not results[~torch.from_numpy(mask)].any()
-    return results[torch.from_numpy(mask)]
-
-
-DISCOUNTS = st.sampled_from([0.0, 0.5, 0.97, 1.0])
-
-
-@settings(max_examples=150)
-@given(token_rows(), DISCOUNTS, st.sampled_from([0.0, 0.6, 0.95, 1.0]))
-def test_gae_is_the_sum_of_discounted_td_errors(
-    row: tuple[np.ndarray, np.ndarray, np.ndarray, float], gamma: float, gae_lambda: float
-) -> None:
-    earned, states = own_steps(*row)
-    errors = [earned[d] + gamma * states[d + 1] - states[d] for d in range(len(earned))]
-    expected = [
-        sum((gamma * gae_lambda) ** (k - d) * errors[k] for k in range(d, len(errors))) for d in range(len(errors))
-    ]
-    result = run(gae, row, gamma=gamma, gae_lambda=gae_lambda)
-    np.testing.assert_allclose(result.numpy(), expected, rtol=0, atol=1e-11)
-
-
-@settings(max_examples=150)
-@given(token_rows(), DISCOUNTS, st.integers(1, 12))
-def test_n_step_is_n_rewards_and_then_the_value(
-    row: tuple[np.ndarray, np.ndarray, np.ndarray, float], gamma: float, n: int
-) -> None:
-    earned, states = own_steps(*row)
-    expected = []
-    for d in range(len(earned)):
-        end = min(d + n, len(earned))
-        rewards = sum(gamma ** (k - d) * earned[k] for k in range(d, end))
-        expected.append(rewards + gamma ** (end - d) * states[end] - states[d])
-    np.testing.assert_allclose(run(n_step, row, n=n, gamma=gamma).numpy(), expected, rtol=0, atol=1e-11)
-
-
-@settings(max_examples=80)
-@given(token_rows(), DISCOUNTS)
-def test_limits_of_gae_and_n_step(row: tuple[np.ndarray, np.ndarray, np.ndarray, float], gamma: float) -> None:
-    rewards, values, mask, bootstrap = row
-    own = torch.from_numpy(mask)
-    given = torch.from_numpy(rewards)[None], own[None], gamma
-    monte_carlo = returns_to_go(*given)[0][own]
-    left = torch.arange(len(monte_carlo), 0, -1)
-    continued = monte_carlo + f64(gamma) ** left * bootstrap
-    torch.testing.assert_close(returns_to_go(*given, f64(bootstrap))[0][own], continued, rtol=0, atol=1e-11)
-    expected = continued - torch.from_numpy(values)[own]
-    td_error = run(gae, row, gamma=gamma, gae_lambda=0.0)
-    whole = run(gae, row, gamma=gamma)
-    for result, limit in (
-        (whole, expected),
-        (run(n_step, row, n=1, gamma=gamma), td_error),
-        (run(n_step, row, n=10**9, gamma=gamma), whole),
-    ):
-        torch.testing.assert_close(result, limit, rtol=0, atol=1e-11)
-
-
 def test_gae_by_hand() -> None:
     rewards, values = f64(5, 1, 2, 3, 9)[None], f64(7, 1, 4, 2, 7)[None]
     mask = torch.tensor([[False, True, False, True, False]])
@@ -817,30 +443,6 @@ def test_gae_by_hand() -> None:
     assert n_step(rewards, values, mask, 1, gamma=0.5, bootstrap=f64(8)).tolist() == [[0, 3, 0, 14, 0]]
     # 3 + 12 / 2 + 8 / 4 - 1.
     assert n_step(rewards, values, mask, 2, gamma=0.5, bootstrap=f64(8)).tolist() == [[0, 10, 0, 14, 0]]
-
-
-def test_exact_values_leave_no_advantage_in_a_chain_without_choice() -> None:
-    rewards = f64(1, -2, 4, 8)[None]
-    mask = torch.ones(1, 4, dtype=torch.bool)
-    values = returns_to_go(rewards, mask, 0.9)
-    for gae_lambda in (0.0, 0.5, 1.0):
-        assert gae(rewards, values, mask, gamma=0.9, gae_lambda=gae_lambda).abs().max() < ROUNDING
-
-
-@pytest.mark.parametrize("function", [gae, functools.partial(n_step, n=3)], ids=["gae", "n_step"])
-def test_token_advantages_do_not_depend_on_other_rows_or_on_padding(function: Callable[..., Tensor]) -> None:
-    generator = np.random.default_rng(0)
-    rewards, values = (torch.from_numpy(generator.normal(size=(5, 9))) for _ in range(2))
-    mask = torch.from_numpy(generator.random((5, 9)) < 0.6)
-    mask[3] = False  # a broken verifier
-    rewards[3] = math.nan
-    together = function(rewards, values, mask)
-    assert together[3].tolist() == [0.0] * 9
-    wide = [torch.nn.functional.pad(tensor, (2, 3)) for tensor in (rewards, values, mask)]
-    assert torch.equal(function(*wide)[:, 2:11], together)
-    for row in range(5):
-        alone = function(rewards[row : row + 1], values[row : row + 1], mask[row : row + 1])
-        assert torch.equal(alone[0], together[row])
 
 
 @pytest.mark.parametrize("function", [gae, functools.partial(n_step, n=2)], ids=["gae", "n_step"])
@@ -881,20 +483,6 @@ def test_without_spread_nothing_is_blown_up(count: int) -> None:
     mask = (torch.arange(8) < count).reshape(2, 4)
     assert whiten(advantages, mask).tolist() == [[0.0] * 4] * 2
     assert torch.equal(whiten(advantages, mask, center=False), torch.where(mask, advantages, 0.0))
-
-
-def test_whitened_tokens_do_not_depend_on_order_padding_shift_or_scale() -> None:
-    generator = torch.Generator().manual_seed(0)
-    advantages = torch.randn(4, 6, generator=generator, dtype=torch.float64)
-    mask = torch.rand(4, 6, generator=generator) < 0.6
-    expected = whiten(advantages, mask)
-    counted = expected[mask]
-    assert float(counted.mean()) == pytest.approx(0, abs=ROUNDING)
-    assert float(counted.var()) == pytest.approx(1, abs=1e-7)
-    wide = whiten(torch.nn.functional.pad(advantages, (0, 3), value=math.nan), torch.nn.functional.pad(mask, (0, 3)))
-    assert torch.equal(wide[:, :6], expected)
-    torch.testing.assert_close(whiten(advantages.flip(0), mask.flip(0)).flip(0), expected, rtol=ROUNDING, atol=ROUNDING)
-    torch.testing.assert_close(whiten(100 * advantages + 7, mask), expected, rtol=1e-7, atol=1e-9)
 
 
 # The overlong penalty

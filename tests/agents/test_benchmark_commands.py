@@ -24,6 +24,7 @@ ARGUMENTS = {
     "learning_curves": HELP,  # its supervised start alone takes longer; test_learning_curves.py runs its functions
     "math_graders": "--golds 1 --presets olympiadbench",
     "math_verifier": "--answers 2 --pairs 200 --sums 2",
+    "mutants": "--each 1 --only composition",
     "noisy_verifiers": HELP,  # its supervised start takes longer; test_noisy_verifiers.py runs its functions
     "overlap": "--rows 2 --episodes 2 --workers 2 --sleep-ms 1 --layers 1 --width 16 --rounds 1",
     "partial_rollouts": "--groups 2 --tokens 4 --segment 2 --steps 2 --layers 1 --width 16 --turns 1",

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from agents import AGENTS, Learner, load_policy, save_model, tiny_model
-from agents.commands.main import main
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer, HuggingFaceTokenizer
 from rlvr_envs.tasks import CLASSES
+from tests.commands import Command
 from tests.conftest import USABLE
 from tests.dialogue.templates import CHATML
 from tests.tiny_models import byte_level_tokenizer
@@ -28,14 +28,6 @@ BENCHMARKS = [
     if cls.task.data_options == ("data_dir",) and f"rlvr/{cls.__name__.removesuffix('Env')}-v0" in USABLE
 ]
 COMMANDS = ("envs", "check-dataset", "verify", "audit-verifier", "sft", "train", "eval", "gradient-lab", "demo")
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_info:
-        main(arguments)
-    output = capsys.readouterr()
-    code: Any = exit_info.value.code
-    return code, output.out, " ".join(output.err.split())
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
@@ -61,21 +53,21 @@ def test_help_lists_the_commands_without_loading_torch() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = run(capsys, name, "--help")
+def test_every_command_explains_itself(name: str, rlvr: Command) -> None:
+    code, output, _ = rlvr(name, "--help")
     assert code == 0
     assert f"usage: rlvr {name}" in output
 
 
-def test_envs_lists_every_id_and_describes_one(capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = run(capsys, "envs")
+def test_envs_lists_every_id_and_describes_one(rlvr: Command) -> None:
+    code, output, _ = rlvr("envs")
     assert code == 0
     assert all(name in output for name in ENVIRONMENTS)
     assert "train 7473" in output
     # At the width of 80 characters no name is broken.
     names = {cls.task.verifier[0].rpartition(":")[2] for cls in CLASSES}
     assert names <= set(output.split())
-    code, output, _ = run(capsys, "envs", "GridWorld")
+    code, output, _ = rlvr("envs", "GridWorld")
     assert "reaching the goal and nothing else" in output
     sections = ["Description", "Action Space", "Observation Space", "Starting State", "Reward", "Episode End"]
     assert all(f"\n## {name}\n" in output for name in [*sections, "Information", "Arguments", "Version History"])
@@ -91,10 +83,8 @@ def test_envs_lists_every_id_and_describes_one(capsys: pytest.CaptureFixture[str
         (("37+58", "95", "--verifier", "numeric", "--args", "whole=True"), 1, "score 0"),
     ],
 )
-def test_verify_says_what_and_why(
-    arguments: tuple[str, ...], code: int, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    result, output, _ = run(capsys, "verify", *arguments)
+def test_verify_says_what_and_why(arguments: tuple[str, ...], code: int, text: str, rlvr: Command) -> None:
+    result, output, _ = rlvr("verify", *arguments)
     assert result == code
     assert text in output
     assert "answer:" in output
@@ -120,16 +110,16 @@ SQUARE = "def square(x): return x * x"
     ],
 )
 def test_verify_reads_references_that_are_json(
-    verifier: str, completion: str, reference: object, code: int, capsys: pytest.CaptureFixture[str]
+    verifier: str, completion: str, reference: object, code: int, rlvr: Command
 ) -> None:
     text = reference if isinstance(reference, str) else json.dumps(reference)
-    result, output, _ = run(capsys, "verify", completion, text, "--verifier", verifier)
+    result, output, _ = rlvr("verify", completion, text, "--verifier", verifier)
     assert result == code, output
 
 
 @pytest.mark.parametrize("name", [*BENCHMARKS, "Text"])
-def test_gold_answers_pass(name: str, local_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = run(capsys, "check-dataset", name)
+def test_gold_answers_pass(name: str, local_data: Path, rlvr: Command) -> None:
+    code, output, _ = rlvr("check-dataset", name)
     assert code == 0, output
     assert "gold completion" in output
 
@@ -137,39 +127,39 @@ def test_gold_answers_pass(name: str, local_data: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     "name", ["Addition", "Countdown", "Sort", "Reverse", "LinearEquation", "Polynomial", "Function"]
 )
-def test_generated_gold_answers_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = run(capsys, "check-dataset", name, "--limit", "20")
+def test_generated_gold_answers_pass(name: str, rlvr: Command) -> None:
+    code, output, _ = rlvr("check-dataset", name, "--limit", "20")
     assert code == 0, output
     assert output.count("20 of 20 gold completions pass") == 2
 
 
-def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, rlvr: Command) -> None:
     rows = [{"question": "1+1", "answer": "2", "gold": "2"}, {"question": "1+2", "answer": "3", "gold": "4"}]
     path = tmp_path / "data.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     columns = "columns={'prompt': 'question', 'reference': 'answer', 'gold_completion': 'gold'}"
     arguments = ("check-dataset", "Text", "--split", "train", "--args", f"dataset={path}", columns)
-    code, output, _ = run(capsys, *arguments)
+    code, output, _ = rlvr(*arguments)
     assert code == 1
     assert "/train/1: incorrect, answer '4'" in output
     assert "1 of 2 gold completions pass, 1 incorrect" in output
 
 
-def test_references_without_a_gold_completion_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_references_without_a_gold_completion_are_read(tmp_path: Path, rlvr: Command) -> None:
     (tmp_path / "ifeval").mkdir()
     row = {"key": 1, "prompt": "Write.", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
     (tmp_path / "ifeval" / "test.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    code, output, _ = run(capsys, "check-dataset", "IFEval", "--args", f"data_dir={tmp_path}")
+    code, output, _ = rlvr("check-dataset", "IFEval", "--args", f"data_dir={tmp_path}")
     said = "test: 1 problem without a gold completion; 1 have a readable reference\n"
     assert (code, output) == (0, said)
 
 
 def test_eval_runs_a_model_folder_and_records_every_sample(
-    model_folder: Path, local_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model_folder: Path, local_data: Path, tmp_path: Path, rlvr: Command
 ) -> None:
     out = tmp_path / "results" / "run"
     arguments = ("eval", "--env", "GSM8K", "--model", str(model_folder), "--out", str(out), "--samples", "2")
-    code, output, _ = run(capsys, *arguments, "--temperature", "1", "--env-args", "max_new_tokens=8")
+    code, output, _ = rlvr(*arguments, "--temperature", "1", "--env-args", "max_new_tokens=8")
     assert code == 0
     assert "score 0.000" in output
     assert f"rlvr/GSM8K-v0 test, model {model_folder}, temperature 1, seed 0" in output
@@ -192,12 +182,12 @@ def test_eval_runs_a_model_folder_and_records_every_sample(
 
 
 def test_eval_searches_and_says_where_the_score_is_no_accuracy(
-    model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model_folder: Path, tmp_path: Path, rlvr: Command
 ) -> None:
     arguments = ("eval", "--env", "Reverse", "--model", str(model_folder), "--problems", "1", "--temperature", "1")
     arguments += ("--env-args", "max_new_tokens=2", "--search-args", "n=2", "--search", "best-of-n", "--guide")
     for guide in ("oracle", "likelihood"):
-        code, output, errors = run(capsys, *arguments, guide, "--out", str(tmp_path / guide))
+        code, output, errors = rlvr(*arguments, guide, "--out", str(tmp_path / guide))
         assert code == 0
         assert f"found by best-of-n with the guide {guide}" in output
         assert ("an upper bound like pass@k, not an accuracy" in output) == (guide == "oracle")
@@ -209,17 +199,17 @@ def test_eval_searches_and_says_where_the_score_is_no_accuracy(
             "guide": guide,
             "oracle": guide == "oracle",
         }
-    code, output, errors = run(capsys, "compare", str(tmp_path / "likelihood"), str(tmp_path / "oracle"))
+    code, output, errors = rlvr("compare", str(tmp_path / "likelihood"), str(tmp_path / "oracle"))
     assert (code, "oracle: its samples were chosen by the verdicts that score them" in output + errors) == (0, True)
-    code, _, errors = run(capsys, "eval", "--env", "Reverse", "--model", str(model_folder), "--guide", "oracle")
+    code, _, errors = rlvr("eval", "--env", "Reverse", "--model", str(model_folder), "--guide", "oracle")
     assert code != 0
     assert "--search-args, --guide and --guide-args belong to a search: give --search, too" in errors
 
 
-def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_writes_a_run(tmp_path: Path, rlvr: Command) -> None:
     folder = tmp_path / "run"
     options = ("--env", "Reverse", "--env-args", "tokenizer=char", "--steps", "2", "--run-folder", str(folder))
-    code, output, _ = run(capsys, "train", "reinforce", *options, "--problems-per-step", "4", "--checkpoint-every", "1")
+    code, output, _ = rlvr("train", "reinforce", *options, "--problems-per-step", "4", "--checkpoint-every", "1")
     assert code == 0
     assert "2 steps done" in output
     config = json.loads((folder / "config.json").read_text())
@@ -234,14 +224,14 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
     for trained in (folder, folder / "checkpoints" / "step-000001"):
         out = tmp_path / f"eval-{trained.name}"
         evaluated = ("eval", "--env", "Reverse", "--model", str(trained), "--problems", "3", "--out", str(out))
-        code, output, _ = run(capsys, *evaluated)
+        code, output, _ = rlvr(*evaluated)
         assert code == 0
         assert "(3 problems x 1)" in output
-    code, _, error = run(capsys, "train", "reinforce", *options)
+    code, _, error = rlvr("train", "reinforce", *options)
     assert code == 2
     assert "holds a run already" in error
     changed = (*options, "--problems-per-step", "5", "--resume")
-    code, _, error = run(capsys, "train", "reinforce", *changed)
+    code, _, error = rlvr("train", "reinforce", *changed)
     assert code == 2
     assert "config.problems_per_step was 4 and is now 5" in error
 
@@ -249,55 +239,38 @@ def test_training_writes_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("envs", "GSMK"), "Did you mean 'GSM8K'?"),
-        (("train", "grpo", "--env", "Additon"), "Did you mean 'Addition'?"),
-        (("train", "grpo", "--env", "Addition", "--split", "tran"), "unknown split 'tran'. Did you mean 'train'?"),
-        (("train", "grpo", "--env", "Addition", "--env-args", "digits"), "name=value, such as digits=3, got 'digits'"),
-        (("train", "grpo", "--env", "Addition", "--env-args", "digit=2"), "Did you mean 'digits'?"),
-        (("train", "grpo", "--env", "Addition", "--resume", "--run-folder", "/nowhere"), "no run to resume at"),
-        (("train", "grpo", "--env", "Addition", "--steps", "-3"), "steps must be at least 1, got -3"),
-        (
-            ("train", "grpo", "--env", "Addition", "--env-args", "max_new_tokens=abc"),
-            "max_new_tokens must be a whole number or None, got 'abc'",
-        ),
-        (("train", "grpo", "--env", "Addition", "--env-args", "copy=True"), "['copy'] can't be environment arguments"),
-        (("check-dataset", "Addition", "--args", "foo=1"), "unknown data argument 'foo'"),
-        (("check-dataset", "Addition", "--limit", "-5"), "limit must be at least 1, got -5"),
-        (("verify", "1", "1", "--args", "foo=1"), "unexpected keyword argument 'foo'"),
-        (("eval", "--env", "Addition", "--model", "/nowhere"), "could be loaded from '/nowhere'"),
-        (("verify", "1", "1", "--verifier", "maths"), "unknown verifier 'maths'. Did you mean 'math'?"),
-        (("check-dataset", "Sort", "--split", "dev"), "unknown split 'dev'"),
+        ("envs GSMK", "Did you mean 'GSM8K'?"),
+        ("train grpo --env Additon", "Did you mean 'Addition'?"),
+        ("train grpo --env Addition --split tran", "unknown split 'tran'. Did you mean 'train'?"),
+        ("train grpo --env Addition --env-args digits", "name=value, such as digits=3, got 'digits'"),
+        ("train grpo --env Addition --env-args digit=2", "Did you mean 'digits'?"),
+        ("train grpo --env Addition --resume --run-folder /nowhere", "no run to resume at"),
+        ("train grpo --env Addition --steps -3", "steps must be at least 1, got -3"),
+        ("train grpo --env Addition --env-args max_new_tokens=abc", "max_new_tokens must be a whole number or None,"),
+        ("train grpo --env Addition --env-args copy=True", "['copy'] can't be environment arguments"),
+        ("check-dataset Addition --args foo=1", "unknown data argument 'foo'"),
+        ("check-dataset Addition --limit -5", "limit must be at least 1, got -5"),
+        ("verify 1 1 --args foo=1", "unexpected keyword argument 'foo'"),
+        ("eval --env Addition --model /nowhere", "could be loaded from '/nowhere'"),
+        ("verify 1 1 --verifier maths", "unknown verifier 'maths'. Did you mean 'math'?"),
+        ("check-dataset Sort --split dev", "unknown split 'dev'"),
     ],
 )
-def test_bad_input_says_what_was_expected(
-    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _, error = run(capsys, *arguments)
+def test_bad_input_says_what_was_expected(arguments: str, message: str, rlvr: Command) -> None:
+    code, _, error = rlvr(*arguments.split())
     assert code == 2
     assert message in error
     assert "Traceback" not in error
 
 
-def test_a_setting_out_of_range_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, error = run(capsys, "train", "grpo", "--env", "Addition", "--group-size", "0")
-    assert code == 2
-    assert "--group-size must be at least 1, got 0" in output + error
-
-
-def test_an_unknown_command_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, error = run(capsys, "tran")
+def test_an_unknown_command_is_refused_with_the_nearest(rlvr: Command) -> None:
+    code, _, error = rlvr("tran")
     assert code == 2
     assert "unknown command 'tran'. Did you mean 'train'?" in error
 
 
-def test_an_unknown_agent_is_refused_with_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, error = run(capsys, "train", "gpro", "--env", "Addition")
-    assert code == 2
-    assert "grpo" in output + error
-
-
 def test_an_agent_of_the_users_trains_from_the_current_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With settings of its own, found where the console script does not look by itself."""
     (tmp_path / "users_agent.py").write_text(
@@ -331,7 +304,7 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
     options = (*SMALL, "--problems-per-step", "2", "--run-folder", "run", "--factor", "3")
-    code, output, errors = run(capsys, "train", "users_agent:Times", *options)
+    code, output, errors = rlvr("train", "users_agent:Times", *options)
     assert code == 0, errors
     assert "1 step done" in output
     config = json.loads((tmp_path / "run" / "config.json").read_text())
@@ -345,7 +318,7 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
         "users_agent:Tims": "Did you mean 'Times'?",
         "no_such_module:Mine": "there is no module 'no_such_module'",
     }.items():
-        code, _, error = run(capsys, "train", name, *SMALL)
+        code, _, error = rlvr("train", name, *SMALL)
         assert code == 2
         assert message in error
 
@@ -355,13 +328,11 @@ NEEDED = {"dr-grpo": ("--max-tokens", "4"), "pass-at-k": ("--k", "2"), "gdpo": N
 
 
 @pytest.mark.parametrize("name", [name for name in AGENTS if NEEDED.get(name, ()) is not None])
-def test_every_agent_trains_from_the_command_line(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_agent_trains_from_the_command_line(name: str, tmp_path: Path, rlvr: Command) -> None:
     folder = tmp_path / "run"
     extra = NEEDED.get(name) or ()
     options = (*SMALL, "--run-folder", str(folder), "--problems-per-step", "4", "--num-envs", "8", *extra)
-    code, output, errors = run(capsys, "train", name, *options)
+    code, output, errors = rlvr("train", name, *options)
     assert code == 0, errors
     assert "1 step done" in output
     row = json.loads((folder / "metrics.jsonl").read_text())
@@ -389,7 +360,7 @@ def test_the_policys_settings_are_options(
     lora: tuple[str, ...],
     tmp_path: Path,
     model_folder: Path,
-    capsys: pytest.CaptureFixture[str],
+    rlvr: Command,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from agents import Agent
@@ -413,7 +384,7 @@ def test_the_policys_settings_are_options(
         small = (
             SMALL if model == "tiny" else tuple(word for word in SMALL if word != "tokenizer=char")
         )  # it has its own
-        code, _, errors = run(capsys, "train", "grpo", *small, "--model", model, "--run-folder", str(folder), *options)
+        code, _, errors = rlvr("train", "grpo", *small, "--model", model, "--run-folder", str(folder), *options)
         assert code == 0, errors
         config = json.loads((folder / "config.json").read_text())
         assert {name: getattr(policies[number].config, name) for name in asked} == asked
@@ -421,7 +392,7 @@ def test_the_policys_settings_are_options(
 
 
 def test_a_supervised_run_that_is_interrupted_leaves_what_it_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     step, steps = Learner.step, itertools.count(1)
 
@@ -434,11 +405,11 @@ def test_a_supervised_run_that_is_interrupted_leaves_what_it_learned(
     monkeypatch.setattr(Learner, "step", stopped_at_the_third)
     out = tmp_path / "model"
     start = ("--env", "Reverse", "--env-args", "tokenizer=char", "--batch-size", "8", "--steps", "9")
-    code, output, errors = run(capsys, "sft", *start, "--out", str(out))
+    code, output, errors = rlvr("sft", *start, "--out", str(out))
     assert code == 130
     assert "interrupted" in errors
     assert "stopped after 3 of 9 steps" in output
-    assert run(capsys, "sft", *start, "--out", str(tmp_path / "same"), "--steps", "3")[0] == 0
+    assert rlvr("sft", *start, "--out", str(tmp_path / "same"), "--steps", "3")[0] == 0
     assert equal_models(out, tmp_path / "same")
 
 
@@ -448,7 +419,7 @@ def equal_models(*folders: Path) -> bool:
 
 
 def test_a_supervised_run_goes_on_as_if_it_had_not_been_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     step, steps = Learner.step, itertools.count(1)
 
@@ -461,34 +432,34 @@ def test_a_supervised_run_goes_on_as_if_it_had_not_been_interrupted(
     out = tmp_path / "model"
     options = ("--env", "Reverse", "--env-args", "tokenizer=char", "--batch-size", "8", "--schedule", "linear")
     start = ("sft", *options, "--steps", "4")
-    assert run(capsys, *start, "--out", str(tmp_path / "whole"))[0] == 0
+    assert rlvr(*start, "--out", str(tmp_path / "whole"))[0] == 0
     with monkeypatch.context() as patched:
         patched.setattr(Learner, "step", stopped_at_the_second)
-        code, output, _ = run(capsys, *start, "--out", str(out))
+        code, output, _ = rlvr(*start, "--out", str(out))
     assert (code, "continue with the same command and --resume" in output) == (130, True)
-    code, _, errors = run(capsys, *start, "--out", str(out), "--resume", "--seed", "3")
+    code, _, errors = rlvr(*start, "--out", str(out), "--resume", "--seed", "3")
     assert (code, "had seed 0, not 3: resume it with the options of its command" in errors) == (1, True)
-    code, output, errors = run(capsys, *start, "--out", str(out), "--resume")
+    code, output, errors = rlvr(*start, "--out", str(out), "--resume")
     assert code == 0, errors
     assert "4 steps, last loss" in output
     assert equal_models(out, tmp_path / "whole")
-    code, _, errors = run(capsys, *start, "--out", str(out), "--resume")
+    code, _, errors = rlvr(*start, "--out", str(out), "--resume")
     assert (code, f"no checkpoint at {out}" in errors) == (1, True)
 
 
-def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, rlvr: Command) -> None:
     model = tmp_path / "model"
     start = ("--env", "Reverse", "--out", str(model), "--env-args", "tokenizer=char", "--batch-size", "8")
-    code, output, _ = run(capsys, "sft", *start, "--steps", "2")
+    code, output, _ = rlvr("sft", *start, "--steps", "2")
     assert code == 0
     assert "2 steps, last loss" in output
     assert "2 steps, learning rate 9.6e-04, chosen for 1.05 M parameters; set --steps and --learning-rate" in output
-    code, _, errors = run(capsys, "sft", *start, "--steps", "2")
+    code, _, errors = rlvr("sft", *start, "--steps", "2")
     assert code == 2
     assert "is not empty" in errors
     folder = tmp_path / "run"
     options = ("--env", "Reverse", "--model", str(model), "--steps", "1", "--run-folder", str(folder))
-    code, output, errors = run(capsys, "train", "grpo", *options, "--problems-per-step", "2", "--lora-rank", "2")
+    code, output, errors = rlvr("train", "grpo", *options, "--problems-per-step", "2", "--lora-rank", "2")
     assert code == 0, errors
     # Ten times that of the model without adapter; what is recorded is the number, not that it was chosen.
     assert re.search(
@@ -497,7 +468,7 @@ def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, capsys: p
     record = json.loads((folder / "config.json").read_text())
     assert record["config"]["learner"]["learning_rate"] == pytest.approx(9.5e-4, rel=0.05)
     scored = ("--env", "Reverse", "--model", str(folder), "--problems", "2", "--out", str(tmp_path / "eval"))
-    code, output, errors = run(capsys, "eval", *scored)
+    code, output, errors = rlvr("eval", *scored)
     assert code == 0, errors
     assert "2 problems x 1" in output
 
@@ -575,32 +546,28 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 _SMALL = ("--steps", "1", "--num-envs", "4", "--problems-per-step", "2", "--group-size", "2")
 
 
-def test_training_takes_an_environment_and_a_verifier_of_ones_own(
-    own_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_takes_an_environment_and_a_verifier_of_ones_own(own_folder: Path, rlvr: Command) -> None:
     arguments = ("--env", "own_things:Echo", "--verifier", "own_things:vowels", *_SMALL)
-    code, _, said = run(capsys, "train", "grpo", *arguments)
+    code, _, said = rlvr("train", "grpo", *arguments)
     assert code == 0, said
     config = json.loads((own_folder / "runs" / "grpo-own_things.Echo" / "config.json").read_text())
     assert config["environment"]["verifier"] == ["own_things:vowels", {}]
     assert config["environment"]["problems"] == 4
 
 
-def test_training_takes_a_plain_gymnasium_environment(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_takes_a_plain_gymnasium_environment(own_folder: Path, rlvr: Command) -> None:
     arguments = ("--env", "own_things:Twos", "--env-args", "width=4", *_SMALL)
-    code, _, said = run(capsys, "train", "grpo", *arguments)
+    code, _, said = rlvr("train", "grpo", *arguments)
     assert code == 0, said
     [line] = (own_folder / "runs" / "grpo-own_things.Twos" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(line)["reward"] >= 0
 
 
-def test_data_and_environments_of_ones_own_in_the_other_commands(
-    own_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, output, _ = run(capsys, "envs", "own_things:Echo")
+def test_data_and_environments_of_ones_own_in_the_other_commands(own_folder: Path, rlvr: Command) -> None:
+    code, output, _ = rlvr("envs", "own_things:Echo")
     assert (code, "The number again." in output, "## Action Space" in output) == (0, True, True)
     arguments = ("--verifier", "own_things:vowels", "--dataset", "Text", "--data-args", "dataset=own_things:problems")
-    code, output, said = run(capsys, "audit-verifier", *arguments, "--split", "test", "--limit", "1")
+    code, output, said = rlvr("audit-verifier", *arguments, "--split", "test", "--limit", "1")
     assert code in (0, 1), said
     assert "vowels" in output
 
@@ -608,53 +575,32 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("train", "grpo", "--env", "own_things:NUMBER"), "'own_things:NUMBER' is 3; expected a class of environments"),
-        (("train", "grpo", "--env", "own_things:Ech"), "'Ech'. Did you mean 'Echo'?"),
-        (("train", "grpo", "--env", "not_there:Env"), "there is no module 'not_there'"),
-        (("envs", "own_things:Twos"), "expected a subclass of rlvr_envs.TaskEnv"),
-        (("sft", "--env", "own_things:Twos", "--out", "m"), "own_things:Twos has no data set of gold completions"),
-        (
-            ("train", "grpo", "--env", "Addition", "--verifier", "exact", "--reward-model", "x"),
-            "two verifiers: 'exact'",
-        ),
-        (("train", "grpo", "--env", "Addition", "--verifier-args", "a=1"), "of no verifier: name it with --verifier"),
-        (
-            ("train", "grpo", "--env", "Addition", "--verifier", "own_things:NUMBER"),
-            "of type int, which cannot be called",
-        ),
-        (("audit-verifier", "--dataset", "Addition"), "no verifier to audit"),
-        (
-            ("train", "grpo", "--env", "own_things:Louder"),
-            "Louder overrides step, which its vector environment does not",
-        ),
-        (
-            ("check-dataset", "Text", "--args", "dataset=own_things:without_split"),
-            "is called as without_split(split='train')",
-        ),
-        (
-            ("check-dataset", "Text", "--args", "dataset=own_things:problems", "columns=3"),
-            "this data set already holds problems",
-        ),
-        (
-            ("eval", "--env", "own_things:Echo", "--model", "own_things.py"),
-            "own_things.py is a file: expected the folder",
-        ),
-        (
-            ("audit-verifier", "math", "--verifier", "exact", "--dataset", "Addition"),
-            "two verifiers: 'math' and 'exact'",
-        ),
+        ("train grpo --env own_things:NUMBER", "'own_things:NUMBER' is 3; expected a class of environments"),
+        ("train grpo --env own_things:Ech", "'Ech'. Did you mean 'Echo'?"),
+        ("train grpo --env not_there:Env", "there is no module 'not_there'"),
+        ("envs own_things:Twos", "expected a subclass of rlvr_envs.TaskEnv"),
+        ("sft --env own_things:Twos --out m", "own_things:Twos has no data set of gold completions"),
+        ("train grpo --env Addition --verifier exact --reward-model x", "two verifiers: 'exact'"),
+        ("train grpo --env Addition --verifier-args a=1", "of no verifier: name it with --verifier"),
+        ("train grpo --env Addition --verifier own_things:NUMBER", "of type int, which cannot be called"),
+        ("audit-verifier --dataset Addition", "no verifier to audit"),
+        ("train grpo --env own_things:Louder", "Louder overrides step, which its vector environment does not"),
+        ("check-dataset Text --args dataset=own_things:without_split", "is called as without_split(split='train')"),
+        ("check-dataset Text --args dataset=own_things:problems columns=3", "this data set already holds problems"),
+        ("eval --env own_things:Echo --model own_things.py", "own_things.py is a file: expected the folder"),
+        ("audit-verifier math --verifier exact --dataset Addition", "two verifiers: 'math' and 'exact'"),
     ],
 )
 def test_what_is_wrong_with_ones_own_is_said_in_one_line(
-    own_folder: Path, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+    own_folder: Path, arguments: str, message: str, rlvr: Command
 ) -> None:
-    code, _, said = run(capsys, *arguments)
+    code, _, said = rlvr(*arguments.split())
     assert code == 2
     assert message in said
     assert "Traceback" not in said
 
 
-def test_the_layout_of_a_data_set_is_given_as_in_gym_make(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_layout_of_a_data_set_is_given_as_in_gym_make(tmp_path: Path, rlvr: Command) -> None:
     def row(source: str, question: str, answer: str) -> dict[str, object]:
         return {
             "data_source": source,
@@ -666,20 +612,18 @@ def test_the_layout_of_a_data_set_is_given_as_in_gym_make(tmp_path: Path, capsys
     rows = [row("mine/x", "What is the capital of Peru?", "Lima"), row("math", "1 + 1?", "2")]
     path.write_text("\n".join(map(json.dumps, rows)))
     check = ("check-dataset", "Text", "--split", "train", "--args", f"dataset={path}")
-    code, output, _ = run(capsys, *check, "layout=verl", "verifiers={'mine/*': 'exact'}")
+    code, output, _ = rlvr(*check, "layout=verl", "verifiers={'mine/*': 'exact'}")
     assert (code, output) == (0, "train: 2 of 2 gold completions pass\n")
-    code, _, error = run(capsys, *check, "layout=verl")
+    code, _, error = rlvr(*check, "layout=verl")
     assert code != 0
     assert "no verifier is known for the data_source 'mine/x'" in error
     columns = "columns={'prompt': 'prompt.0.content', 'reference': 'reward_model.answer'}"
-    code, _, error = run(capsys, *check, columns)
+    code, _, error = rlvr(*check, columns)
     assert code != 0
     assert f"{path}, line 1: no 'reward_model.answer': 'reward_model' holds the keys 'ground_truth'" in error
 
 
-def test_what_ends_turns_is_said_where_it_is_more_than_the_end_token(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_ends_turns_is_said_where_it_is_more_than_the_end_token(tmp_path: Path, rlvr: Command) -> None:
     inner = byte_level_tokenizer("<|im_start|>", "<|im_end|>")
     inner.chat_template = CHATML
     tokenizer = HuggingFaceTokenizer(inner)
@@ -688,19 +632,17 @@ def test_what_ends_turns_is_said_where_it_is_more_than_the_end_token(
     save_model(model, tiny_model(tokenizer.vocab_size, **size), tokenizer)
     said = "turns end with <|im_end|> (chat template) or <|endoftext|> (tokenizer)\n"
     env = ("--env", "Addition", "--env-args", "prompt=chat", "max_new_tokens=3")
-    code, output, _ = run(
-        capsys, "sft", *env, "--model", str(model), "--out", str(tuned), "--steps", "1", "--batch-size", "2"
-    )
+    code, output, _ = rlvr("sft", *env, "--model", str(model), "--out", str(tuned), "--steps", "1", "--batch-size", "2")
     assert (code, output.count(said)) == (0, 1)
     few = ("--problems", "2", "--out", str(tmp_path / "eval"))
-    code, output, _ = run(capsys, "eval", *env, "--model", str(tuned), *few)
+    code, output, _ = rlvr("eval", *env, "--model", str(tuned), *few)
     assert (code, output.count(said)) == (0, 1)
     sizes = ("--steps", "1", "--problems-per-step", "1", "--group-size", "2", "--loggers")
     folder = tmp_path / "run"
-    code, output, _ = run(capsys, "train", "grpo", *env, "--model", str(tuned), *sizes, "--run-folder", str(folder))
+    code, output, _ = rlvr("train", "grpo", *env, "--model", str(tuned), *sizes, "--run-folder", str(folder))
     assert (code, output.count(said)) == (0, 1)
     assert json.loads((folder / "config.json").read_text())["environment"]["stop_tokens"] == [0, 2]
-    code, output, _ = run(capsys, "play", *env, "--model", str(folder))
+    code, output, _ = rlvr("play", *env, "--model", str(folder))
     assert (code, output.count(said)) == (0, 1)
-    code, output, _ = run(capsys, "sft", *env, "--out", str(tmp_path / "tiny"), "--steps", "1", "--batch-size", "2")
+    code, output, _ = rlvr("sft", *env, "--out", str(tmp_path / "tiny"), "--steps", "1", "--batch-size", "2")
     assert (code, "turns end with" in output) == (0, False)

@@ -33,12 +33,12 @@ from agents import (
     rollout,
 )
 from agents.advantages import returns_to_go, whole_returns
-from agents.commands.main import main
 from agents.commands.train import AGENT_COMMANDS
 from agents.learn.batch_passes import token_logprobs
 from agents.learn.natural_gradient import fisher_vector_product, flat_parameters
 from tests.agents.agent_cases import state_values
 from tests.agents.trajectories import trajectory
+from tests.commands import Command
 from verifiers import InvalidArgumentError
 
 
@@ -292,13 +292,6 @@ def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
 # The command
 
 
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    assert stop.value.code == 2
-    return capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -311,23 +304,16 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
             ["ppo", "--env", "CartPole-v1", "--reward-model", "b"],
             "CartPole-v1 shows vectors.*: leave out --reward-model$",
         ),
-        (
-            ["vineppo", "--env", "CartPole-v1", "--steps", "1"],
-            "^error: vineppo samples .*, such as ppo$",
-        ),
+        (["vineppo", "--env", "CartPole-v1", "--steps", "1"], "^error: vineppo samples .*, such as ppo$"),
         (["ppo", "--env", "CartPole-v1", "--env-args", "colour=1"], "Gymnasium can't make 'CartPole-v1'.*colour"),
         (["ppo", "--env", "CartPole-v1", "--hidden", "64", "0"], "--hidden must be at least 1, got 0"),
-        (
-            ["q-learning", "--env", "CartPole-v1"],
-            "shows vectors of 4 numbers: use an agent that .* dqn or ppo$",
-        ),
+        (["q-learning", "--env", "CartPole-v1"], "shows vectors of 4 numbers: use an agent that .* dqn or ppo$"),
         (["dqn", "--env", "CartPole-v1", "--lag", "1"], "lag must be 0"),
     ],
 )
-def test_errors_of_the_command(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    said = refusal(capsys, "train", *arguments, "--run-folder", str(tmp_path / "run"))
+def test_errors_of_the_command(arguments: list[str], message: str, rlvr: Command, tmp_path: Path) -> None:
+    code, _, said = rlvr("train", *arguments, "--run-folder", tmp_path / "run")
+    assert code == 2
     assert re.search(message, said), said
     assert not (tmp_path / "run").exists()
 

@@ -15,7 +15,6 @@ import pytest
 from numpy.typing import NDArray
 
 from agents import EvaluationRecord, evaluate
-from agents.commands.main import main
 from agents.runs.inspect_log import write_inspect_log
 from agents.runs.judging import rejudge
 from agents.runs.reading import RecordedRun
@@ -34,6 +33,7 @@ from tests.agents.twins import (
     serves,
     view_of,
 )
+from tests.commands import Command
 from verifiers import EngineError, Message, Problem
 
 pytest.importorskip("openai")
@@ -154,15 +154,14 @@ def test_limits_end_a_game_alike(limits: dict[str, Any]) -> None:
     assert any(one.truncated for one in by_messages)
 
 
-def test_the_command_plays_and_records_a_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_plays_and_records_a_game(tmp_path: Path, rlvr: Command) -> None:
     env, folder = world("GuessNumber"), tmp_path / "a"
     questions = questions_of(env, PROBLEMS)
     with running(serves(guesses, questions)) as server:
         words = f"eval --env GuessNumber --engine openai --base-url {server.url} --model m --problems {PROBLEMS}"
         words += " --price 2 8 --out"
-        with pytest.raises(SystemExit) as ended:
-            main([*words.split(), str(folder)])
-    assert ended.value.code == 0
+        code, _, _ = rlvr(*words.split(), folder)
+    assert code == 0
     rows = RecordedRun.read(folder).rows
     for problem, row in enumerate(rows):
         twin = in_tokens(env, problem, guesses, questions)
@@ -178,15 +177,11 @@ def test_the_command_plays_and_records_a_game(tmp_path: Path, capsys: pytest.Cap
         assert row["cost"] == (2 * row["prompt_tokens"] + 8 * row["tokens"]) / 1e6 > 0
     flips, _ = rejudge(RecordedRun.read(folder), env.streams.dataset, env.streams.rules.verifier)
     assert not flips
-    capsys.readouterr()
-    with pytest.raises(SystemExit):
-        main(["show", str(folder), "0"])
-    shown = capsys.readouterr().out
+    _, shown, _ = rlvr("show", folder, "0")
     assert all(message["content"].strip() in shown for message in rows[0]["dialogue"])
     lines = [{name: row[name] for name in ("problem_id", "completion", "dialogue")} for row in rows]
     (tmp_path / "lines.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(SystemExit):
-        main(["grade", str(tmp_path / "lines.jsonl"), "--env", "GuessNumber", "--out", str(tmp_path / "graded")])
+    rlvr("grade", tmp_path / "lines.jsonl", "--env", "GuessNumber", "--out", tmp_path / "graded")
     graded = RecordedRun.read(tmp_path / "graded").rows
     assert [(row["outcome"], row["detail"]) for row in graded] == [(row["outcome"], row["detail"]) for row in rows]
 
@@ -352,7 +347,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr: Command) -> None:
     env = world("Addition", tools="calculator")
     problem = env.streams.dataset[0]
     right = f"\\boxed{{{problem.reference}}}"
@@ -383,13 +378,11 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, caps
         assert [message["content"] for message in told] == [message["content"] for message in results]
         assert last["content"] == right
     if row["dialogue"] is not None:  # both ways to look at it show what is beside the text
-        with pytest.raises(SystemExit):
-            main(["show", str(tmp_path / "a"), "0"])
+        _, shown, _ = rlvr("show", tmp_path / "a", "0")
         write_inspect_log(RecordedRun.read(tmp_path / "a"), tmp_path / "a.eval")
         with zipfile.ZipFile(tmp_path / "a.eval") as log:
             (name,) = [name for name in log.namelist() if name.startswith("samples/")]
             (turn, *_) = [said for said in json.loads(log.read(name))["messages"] if said["role"] == "assistant"]
-        shown = capsys.readouterr().out
         for call in case.first.get("tool_calls", ()):
             assert f"calls {call['function']['name']}: {call['function']['arguments']}" in shown
         calls = turn.get("tool_calls", [])

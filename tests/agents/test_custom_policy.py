@@ -156,9 +156,7 @@ def test_what_is_no_policy_is_told_what_it_lacks() -> None:
 
 
 def test_modules_of_other_shapes_are_refused_with_the_shapes() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"tokens i64\[b l\] to states f\[b l d\], but it mapped i64\[1 1\] to tuple"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"tokens i64\[b l\] to states f\[b l d\], but it mapped i64\[1 1\]"):
         TorchPolicy(torch.nn.Sequential(torch.nn.Embedding(V, 4), torch.nn.GRU(4, 4)), torch.nn.Linear(4, V))
     with pytest.raises(InvalidArgumentError, match=r"logits f\[b l v\].* to \(1, 4\)"):
         TorchPolicy(torch.nn.Embedding(V, 4), torch.nn.Flatten())

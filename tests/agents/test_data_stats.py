@@ -8,22 +8,14 @@ from typing import Any
 
 import pytest
 
-from agents.commands.main import main
 from agents.runs.dataset_statistics import DatasetStatistics
 from rlvr_envs.tasks import CLASSES
+from tests.commands import Command
 from verifiers import Problem, make
 from verifiers.math import kind_of
 from verifiers.unit_tests import AssertTests, StdioCase, StdioTests
 
 BENCHMARKS = [cls.__name__.removesuffix("Env") for cls in CLASSES if cls.task.data_options == ("data_dir",)]
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(["data", "stats", *arguments])
-    assert isinstance(ended.value.code, int)
-    captured = capsys.readouterr()
-    return ended.value.code, captured.out, captured.err
 
 
 def report_of(*problems: Problem, verifier: str = "math") -> dict[str, Any]:
@@ -128,20 +120,20 @@ def test_problems_without_tests_are_named() -> None:
     assert [problem["id"] for problem in report["without_tests"]["first"]] == ["none", "no asserts"]
 
 
-def test_tests_are_read_and_the_bad_ones_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tests_are_read_and_the_bad_ones_named(tmp_path: Path, rlvr: Command) -> None:
     row = {"question": "?", "solutions": "", "starter_code": "", "difficulty": "interview"}
     tests = ['{"inputs": ["1"], "outputs": ["1"]}', '{"inputs": [], "outputs": []}', ""]
     (tmp_path / "apps").mkdir()
     path = tmp_path / "apps" / "train.jsonl"
     path.write_text("".join(json.dumps(row | {"input_output": text}) + "\n" for text in tests))
-    code, output, _ = run(capsys, "APPS", "--args", f"data_dir={tmp_path}", "--json")
+    code, output, _ = rlvr("data", "stats", "APPS", "--args", f"data_dir={tmp_path}", "--json")
     assert code == 0
     (report,) = json.loads(output)["splits"].values()
     assert (report["published"], report["problems"]) == (5000, 2)
     assert report["references"] == {"StdioTests": 1, "unreadable tests": 1}
     assert report["without_tests"]["first"][0]["id"] == "apps/train/1"
     assert f"{path}, line 2: column 'input_output': it has no tests" in report["without_tests"]["first"][0]["reason"]
-    code, output, _ = run(capsys, "APPS", "--args", f"data_dir={tmp_path}")
+    code, output, _ = rlvr("data", "stats", "APPS", "--args", f"data_dir={tmp_path}")
     assert code == 0
     assert "APPS train: 2 problems, of 5000 published rows" in output
     assert "difficulty: interview: 2" in output
@@ -149,21 +141,20 @@ def test_tests_are_read_and_the_bad_ones_named(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_benchmark_has_statistics(name: str, local_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = run(capsys, name, "--json")
+def test_every_benchmark_has_statistics(name: str, local_data: Path, rlvr: Command) -> None:
+    code, output, _ = rlvr("data", "stats", name, "--json")
     assert code == 0
     for report in json.loads(output)["splits"].values():
         assert report["problems"] > 0
         assert report["unreadable_references"]["count"] == report["without_tests"]["count"] == 0
 
 
-def test_a_file_of_one_s_own_by_its_columns_in_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_one_s_own_by_its_columns_in_tokens(tmp_path: Path, rlvr: Command) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text('{"q": "ab\u00e9", "a": "1", "level": "easy"}\n', encoding="utf-8")
     columns = "columns={'prompt': 'q', 'reference': 'a'}"
-    code, output, _ = run(
-        capsys, "Text", "--split", "train", "--tokenizer", "byte", "--json", "--args", f"dataset={path}", columns
-    )
+    command = ("data", "stats", "Text", "--split", "train", "--tokenizer", "byte", "--json", "--args")
+    code, output, _ = rlvr(*command, f"dataset={path}", columns)
     assert code == 0
     report = json.loads(output)["splits"]["train"]
     assert (report["prompt_length"]["unit"], report["prompt_length"]["max"]) == ("tokens", 4)
@@ -180,14 +171,13 @@ def test_a_file_of_one_s_own_by_its_columns_in_tokens(tmp_path: Path, capsys: py
         (("Sort", "--args", "foo=1"), 2, "unknown data argument 'foo'"),
     ],
 )
-def test_bad_input(arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    result, _, error = run(capsys, *arguments)
+def test_bad_input(arguments: tuple[str, ...], code: int, message: str, rlvr: Command) -> None:
+    result, _, error = rlvr("data", "stats", *arguments)
     assert result == code
     assert message in error
 
 
-def test_an_unknown_command_of_data(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["data", "stat", "Sort"])
-    assert ended.value.code == 2
-    assert "unknown command of rlvr data 'stat'. Did you mean 'stats'?" in capsys.readouterr().err
+def test_an_unknown_command_of_data(rlvr: Command) -> None:
+    code, _, errors = rlvr("data", "stat", "Sort")
+    assert code == 2
+    assert "unknown command of rlvr data 'stat'. Did you mean 'stats'?" in errors

@@ -77,9 +77,7 @@ def test_a_game_that_is_too_large_for_its_player_is_refused() -> None:
 def test_a_game_without_the_turns_of_a_player_is_refused() -> None:
     env: Any = gymnasium.make_vec("rlvr/Mastermind-v0", num_envs=1)
     env.streams.dataset = [env.streams.dataset[0]]
-    with pytest.raises(
-        DataError, match=r"a model that learns it learns to guess. Give the data set a method gold_turns"
-    ):
+    with pytest.raises(DataError, match=r"a model that learns it learns to guess. Give the data set a method"):
         demonstration(env.streams, 0)
 
 

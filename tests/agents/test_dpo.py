@@ -92,20 +92,6 @@ def test_later_epochs_use_the_margins_of_their_own_weights() -> None:
     torch.testing.assert_close(all_weights(twice), all_weights(once), rtol=1e-5, atol=1e-6)
 
 
-def slope(margin: float, **settings: Any) -> float:
-    margins = torch.tensor([margin], dtype=torch.float64, requires_grad=True)
-    return float(torch.autograd.grad(preference_loss(margins, **settings).sum(), margins)[0])
-
-
-@pytest.mark.parametrize("margin", [-2.0, -0.3, 0.4, 3.0])
-def test_limits_of_beta(margin: float) -> None:
-    """At beta to 0 every pair has the weight 1/2, whatever its margin; at beta to infinity only wrong pairs have one."""
-    assert slope(margin, beta=1e-9) / 1e-9 == pytest.approx(-0.5, abs=1e-8)
-    assert slope(margin, beta=1e4) / 1e4 == pytest.approx(-1.0 if margin < 0 else 0.0, abs=1e-12)
-    loss = float(preference_loss(torch.tensor([margin], dtype=torch.float64), 1e6)) / 1e6
-    assert loss == pytest.approx(max(-margin, 0.0), abs=1e-5)
-
-
 @pytest.mark.parametrize("margin", [-2.0, 0.0, 1.5])
 def test_losses_by_numpy(margin: float) -> None:
     beta, smoothing = 0.7, 0.15

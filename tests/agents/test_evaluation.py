@@ -99,25 +99,11 @@ def test_one_problem_with_several_samples_says_nothing_about_others() -> None:
     assert result.interval == (0.0, 1.0)
 
 
-def test_problems_without_spread_are_no_certainty() -> None:
-    result = summary([scored(1.0, group=index // 2) for index in range(6)], 3, 2)
-    low, high = result.interval
-    assert low < 0.9  # three problems can't tell 0.9 from 1
-    assert high == pytest.approx(1)
-
-
 def test_nothing_was_verified() -> None:
     results = summary([judged(Outcome.VERIFIER_ERROR, index) for index in range(3)], 3, 1)
     assert math.isnan(results.score)
     assert all(math.isnan(end) for end in results.interval)
     assert results.verifier_errors == 3
-
-
-def test_the_order_of_trajectories_does_not_matter() -> None:
-    trajectories = [scored(score, group=group) for group, score in [(0, 1.0), (1, 0.0), (0, 0.0), (2, 1.0), (1, 1.0)]]
-    forth, back = summary(trajectories, 3, 2), summary(trajectories[::-1], 3, 2)
-    assert forth.score == back.score == pytest.approx(2 / 3)
-    assert forth.interval == pytest.approx(back.interval, abs=1e-15)
 
 
 # Evaluating

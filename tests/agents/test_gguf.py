@@ -25,6 +25,7 @@ from agents.preferences.reward_model import new_reward_model
 from rlvr_envs import HuggingFaceTokenizer, get_tokenizer
 from rlvr_envs.gguf_files import gguf_file, gguf_header
 from tests import tiny_models
+from tests.commands import Command
 from verifiers import InvalidArgumentError, MissingDependencyError
 
 torch = pytest.importorskip("torch")
@@ -242,10 +243,9 @@ def test_an_adapter_whose_base_is_a_file_is_merged(quantized: Path, tmp_path: Pa
     assert not same_weights(named, load_model(quantized))
 
 
-def test_episodes_have_to_fit_into_the_context_of_the_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["eval", "--env", "Addition", "--env-args", "max_new_tokens=600", "--model", str(file)])
-    assert "the model's context holds 512" in " ".join(capsys.readouterr().err.split())
+def test_episodes_have_to_fit_into_the_context_of_the_file(file: Path, rlvr: Command) -> None:
+    _, _, errors = rlvr("eval", "--env", "Addition", "--env-args", "max_new_tokens=600", "--model", file)
+    assert "the model's context holds 512" in errors
 
 
 def test_a_file_is_exported_as_an_ordinary_model(quantized: Path, tmp_path: Path) -> None:
@@ -328,7 +328,6 @@ def test_without_the_package_the_extra_is_named(file: Path, monkeypatch: pytest.
             load(file)
 
 
-def test_a_reward_model_in_a_file_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["eval", *SUMS, "--model", str(file), "--reward-model", str(file)])
-    assert "a reward model is a sequence classifier" in " ".join(capsys.readouterr().err.split())
+def test_a_reward_model_in_a_file_is_refused(file: Path, rlvr: Command) -> None:
+    _, _, errors = rlvr("eval", *SUMS, "--model", file, "--reward-model", file)
+    assert "a reward model is a sequence classifier" in errors

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents import AgentConfig, CausalLMPolicy, Reinforce
+from agents import AgentConfig, CausalLMPolicy
 from agents.commands.common import make_vec
 from agents.commands.gradient_lab import (
     ESTIMATORS,
@@ -24,10 +24,10 @@ from agents.commands.gradient_lab import (
     stand_in_values,
     target,
 )
-from agents.commands.main import main
 from agents.experiments.gradient_lab import BiasReport, GradientLab, all_completions, examine
 from agents.learn.learner import Loss
 from agents.losses import Aggregation
+from tests.commands import Command
 from verifiers import InvalidArgumentError
 
 LAB = small_lab()
@@ -163,45 +163,6 @@ def test_unbiased_estimators_have_the_gradient_as_their_mean(name: str) -> None:
     assert report.cosine > 0.99
 
 
-def test_the_batch_mean_shrinks_the_gradient_by_its_own_share() -> None:
-    report = report_of("REINFORCE, batch mean", batches=1500)
-    assert not report.unbiased
-    assert report.scale == pytest.approx(15 / 16, abs=4 * (report.variance / report.batches) ** 0.5)
-
-
-def test_centring_in_a_group_of_4_shrinks_it_by_a_quarter() -> None:
-    report = report_of("GRPO, centred")
-    assert not report.unbiased
-    assert report.scale == pytest.approx(3 / 4, abs=4 * (report.variance / report.batches) ** 0.5)
-
-
-def test_a_baseline_lowers_the_variance_and_a_better_one_lowers_it_more() -> None:
-    none, constant, wrong, exact = (
-        report_of(f"REINFORCE, {baseline}").variance
-        for baseline in ("no baseline", "constant", "wrong value", "exact value")
-    )
-    assert exact < 0.7 * wrong < 0.7 * constant < 0.7 * none
-
-
-@pytest.mark.parametrize("middle", ["A2C, GAE 0.5, half value", "A2C, 2 steps, half value"])
-def test_the_sooner_the_critic_takes_over_the_more_bias_and_the_less_variance(middle: str) -> None:
-    """On the same batches: whole returns, a mixture or two steps, one step."""
-    unbiased, between, biased = map(report_of, ("A2C, GAE 1, half value", middle, "Actor-critic, half value"))
-    assert unbiased.unbiased
-    assert not between.unbiased
-    assert not biased.unbiased
-    assert biased.bias > between.bias > 0.05 > unbiased.bias
-    assert biased.raw_variance < 0.95 * between.raw_variance < 0.8 * unbiased.raw_variance
-
-
-def test_a_moving_average_moves_from_batch_to_batch_and_lowers_the_variance() -> None:
-    agent = build(LAB.policy, BY_NAME["REINFORCE, moving average"], 4, 4)
-    report = examine(LAB, "", agent, batches=100)
-    assert isinstance(agent, Reinforce)
-    assert agent.average == pytest.approx(LAB.expected_return, abs=0.2)
-    assert report.variance < 0.8 * report_of("REINFORCE, no baseline", batches=100).variance
-
-
 def test_the_log_likelihood_is_that_of_a_success_and_its_series_gets_there() -> None:
     """And the estimator that climbs it does not have the mean return's gradient."""
     p = float(RIGHT_OR_WRONG.probabilities @ RIGHT_OR_WRONG.returns)
@@ -226,7 +187,7 @@ def test_too_many_sequences_and_missing_actions_are_named() -> None:
 
 
 def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
-    capsys: pytest.CaptureFixture[str], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    rlvr: Command, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "own_agent.py").write_text(
         "from agents import Agent\n"
@@ -240,16 +201,13 @@ def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
     # As from the console script: the current folder is not where Python looks.
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
-    with pytest.raises(SystemExit) as ended:
-        main(["gradient-lab", "--batches", "300", "--estimator", "own_agent:Doubled"])
-    output = capsys.readouterr().out
-    assert ended.value.code == 0
+    code, output, _ = rlvr("gradient-lab", "--batches", "300", "--estimator", "own_agent:Doubled")
+    assert code == 0
     assert "Doubled" in output
     assert "bias" in output
-    with pytest.raises(SystemExit) as ended:
-        main(["gradient-lab", "--estimator", "own_agent"])
-    assert ended.value.code == 2
-    assert "unknown agent 'own_agent'" in capsys.readouterr().err
+    code, _, errors = rlvr("gradient-lab", "--estimator", "own_agent")
+    assert code == 2
+    assert "unknown agent 'own_agent'" in errors
     assert AgentConfig().group_size == 8
 
 
@@ -318,26 +276,21 @@ def test_the_completions_of_a_world_and_their_gradient() -> None:
     assert report.unbiased, str(report)
 
 
-def test_the_command_takes_an_environment_and_a_built_in_agent(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_takes_an_environment_and_a_built_in_agent(rlvr: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")  # so that no word of the table is broken
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["gradient-lab", "--batches", "4", *arguments])
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
-
-    code, output, _ = run("--env", "Maze", "--env-args", "max_new_tokens=3", "--estimator", "dr-grpo")
+    command = ("gradient-lab", "--batches", "4")
+    code, output, _ = rlvr(*command, "--env", "Maze", "--env-args", "max_new_tokens=3", "--estimator", "dr-grpo")
     assert code == 0
     assert "sequence-mean-token-sum-norm" in output
     assert "DrGRPO" in output
-    code, output, _ = run("--env", "Addition", "--env-args", "digits=1", "tokenizer=char", "max_new_tokens=2")
+    code, output, _ = rlvr(
+        *command, "--env", "Addition", "--env-args", "digits=1", "tokenizer=char", "max_new_tokens=2"
+    )
     assert code == 0
     assert "MaxRL, log p" in output
     assert "left out" not in output
-    code, output, _ = run("--env", "GridWorld", "--env-args", "n=2", "max_new_tokens=3")
+    code, output, _ = rlvr(*command, "--env", "GridWorld", "--env-args", "n=2", "max_new_tokens=3")
     assert code == 0
     assert "MaxRL is left out: MaxRL needs scores of at least 0" in output
     assert "MaxRL, log p of a success is left out: it needs returns of 1 and 0" in output
@@ -348,6 +301,6 @@ def test_the_command_takes_an_environment_and_a_built_in_agent(
         "problems 0 to 0, got 5": ("--env", "Maze", "--env-args", "max_new_tokens=2", "--problem", "5"),
         "problem need an environment": ("--problem", "1"),
     }.items():
-        code, _, error = run(*arguments)
+        code, _, error = rlvr(*command, *arguments)
         assert code == 2
         assert message in error.replace("\n", " ")

@@ -23,6 +23,7 @@ from agents.runs.plots import TrainingCurve, bands
 from agents.runs.run import latest_checkpoint
 from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, sort_env, timeless
 from tests.agents.test_lag import env_with
+from tests.commands import Command
 from tests.distributed.threads import on_ranks
 from verifiers import InvalidArgumentError, Problem, Verdict, VerifierContractError, statistics
 from verifiers.types import Outcome
@@ -258,8 +259,7 @@ def test_few_problems_are_halved_and_none_are_left_of_one() -> None:
     assert half.confirming(env) == range(size // 2, size // 2 * 2)
 
 
-def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from agents.commands.main import main
+def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, rlvr: Command) -> None:
 
     options = ["train", "grpo", "--env", "Sort", "--env-args", "max_new_tokens=20", "size=4"]
     options += [
@@ -274,10 +274,8 @@ def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, capsys: pytest.
         str(tmp_path / "run"),
     ]
     options += ["--eval-every", "2", "--eval-env", "Sort,Addition", "--eval-problems", "3", "--stop-when", "stale=1"]
-    with pytest.raises(SystemExit) as ended:
-        main(options)
-    assert not ended.value.code
-    said = capsys.readouterr().out
+    code, said, _ = rlvr(*options)
+    assert code == 0
     assert (
         "evaluations of Sort have 2 problems, not 3 (--eval-problems): of 4 in the split, the others are kept" in said
     )
@@ -289,14 +287,12 @@ def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, capsys: pytest.
     last = rows[-1]["step"]
     assert last < 4
     options[options.index("--steps") + 1], options[options.index("--run-folder") + 1] = str(last), str(tmp_path / "all")
-    with pytest.raises(SystemExit):
-        main(options)
-    assert "training ended early" not in capsys.readouterr().out  # the condition holds after the last step
+    _, output, _ = rlvr(*options)
+    assert "training ended early" not in output  # the condition holds after the last step
     for wrong, message in (
         (["--stop-when", "stail=1", "--eval-every", "2"], "Did you mean 'stale'?"),
         (["--eval-split", "train"], "set --eval-every"),
         (["--eval-every", "2", "--eval-env", "Sort,Sort"], "one environment twice"),
     ):
-        with pytest.raises(SystemExit):
-            main(["train", "grpo", "--env", "Sort", "--run-folder", str(tmp_path / "other"), *wrong])
-        assert message in " ".join(capsys.readouterr().err.split())
+        _, _, errors = rlvr("train", "grpo", "--env", "Sort", "--run-folder", tmp_path / "other", *wrong)
+        assert message in errors

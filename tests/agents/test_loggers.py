@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from agents import Run
-from agents.commands.main import main
 from agents.runs import loggers as loggers_module
 from tests.agents.test_secrets import SECRET
+from tests.commands import Command
 from verifiers import InvalidArgumentError, MissingDependencyError, UnknownNameError, secret
 
 STEPS: dict[int, dict[str, float]] = {1: {"reward": 0.5, "loss": math.nan}, 2: {"reward": 1.0, "loss": math.inf}}
@@ -151,17 +151,15 @@ def test_what_a_service_prints_is_not_output(
 
 @pytest.mark.parametrize("name", ["wandb", "trackio", "tensorboard"])
 def test_a_logger_that_is_not_installed_is_named_with_the_remedy_before_any_work(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     extra = "train" if name == "tensorboard" else name
     with pytest.raises(MissingDependencyError, match=rf"the logger '{name}' .* pip install 'rlvr-envs\[{extra}\]'"):
         Run(tmp_path / "run", {}, loggers=[name])
-    with pytest.raises(SystemExit) as ended:
-        main(["train", "grpo", "--env", "Addition", "--model", "no/such", "--loggers", name])
-    assert ended.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"the logger {name!r}" in line
+    code, _, errors = rlvr("train", "grpo", "--env", "Addition", "--model", "no/such", "--loggers", name)
+    assert code == 2
+    assert f"the logger {name!r}" in errors
     assert not list(tmp_path.iterdir())
 
 
@@ -235,20 +233,19 @@ def test_the_former_name_of_the_setting_is_warned_about(tmp_path: Path) -> None:
     assert not (tmp_path / "tensorboard").exists()
 
 
-def test_a_command_logs_to_services_and_may_resume_with_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_logs_to_services_and_may_resume_with_others(
+    rlvr: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stand_in = Service("wandb", monkeypatch)
     folder = tmp_path / "run"
 
     def train(*options: str) -> Any:
-        with pytest.raises(SystemExit) as ended:
-            main(
-                [
-                    *("train", "grpo", "--env", "Addition", "--run-folder", str(folder), "--num-envs", "2"),
-                    *("--problems-per-step", "1", "--group-size", "2", *options),
-                    *("--env-args", "tokenizer=char", "max_new_tokens=3"),
-                ]
-            )
-        return ended.value.code
+        code, _, _ = rlvr(
+            *("train", "grpo", "--env", "Addition", "--run-folder", str(folder), "--num-envs", "2"),
+            *("--problems-per-step", "1", "--group-size", "2", *options),
+            *("--env-args", "tokenizer=char", "max_new_tokens=3"),
+        )
+        return code
 
     assert train("--steps", "1", "--loggers", "wandb", "tensorboard") == 0
     assert [step for step, _ in stand_in.rows] == [1]

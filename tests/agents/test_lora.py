@@ -23,13 +23,13 @@ from agents import (
     make_batch,
     rollout,
 )
-from agents.commands.main import main
 from agents.learn.batch_passes import token_logprobs
 from agents.policies.transformers.lora import merged
 from rlvr_envs import CharTokenizer
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_adapter import third_party
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, random_trajectory, tiny_policy
+from tests.commands import Command
 from verifiers import CheckpointError, InvalidArgumentError
 
 pytest.importorskip("peft")
@@ -75,14 +75,13 @@ def test_first_weights_depend_on_the_seed_alone_and_leave_the_global_generator_a
     assert not torch.equal(drawn(3, elsewhere=1), drawn(4, elsewhere=1))
 
 
-def test_runs_of_the_command_with_one_seed_are_one_run(tmp_path: Path) -> None:
+def test_runs_of_the_command_with_one_seed_are_one_run(rlvr: Command, tmp_path: Path) -> None:
     def trained_weights(name: str, seed: int, elsewhere: int) -> torch.Tensor:
         torch.manual_seed(elsewhere)
         small = ["--env", "Sort", "--env-args", "tokenizer=char", "max_new_tokens=3", "--problems-per-step", "2"]
         small += ["--group-size", "2", "--steps", "1", "--lora-rank", "2", "--learning-rate", "0.01"]
-        with pytest.raises(SystemExit) as ended:
-            main(["train", "grpo", *small, "--seed", str(seed), "--run-folder", str(tmp_path / name)])
-        assert not ended.value.code
+        code, _, _ = rlvr("train", "grpo", *small, "--seed", seed, "--run-folder", tmp_path / name)
+        assert code == 0
         state = torch.load(tmp_path / name / "checkpoints" / "step-000001" / "state.pt", weights_only=True)
         return torch.cat([weight.reshape(-1) for weight in state["adapter"].values()])
 

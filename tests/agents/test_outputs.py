@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.commands.main import main
 from agents.runs.files.outputs import check_folder, check_new_file, check_new_folder, free_folder, whole_folder
+from tests.commands import Command
 from verifiers import InvalidArgumentError
 
 
@@ -84,7 +84,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_find_out_before_they_work(
-    name: str, blocked: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str, blocked: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def work(*_: Any, **__: Any) -> Any:
         raise AssertionError("work was begun")
@@ -97,22 +97,17 @@ def test_commands_find_out_before_they_work(
         "agents.experiments.demo.make_warm_start",
     ):
         monkeypatch.setattr(target, work, raising=False)
-    with pytest.raises(SystemExit) as exit_info:
-        main([*COMMANDS[name], str(blocked)])
-    assert exit_info.value.code == 2
-    assert "can't write to the folder" in " ".join(capsys.readouterr().err.split())
+    code, _, errors = rlvr(*COMMANDS[name], blocked)
+    assert code == 2
+    assert "can't write to the folder" in errors
 
 
-def test_an_audits_file_is_replaced_only_when_that_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_audits_file_is_replaced_only_when_that_is_asked_for(tmp_path: Path, rlvr: Command) -> None:
     path = tmp_path / "report.json"
     path.write_text("mine")
     arguments = ("audit-verifier", "numeric", "--dataset", "Addition", "--limit", "2", "--json", str(path))
-    with pytest.raises(SystemExit):
-        main(arguments)
-    assert "exists already" in " ".join(capsys.readouterr().err.split())
+    _, _, errors = rlvr(*arguments)
+    assert "exists already" in errors
     assert path.read_text() == "mine"
-    with pytest.raises(SystemExit):
-        main([*arguments, "--overwrite"])
+    rlvr(*arguments, "--overwrite")
     assert path.read_text().startswith("{\n")

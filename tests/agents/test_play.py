@@ -18,7 +18,6 @@ import torch
 
 from agents import PolicyConfig, evaluate, load_model, load_policy, save_model, tiny_model
 from agents.commands.common import make_vec
-from agents.commands.main import main
 from agents.commands.play import Play
 from agents.commands.playing.labels import legal_tokens, token_label
 from agents.commands.playing.person import TextPlayer, TokenPlayer
@@ -26,6 +25,7 @@ from agents.console.terminal import TerminalConsole
 from agents.rollouts.played_episode import play_episode
 from rlvr_envs import ByteTokenizer, CharTokenizer, TokenEnv, environment_class
 from tests import tiny_models
+from tests.commands import Command
 from tests.envs.helpers import EOS, says, streams
 from verifiers import DataError, InvalidArgumentError
 
@@ -342,10 +342,7 @@ def test_labels_of_tokens() -> None:
         (["--env-args", "split=train"], "has an option of its own: use --split"),
     ],
 )
-def test_options_that_can_not_be_are_refused(
-    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["play", "--env", "Sort", *options])
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+def test_options_that_can_not_be_are_refused(options: list[str], message: str, rlvr: Command) -> None:
+    code, _, errors = rlvr("play", "--env", "Sort", *options)
+    assert code == 2
+    assert message in errors

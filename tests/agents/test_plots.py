@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.commands.main import main
 from agents.runs.plots import TrainingCurve, bands, plot, running_mean
+from tests.commands import Command
 from verifiers import DataError, InvalidArgumentError, MissingDataError, UnknownNameError, statistics
 
 
@@ -99,17 +99,14 @@ def test_what_is_no_run_or_has_no_such_metric_is_an_error(tmp_path: Path) -> Non
 
 
 def test_the_command_draws_and_overwrites_nothing_unasked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run_folder(tmp_path / "run", [0.5, 0.7])
-    codes = []
-    for arguments in ([], [], ["--overwrite"]):
-        with pytest.raises(SystemExit) as ended:
-            main(["plot", "run", *arguments])
-        codes.append(ended.value.code)
-    assert codes == [0, 2, 0]
-    assert "curves.svg exists already" in capsys.readouterr().err
+    assert rlvr("plot", "run")[0] == 0
+    code, _, errors = rlvr("plot", "run")
+    assert (code, "curves.svg exists already" in errors) == (2, True)
+    assert rlvr("plot", "run", "--overwrite")[0] == 0
 
 
 # Over another metric
@@ -135,15 +132,12 @@ def test_a_metric_over_another_is_a_path_in_the_order_of_steps(tmp_path: Path) -
         TrainingCurve.read(runs[0], "reward", "kll")
 
 
-def test_the_command_draws_several_metrics_one_above_the_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_draws_several_metrics_one_above_the_other(tmp_path: Path, rlvr: Command) -> None:
     run = hacked_run(tmp_path / "run")
     words = ["plot", str(run), "--metric", "reward", "gold_reward", "--against", "kl", "--out", str(tmp_path / "both")]
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    assert ended.value.code == 0
-    assert "both.svg" in capsys.readouterr().out
+    code, output, _ = rlvr(*words)
+    assert code == 0
+    assert "both.svg" in output
     drawn = (tmp_path / "both.svg").read_text()
     assert ">gold reward<" in drawn
     assert ">reward<" in drawn

@@ -334,9 +334,7 @@ def test_an_announcement_holds_for_one_episode() -> None:
 def test_an_episode_longer_than_the_models_context_is_refused() -> None:
     acting = CausalLMPolicy(tiny_model(VOCAB, max_tokens=12, **SMALL))
     observation, _ = vector_env(2).reset(seed=0)
-    with pytest.raises(
-        InvalidArgumentError, match="up to 14 tokens, including the prompt, but the model's context holds 12"
-    ):
+    with pytest.raises(InvalidArgumentError, match="up to 14 tokens, including the prompt, but the model's context"):
         acting.act(observation)
 
 
@@ -367,9 +365,7 @@ def test_masks_that_do_not_fit_are_refused_before_anything_is_read(temperature: 
     expected = other.act(observation)
     mask = np.ones((2, VOCAB), dtype=np.int8)
     mask[1] = 0
-    with pytest.raises(
-        InvalidArgumentError, match="allows row 1 no token at all: legal_actions must allow at least one"
-    ):
+    with pytest.raises(InvalidArgumentError, match="allows row 1 no token at all: legal_actions must allow at least"):
         acting.act(observation, action_mask=mask)
     with pytest.raises(InvalidArgumentError, match=r"\(2, 257\), got \(2, 200\): use the same tokenizer for policy"):
         acting.act(observation, action_mask=mask[:, :200])

@@ -13,7 +13,6 @@ import pyarrow.parquet
 import pytest
 
 import verifiers
-from agents.commands.main import main
 from agents.runs.at_k import count_votes, estimate_pass_at
 from agents.runs.comparison import (
     compare_measures,
@@ -40,6 +39,7 @@ from agents.runs.reading import RecordedRun, paired_scores
 from rlvr_envs.tasks import Addition, Hangman, Sort
 from rlvr_envs.tasks.hangman import HangmanVerifier
 from tests import recorded
+from tests.commands import Command
 from verifiers import (
     Completion,
     DataError,
@@ -218,10 +218,7 @@ def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (
-            {"text": "x"},
-            r"\['text'\]: expected one of 'completion', 'resps', 'custom_id', 'output', or .* --columns comp",
-        ),
+        ({"text": "x"}, r"\['text'\]: expected one of 'completion', 'resps', 'custom_id', 'output', or .* --columns"),
         ({"output": {"choices": []}}, "line 1 has no 'id' and 'output', as the samples of an Inspect log"),
         ({"completion": 3}, "line 1: a completion must be text, got 3"),
         ({"completion": []}, "line 1 holds no completion"),
@@ -247,17 +244,13 @@ def test_a_last_line_without_a_line_break_is_a_completion(tmp_path: Path) -> Non
 
 
 def test_a_folder_with_an_evaluation_is_named_with_what_grading_can_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "made.jsonl").write_text('{"completion": "1"}\n')
-    codes = []
-    for options in ([], [], ["--overwrite"]):
-        with pytest.raises(SystemExit) as ended:
-            main(["grade", "made.jsonl", "--env", "Sort", "--out", "graded", *options])
-        codes.append(ended.value.code)
-    assert codes == [0, 2, 0]
-    error = capsys.readouterr().err
+    command = ("grade", "made.jsonl", "--env", "Sort", "--out", "graded")
+    (first, *_), (second, _, error), (third, *_) = rlvr(*command), rlvr(*command), rlvr(*command, "--overwrite")
+    assert (first, second, third) == (0, 2, 0)
     assert "graded holds an evaluation: replace it with --overwrite" in error
     assert "--resume" not in error
 
@@ -280,15 +273,13 @@ def test_a_completion_of_a_problem_that_is_not_there_is_an_error(problem: int | 
 
 
 def test_graded_completions_are_a_record_like_any_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
     answers = [{"problem": index, "completion": [PROBLEMS[index].reference, "0"]} for index in range(4)]
     written(tmp_path / "made.jsonl", answers)
-    with pytest.raises(SystemExit) as ended:
-        main(["grade", "made.jsonl", "--env", "Sort", "--env-args", "size=40", "--out", "graded"])
-    assert ended.value.code == 0
-    printed = capsys.readouterr().out
+    code, printed, _ = rlvr("grade", "made.jsonl", "--env", "Sort", "--env-args", "size=40", "--out", "graded")
+    assert code == 0
     assert "completions for 4 of 40 problems: the others are left out" in printed
     assert "score 0.500" in printed
     run = RecordedRun.read("graded")
@@ -297,13 +288,10 @@ def test_graded_completions_are_a_record_like_any_other(
     assert json.loads(Path("graded", MANIFEST).read_text())["summary"]["score"] == 0.5
     written(tmp_path / "other.jsonl", [{"uid": line["problem"], "response": line["completion"]} for line in answers])
     command = ["grade", "other.jsonl", "--env", "Sort", "--env-args", "size=40", "--out", "other", "--columns"]
-    codes = []
-    for columns in (["response=completion"], ["completion=said"], ["completion=response", "problem_id=uid"]):
-        with pytest.raises(SystemExit) as ended:
-            main([*command, *columns])
-        codes.append(ended.value.code)
-    assert codes == [2, 1, 0]
-    assert "line 1: no column 'said'; it has ['response', 'uid']" in " ".join(capsys.readouterr().err.split())
+    assert rlvr(*command, "response=completion")[0] == 2
+    code, _, errors = rlvr(*command, "completion=said")
+    assert (code, "line 1: no column 'said'; it has ['response', 'uid']" in errors) == (1, True)
+    assert rlvr(*command, "completion=response", "problem_id=uid")[0] == 0
     assert RecordedRun.read("other").rows == run.rows
 
 
@@ -315,34 +303,27 @@ def last_word(completion: str, problem: Problem) -> bool:
 
 
 def test_judging_anew_lists_the_verdicts_that_differ_and_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
     reference = str(PROBLEMS[0].reference)
     written(tmp_path / "made.jsonl", [{"completion": reference}, {"completion": f"it is {PROBLEMS[1].reference}"}])
     options = ["--env-args", "size=40"]
-    with pytest.raises(SystemExit):
-        main(["grade", "made.jsonl", "--env", "Sort", *options, "--out", "graded"])
+    rlvr("grade", "made.jsonl", "--env", "Sort", *options, "--out", "graded")
     before = Path("graded", SAMPLES).read_bytes()
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as ended:
-        main(["rescore", "graded", "--verifier", "tests.agents.test_results:last_word", *options])
-    printed = capsys.readouterr().out
-    assert ended.value.code == 1
+    code, printed, _ = rlvr("rescore", "graded", "--verifier", "tests.agents.test_results:last_word", *options)
+    assert code == 1
     assert "1 of 2 verdicts differ: {'incorrect -> correct': 1}" in printed
     assert "mean score of samples: 0.500 recorded, 1.000 now" in printed
     assert Path("graded", SAMPLES).read_bytes() == before
-    with pytest.raises(SystemExit) as ended:
-        main(["rescore", "graded", *options])
-    assert (ended.value.code, "0 of 2 verdicts differ" in capsys.readouterr().out) == (0, True)
+    code, output, _ = rlvr("rescore", "graded", *options)
+    assert (code, "0 of 2 verdicts differ" in output) == (0, True)
     manifest = json.loads(Path("graded", MANIFEST).read_text())
     manifest["settings"]["environment"] = {"dataset": "Sort(size=40)"}  # as rlvr eval records it
     Path("graded", MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(SystemExit) as ended:
-        main(["rescore", "graded", "--env-args", "length=3"])
-    assert ended.value.code == 1
-    said = capsys.readouterr().err.strip().splitlines()[-1]
-    assert said.endswith("give the run's environment, split and arguments; its data set was Sort(size=40)")
+    code, _, errors = rlvr("rescore", "graded", "--env-args", "length=3")
+    assert code == 1
+    assert errors.endswith("give the run's environment, split and arguments; its data set was Sort(size=40)")
 
 
 def broken(completion: str, problem: Problem) -> bool:
@@ -350,28 +331,25 @@ def broken(completion: str, problem: Problem) -> bool:
 
 
 def test_judging_anew_succeeds_only_where_every_completion_is_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "made.jsonl", [{"completion": "1 2"}])
     options = ["--verifier", "tests.agents.test_results:broken", "--env-args", "size=40"]
     for command in (["grade", "made.jsonl", "--env", "Sort", "--out", "graded"], ["rescore", "graded"]):
-        with pytest.raises(SystemExit) as ended:
-            main([*command, *options])
-    assert ended.value.code == 1
-    printed = capsys.readouterr().out
+        code, printed, _ = rlvr(*command, *options)
+    assert code == 1
     assert "0 of 1 verdicts differ" in printed
     assert "the verifier could not judge 1 of 1 completions: ConnectionError: the server is down" in printed
     rows = [json.loads(line) for line in Path("graded", SAMPLES).read_text().splitlines()]
     written(Path("graded", SAMPLES), [{**row, "outcome": None, "error": "no answer"} for row in rows])
-    with pytest.raises(SystemExit) as ended:
-        main(["rescore", "graded", *options])
-    assert ended.value.code == 1
-    assert "graded holds no completion, only failed requests: there is nothing to judge" in capsys.readouterr().err
+    code, _, errors = rlvr("rescore", "graded", *options)
+    assert code == 1
+    assert "graded holds no completion, only failed requests: there is nothing to judge" in errors
 
 
 def test_questions_beside_completions_in_another_order_are_refused_and_can_name_the_problems(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     """As Parquet: every completion is right, and nothing but the question says of which problem."""
     monkeypatch.chdir(tmp_path)
@@ -381,10 +359,8 @@ def test_questions_beside_completions_in_another_order_are_refused_and_can_name_
     options = ["--env", "Sort", "--env-args", "size=40"]
 
     def graded(*arguments: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["grade", *arguments, *options])
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), " ".join((said.out + said.err).split())
+        code, output, errors = rlvr("grade", *arguments, *options)
+        return code, " ".join((output + errors).split())
 
     code, said = graded("ordered.parquet")
     assert (code, "score 1.000" in said) == (0, True)
@@ -485,13 +461,11 @@ def test_a_comparison_needs_two_runs_and_shared_problems(tmp_path: Path) -> None
         compare_runs([run, run_of(tmp_path / "b", [[None]])])
 
 
-def test_the_command_prints_the_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_comparison(tmp_path: Path, rlvr: Command) -> None:
     run_of(tmp_path / "a", [[0.0], [None]] + [[0.0]] * 20)
     run_of(tmp_path / "b", [[1.0]] * 22)
-    with pytest.raises(SystemExit) as ended:
-        main(["compare", str(tmp_path / "a"), str(tmp_path / "b")])
-    printed = capsys.readouterr().out
-    assert ended.value.code == 0
+    code, printed, _ = rlvr("compare", tmp_path / "a", tmp_path / "b")
+    assert code == 0
     assert "a: left out: 1 errored sample" in printed
     assert "means over 21 problems" in printed
     assert "b is better than a" in printed
@@ -499,15 +473,14 @@ def test_the_command_prints_the_comparison(tmp_path: Path, capsys: pytest.Captur
 
 @pytest.mark.parametrize("options", [[], ["--pass-at", "1"]])
 def test_the_table_fits_80_columns_and_cuts_nothing(
-    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    options: list[str], tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     names = ["grpo-Addition-v0-Addition-v0-1", "rloo-Addition-v0-Addition-v0-1"]
     run_of(tmp_path / names[0], [[0.0], [1.0]] * 20)
     run_of(tmp_path / names[1], [[1.0]] * 39 + [[0.0]])
-    with pytest.raises(SystemExit):
-        main(["compare", *(str(tmp_path / name) for name in names), *options])
-    table = capsys.readouterr().out.partition(": means over" if options else "means over")[0]
+    _, output, _ = rlvr("compare", *(str(tmp_path / name) for name in names), *options)
+    table = output.partition(": means over" if options else "means over")[0]
     assert max(map(len, table.splitlines())) <= 80
     assert "…" not in table
     for name in names:
@@ -532,7 +505,7 @@ def test_runs_are_compared_by_pass_at_k_and_all_p_values_are_adjusted_together(t
 
 
 def test_the_command_compares_majority_votes_by_the_verifier_that_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     """Two ways to write one wrong number are one vote, which outvotes the right answer."""
     monkeypatch.chdir(tmp_path)
@@ -543,24 +516,18 @@ def test_the_command_compares_majority_votes_by_the_verifier_that_judged(
             for index, total in enumerate(totals)
         ]
         written(tmp_path / f"{name}.jsonl", lines)
-        with pytest.raises(SystemExit):
-            main(["grade", f"{name}.jsonl", "--env", "Addition", "--out", name, "--env-args", "digits=3"])
+        rlvr("grade", f"{name}.jsonl", "--env", "Addition", "--out", name, "--env-args", "digits=3")
     command = ["compare", "a", "b", "--pass-at", "3", "--maj-at", "3"]
-    with pytest.raises(SystemExit) as ended:
-        main([*command, "--env-args", "digits=3"])
-    assert ended.value.code == 0
-    printed = capsys.readouterr().out
+    code, printed, _ = rlvr(*command, "--env-args", "digits=3")
+    assert code == 0
     assert "pass@3: b and a have the same score on every one of the 2 problems" in printed
     assert "maj@3: no difference between b and a is shown (+1.000" in printed
-    with pytest.raises(SystemExit) as ended:
-        main(command)
-    assert ended.value.code == 1
-    assert "give the run's environment, split and arguments" in capsys.readouterr().err
+    code, _, errors = rlvr(*command)
+    assert code == 1
+    assert "give the run's environment, split and arguments" in errors
 
 
-def test_the_command_shows_the_first_completions_of_each_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_shows_the_first_completions_of_each_run(tmp_path: Path, rlvr: Command) -> None:
     answers = {"before": ["five", "no\nidea", "?"], "after": ["4", "5", "6"]}
     for name, completions in answers.items():
         recorded.run_of(
@@ -573,22 +540,19 @@ def test_the_command_shows_the_first_completions_of_each_run(
                 for sample in range(2)
             ],
         )
-    with pytest.raises(SystemExit):
-        main(["compare", str(tmp_path / "before"), str(tmp_path / "after"), "--show", "2"])
-    printed = capsys.readouterr().out
+    _, printed, _ = rlvr("compare", tmp_path / "before", tmp_path / "after", "--show", "2")
     assert printed.endswith(
         "── p0 ──\n2+0=  [4]\nbefore  incorrect: five\nafter   correct: 4\n"
         "── p1 ──\n2+1=  [4]\nbefore  incorrect: no | idea\nafter   correct: 5\n"
     )
 
 
-def test_votes_need_a_verifier_that_the_record_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_votes_need_a_verifier_that_the_record_names(tmp_path: Path, rlvr: Command) -> None:
     for name in "ab":
         run_of(tmp_path / name, [[1.0]], environment={"verifier": "my.module.Verifier"})
-    with pytest.raises(SystemExit) as ended:
-        main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--maj-at", "1"])
-    assert ended.value.code == 1
-    assert "no verifier that can be built again, but 'my.module.Verifier'" in capsys.readouterr().err
+    code, _, errors = rlvr("compare", tmp_path / "a", tmp_path / "b", "--maj-at", "1")
+    assert code == 1
+    assert "no verifier that can be built again, but 'my.module.Verifier'" in errors
 
 
 # Overlap of data sets
@@ -622,12 +586,11 @@ def test_an_ngram_of_one_word_is_refused() -> None:
         overlaps([], [], words=1)
 
 
-def test_the_command_finds_a_split_in_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_finds_a_split_in_itself(rlvr: Command) -> None:
     arguments = ["--train-args", "size=20", "--evaluation-args", "size=5", "--words", "3"]
-    with pytest.raises(SystemExit) as ended:
-        main(["contamination", "Sort", "Sort", "--train-split", "test", *arguments])
-    assert ended.value.code == 1
-    assert "5 of 5 problems share 50% or more of their 3-grams with Sort" in capsys.readouterr().out
+    code, output, _ = rlvr("contamination", "Sort", "Sort", "--train-split", "test", *arguments)
+    assert code == 1
+    assert "5 of 5 problems share 50% or more of their 3-grams with Sort" in output
 
 
 # pass@k, and the table
@@ -683,11 +646,10 @@ def test_scores_that_are_all_0_or_1_are_right_or_wrong() -> None:
 
 
 @pytest.mark.parametrize("k", [0, 3])
-def test_more_draws_than_samples_are_refused_before_any_work(k: int, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["eval", "--env", "Sort", "--model", "nowhere", "--samples", "2", "--pass-at", str(k)])
-    assert ended.value.code == 2
-    assert f"pass@{k} is not possible: k must be from 1 to 2" in capsys.readouterr().err
+def test_more_draws_than_samples_are_refused_before_any_work(k: int, rlvr: Command) -> None:
+    code, _, errors = rlvr("eval", "--env", "Sort", "--model", "nowhere", "--samples", "2", "--pass-at", k)
+    assert code == 2
+    assert f"pass@{k} is not possible: k must be from 1 to 2" in errors
 
 
 def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:
@@ -709,9 +671,7 @@ def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:
 # Episodes of several turns
 
 
-def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns(tmp_path: Path, rlvr: Command) -> None:
     problems = Hangman("test")
     word = problems[0].reference.word  # type: ignore[attr-defined] # a SecretWord
     letters = sorted(set(word))
@@ -733,10 +693,8 @@ def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns
     assert dialogue_of(recorded_completion(run.rows[0])) == completion.dialogue
     flips, (again,) = rejudge(run, problems, HangmanVerifier())
     assert (flips, again.outcome) == ([], Outcome.CORRECT)
-    with pytest.raises(SystemExit) as ended:
-        main(["show", str(folder), "0"])
-    shown = capsys.readouterr().out
-    assert ended.value.code == 0
+    code, shown, _ = rlvr("show", folder, "0")
+    assert code == 0
     assert "Find my secret English word" in shown
     assert f"dialogue of {len(said)} messages" in shown
     assert f"assistant: {letters[0]}" in shown
@@ -744,14 +702,11 @@ def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns
         recorded_completion({**run.rows[0], "dialogue": "x"})
 
 
-def test_what_the_model_was_given_is_shown_for_every_problem(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_model_was_given_is_shown_for_every_problem(tmp_path: Path, rlvr: Command) -> None:
     settings = {"example_prompt": f"<user>{PROBLEMS[0].prompt} In a box.<assistant>"}
     run_of(tmp_path / "run", [[1.0], [0.0]], **settings)
-    with pytest.raises(SystemExit):
-        main(["show", str(tmp_path / "run"), "1"])
-    assert f"<user>{PROBLEMS[1].prompt} In a box.<assistant>" in capsys.readouterr().out
+    _, output, _ = rlvr("show", tmp_path / "run", "1")
+    assert f"<user>{PROBLEMS[1].prompt} In a box.<assistant>" in output
 
 
 def test_the_result_of_a_tool_is_recorded_with_its_name() -> None:

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from agents import RewardModelConfig, evaluate_reward_model, new_reward_model, tiny_model, train_reward_model
-from agents.commands.main import main
 from agents.policies.transformers.loading import save_model
 from agents.preferences.pairs import PreferencePair, write_pairs
 from agents.preferences.reward_model import RewardModel, _token_pairs, backward
 from rlvr_envs import ByteTokenizer, CharTokenizer
+from tests.commands import Command
 from verifiers import DataError, InvalidArgumentError, Problem, make
 
 SHAPE = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32, "max_tokens": 32}
@@ -141,15 +141,13 @@ def test_settings_that_do_not_fit_are_named() -> None:
 
 
 def test_the_command_trains_tests_and_saves(
-    policy_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    policy_folder: Path, tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_pairs(Path("pairs.jsonl"), some_pairs(20))
     words = f"train-rm --pairs pairs.jsonl --out rm --model {policy_folder} --held-out 0.5 --epochs 2 --batch-size 5"
-    with pytest.raises(SystemExit) as ended:
-        main(words.split())
-    assert ended.value.code == 0
-    said = capsys.readouterr().out
+    code, said, _ = rlvr(*words.split())
+    assert code == 0
     assert "10 pairs to learn from, 10 held out; 2 epochs, 4 steps" in said
     assert "expected calibration error" in said
     written = json.loads(Path("rm/preferences.json").read_text())

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from agents import read_pairs, tiny_model
-from agents.commands.main import main
 from agents.experiments.rlhf import RLHFConfig, Task, fit_reward_model, reward_of, sample_pairs
 from agents.policies.transformers.loading import save_model
 from rlvr_envs import CharTokenizer
 from rlvr_envs.tasks import Addition
+from tests.commands import Command
 from verifiers import InvalidArgumentError, Problem, make
 
 SIZES = {"warm-start-steps": 1, "problems": 12, "samples": 6, "reward-model-epochs": 1, "steps": 2, "completions": 8}
@@ -34,13 +34,6 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "small"
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out + said.err
-
-
 def even(completion: str, problem: Problem) -> bool:
     """Stands for the people: who prefers answers of an even number of characters."""
     return len(completion) % 2 == 0
@@ -50,14 +43,14 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_the_pipeline_leaves_models_pairs_runs_and_a_table(start: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_pipeline_leaves_models_pairs_runs_and_a_table(start: str, rlvr: Command) -> None:
     words = ["rlhf", *ADDITION, "--model", start, "--out", "out", *TINY, "--members", "2"]
-    code, said = run(capsys, *words, "--verifier", "tests.agents.test_rlhf:even")
-    assert code == 0, said
+    code, output, errors = rlvr(*words, "--verifier", "tests.agents.test_rlhf:even")
+    assert code == 0, errors
     out = Path("out")
     for pair in read_pairs(out / "pairs.jsonl"):
         assert (even(pair.chosen, pair.problem), even(pair.rejected, pair.problem)) == (True, False)
-    assert said.count("reward model: accuracy") == 2
+    assert output.count("reward model: accuracy") == 2
     scores = [
         make("reward_model", model=out / f"reward-model-{n}")("3", Problem("", "1+2=", None)).score for n in (1, 2)
     ]
@@ -69,10 +62,10 @@ def test_the_pipeline_leaves_models_pairs_runs_and_a_table(start: str, capsys: p
     assert all("gold_reward" not in row and "kl" in row for row in rows_of(out / "rlvr"))
     results = json.loads((out / "results.json").read_text())
     assert set(results["result"]["accuracy"]) == {"start", "rlhf", "rlvr"}
-    assert "RLHF: PPO on the reward model" in " ".join(said.split())
-    code, said = run(capsys, *words)
+    assert "RLHF: PPO on the reward model" in " ".join(output.split())
+    code, _, errors = rlvr(*words)
     assert code == 2
-    assert "out is not empty" in said
+    assert "out is not empty" in errors
 
 
 class Judge(http.server.BaseHTTPRequestHandler):
@@ -130,13 +123,11 @@ def test_a_judge_can_be_the_one_who_prefers(start: str, judge: str) -> None:
     assert all("1" in pair.chosen and "1" not in pair.rejected for pair in pairs)
 
 
-def test_completions_that_are_all_alike_to_the_judge_are_no_pairs(
-    start: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_completions_that_are_all_alike_to_the_judge_are_no_pairs(start: str, rlvr: Command) -> None:
     words = ["rlhf", *ADDITION, "--model", start, "--out", "out", *TINY, "--verifier", "length_penalty"]
-    code, said = run(capsys, *words, "--verifier-args", "free=98", "limit=99")
+    code, _, errors = rlvr(*words, "--verifier-args", "free=98", "limit=99")
     assert code == 1
-    assert "72 completions of 12 problems give 0 pairs of different scores" in said
+    assert "72 completions of 12 problems give 0 pairs of different scores" in errors
 
 
 @pytest.mark.parametrize(
@@ -172,12 +163,12 @@ def longer(completion: str, problem: Problem) -> float:
     return float(len(completion))
 
 
-def test_a_run_on_a_proxy_logs_the_verifier_of_the_environment(start: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_on_a_proxy_logs_the_verifier_of_the_environment(start: str, rlvr: Command) -> None:
     words = ["train", "rloo", *ADDITION, "--model", start, "--steps", "2", "--problems-per-step", "8"]
     proxy = ["--verifier", "tests.agents.test_rlhf:longer"]
     options = ["--run-folder", "run", "--gold-verifier", "environment", "--measure-kl", "--group-size", "4"]
-    code, said = run(capsys, *words, *proxy, *options)
-    assert code == 0, said
+    code, _, errors = rlvr(*words, *proxy, *options)
+    assert code == 0, errors
     for row in rows_of(Path("run")):
         assert row["reward"] == pytest.approx(row["completions/mean_length"], abs=1.0)
         assert 0 <= row["gold_reward"] <= 1
@@ -185,9 +176,9 @@ def test_a_run_on_a_proxy_logs_the_verifier_of_the_environment(start: str, capsy
         assert "kl_coefficient" not in row
     (line, *_) = (json.loads(line) for line in Path("run/rollouts.jsonl").read_text().splitlines())
     assert line["detail"]["gold"]["outcome"] in ("correct", "incorrect", "no_answer")
-    code, said = run(capsys, *words, "--gold-verifier", "exact")
+    code, _, errors = rlvr(*words, "--gold-verifier", "exact")
     assert code == 2
-    assert "give that one by --verifier or --reward-model" in said
+    assert "give that one by --verifier or --reward-model" in errors
 
 
 def test_the_own_verifier_of_an_environment_is_the_gold_one(start: str) -> None:

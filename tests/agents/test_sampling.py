@@ -104,35 +104,6 @@ def test_uniforms_do_not_depend_on_the_batch() -> None:
         assert uniforms(seeds[row : row + 1], positions[row : row + 1])[0] == together[row]
 
 
-def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
-    return float(((counts - expected) ** 2 / expected).sum())
-
-
-def bound(freedom: int) -> float:
-    """Some five standard deviations above the mean of a chi-square of many degrees of freedom."""
-    return freedom + 5 * math.sqrt(2 * freedom)
-
-
-@pytest.mark.parametrize("case", ["one seed, all positions", "neighbouring seeds, one position"])
-def test_uniforms_are_uniform_and_neighbours_unrelated(case: str) -> None:
-    count = 40_000
-    numbers = np.arange(count)
-    if case.startswith("one"):
-        u = uniforms(np.full(count, 7, dtype=np.uint64), numbers)
-    else:
-        u = uniforms(numbers.astype(np.uint64), np.full(count, 12))
-    cells = np.bincount((u * 100).astype(int), minlength=100)
-    assert chi_square(cells, np.full(100, count / 100)) < bound(99)
-    pairs = np.bincount((u[:-1] * 10).astype(int) * 10 + (u[1:] * 10).astype(int), minlength=100)
-    assert chi_square(pairs, np.full(100, (count - 1) / 100)) < bound(99)
-
-
-def test_seed_and_position_do_not_stand_in_for_each_other() -> None:
-    grid = [(seed, position) for seed in range(100) for position in range(100)]
-    u = uniforms(np.array([g[0] for g in grid], dtype=np.uint64), np.array([g[1] for g in grid]))
-    assert len(set(u.tolist())) == len(grid)
-
-
 # Inverting the cumulative distribution
 
 
@@ -170,22 +141,11 @@ def test_a_number_rounded_up_to_1_still_gives_a_token_with_a_chance() -> None:
     assert chosen([0.5, 0, 0.5, 0, 0], 1.0) == [2]
 
 
-def test_what_rounding_left_of_the_sum_is_shared_by_all_tokens() -> None:
-    assert chosen([0.25, 0.25], 0.0, 0.4, 0.5 + 1e-12, 0.9) == [0, 0, 1, 1]
-
-
 def test_an_unlikely_token_behind_a_likely_one_keeps_its_place() -> None:
     logprobs = torch.tensor([[0.9, 1e-9, 0.1]]).log()  # float32 sums near 0.9 are 6e-8 apart
     shares = logprobs[0].double().exp()
     u = (shares[0] + shares[1] / 2) / shares.sum()
     assert sample(logprobs, u[None]).tolist() == [1]
-
-
-def test_every_token_of_a_large_vocabulary_has_its_own_place() -> None:
-    size = 150_000
-    logprobs = scaled_logprobs(torch.zeros(1, size), 1.0).expand(50, -1)
-    tokens = torch.linspace(0, size - 1, 50, dtype=torch.float64).long()
-    assert torch.equal(sample(logprobs, (tokens.double() + 0.5) / size), tokens)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -229,35 +189,6 @@ def test_the_last_token_with_a_chance_is_reached_and_not_passed(vocab_size: int,
     assert sample(logprobs, u).tolist() == [vocab_size - vocab_size // 3 - 1] * 8
 
 
-def test_rows_do_not_influence_each_other() -> None:
-    logprobs = torch.randn(20, 9, generator=torch.Generator().manual_seed(0)).log_softmax(-1)
-    u = torch.from_numpy(np.random.default_rng(0).random(20))
-    together = sample(logprobs, u)
-    alone = torch.cat([sample(logprobs[row : row + 1], u[row : row + 1]) for row in range(20)])
-    assert torch.equal(together, alone)
-
-
-def test_frequencies_are_the_probabilities() -> None:
-    logits = torch.tensor([[2.0, 0.5, -1.0, -torch.inf, 1.0, -3.0, 0.0]])
-    logprobs = scaled_logprobs(logits, 0.8)
-    count = 50_000
-    u = uniforms(mix(np.arange(count, dtype=np.uint64)), np.arange(count) % 17)
-    tokens = sample(logprobs.expand(count, -1), torch.from_numpy(u)).numpy()
-    counts = np.bincount(tokens, minlength=7)
-    assert counts[3] == 0
-    weights = np.exp(np.array([2.0, 0.5, -1.0, 1.0, -3.0, 0.0]) / 0.8)
-    assert chi_square(np.delete(counts, 3), count * weights / weights.sum()) < 25.7  # 1e-4 of 5 degrees of freedom
-
-
-def test_a_rare_token_comes_as_often_as_it_should() -> None:
-    probabilities = torch.full((1, 2), 0.5)
-    probabilities[0] = torch.tensor([1e-3, 1 - 1e-3])
-    count = 200_000
-    u = uniforms(np.full(count, 3, dtype=np.uint64), np.arange(count))
-    rare = int((sample(probabilities.log().expand(count, -1), torch.from_numpy(u)) == 0).sum())
-    assert abs(rare - 200) < 4 * 200**0.5
-
-
 # Temperature and legal tokens
 
 
@@ -297,15 +228,6 @@ def test_half_precision_logits_are_normalised_in_float32() -> None:
     logprobs = scaled_logprobs(logits, 1.0)
     assert logprobs.dtype == torch.float32
     assert_equal(logprobs.double().exp().sum(-1), [1, 1], size=12, precision=np.float32, operations=16)
-
-
-def test_sampling_is_masking_then_renormalising() -> None:
-    logits = torch.randn(1, 6, generator=torch.Generator().manual_seed(4))
-    legal = torch.tensor([[True, False, True, True, False, False]])
-    u = torch.from_numpy(np.linspace(0, LARGEST_BELOW_1, 999))
-    masked = sample(scaled_logprobs(logits, 1.0, legal).expand(999, -1), u)
-    alone = sample(scaled_logprobs(logits[:, legal[0]], 1.0).expand(999, -1), u)
-    assert torch.equal(masked, torch.tensor([0, 2, 3])[alone])
 
 
 # Shapes

@@ -25,6 +25,7 @@ from agents.policies.transformers.rounding import restored, rounded
 from agents.preferences.reward_model import new_reward_model
 from agents.runs.files.sizes import in_words
 from rlvr_envs import ByteTokenizer
+from tests.commands import Command
 from verifiers import InvalidArgumentError, RLVRError
 
 SIZE: dict[str, Any] = {"layers": 2, "hidden_size": 32, "heads": 2, "intermediate_size": 64}
@@ -303,10 +304,7 @@ def test_the_pace_is_said_once_after_the_first_steps() -> None:
     [
         ((), "a target and --env are needed"),
         (("verl",), "a target and --env are needed"),
-        (
-            ("verl", "--env", "Sort", "--base-model", "x"),
-            "--base-model has no effect without --merge: leave",
-        ),
+        (("verl", "--env", "Sort", "--base-model", "x"), "--base-model has no effect without --merge: leave"),
         (("verl", "--env", "Sort", "--save-dtype", "float16"), "--save-dtype has no effect without --merge"),
         (("verl", "--merge", "x"), "the target has no effect with --merge 'x', which"),
         (("--merge", "x", "--limit", "3"), "--limit has no effect with --merge 'x'"),
@@ -314,12 +312,11 @@ def test_the_pace_is_said_once_after_the_first_steps() -> None:
     ],
 )
 def test_options_of_the_other_kind_of_export_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+    tmp_path: Path, rlvr: Command, arguments: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["export", *arguments, "--folder", str(tmp_path / "out")])
-    assert ended.value.code == 2
-    assert message in " ".join(capsys.readouterr().err.split())
+    code, _, errors = rlvr("export", *arguments, "--folder", tmp_path / "out")
+    assert code == 2
+    assert message in errors
 
 
 @pytest.mark.parametrize(

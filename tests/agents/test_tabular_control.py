@@ -114,52 +114,6 @@ def test_the_expected_update_of_double_q_learning_settles_at_the_best_values_in_
     np.testing.assert_allclose(agent.other_values, best, atol=1e-9)
 
 
-def robbins_monro(name: str, env: GridWorldStateEnv) -> Any:
-    """An agent whose n-th step has size n^-0.55, whose sum diverges and whose squares' sum does not; its moves are uniform."""
-    cls, config = tabular_classes(name)
-    extra = {"target_epsilon": 0.0} if name == "expected-sarsa" else {}
-    return cls(env, config(gamma=0.3, step_size=1.0, step_decay=0.55, epsilon=1.0, episodes_per_step=200, **extra))
-
-
-def best_values(env: GridWorldStateEnv) -> tuple[np.ndarray, np.ndarray]:
-    """The states bool[s] at which episodes go on, and the best values of their actions."""
-    going_on = np.array([bool(actions) for actions in env.process.branches])
-    return going_on, exact.optimal_values(exact.state_mdp(env), gamma=0.3).action[going_on]
-
-
-@pytest.mark.parametrize(
-    ("name", "times"),
-    [("q-learning", 300), ("expected-sarsa", 300), pytest.param("double-q-learning", 700, marks=pytest.mark.long)],
-)
-def test_values_reach_the_best_ones_with_steps_of_robbins_and_monro(name: str, times: int) -> None:
-    """Transitions come in random order.
-
-    Nothing is left to chance, so that an error shrinks by about 1 - α (1 - γ) with each update: after 300 in each table to less
-    than exp(-0.7 Σ α) = exp(-19), whatever the order.
-    """
-    env, generator = GridWorldStateEnv(n=2), np.random.default_rng(0)
-    agent = robbins_monro(name, env)
-    going_on, best = best_values(env)
-    every = [(state, action) for state in np.flatnonzero(going_on).tolist() for action in range(4)]
-    for _ in range(times):
-        for index in generator.permutation(len(every)).tolist():
-            state, action = every[index]
-            (branch,) = env.process.branches[state][action]
-            ends = env.process.ends_at(branch.state)
-            agent.observe(Transition(state, action, branch.reward, branch.state, ends, False))
-    np.testing.assert_allclose(agent.values[going_on], best, rtol=0, atol=1e-6)
-
-
-@pytest.mark.long
-def test_values_reach_the_best_ones_by_playing() -> None:
-    env = GridWorldStateEnv(n=2)
-    agent = robbins_monro("q-learning", env)
-    going_on, best = best_values(env)
-    while agent.counts[going_on].min() < 300:
-        agent.learn(env, steps=agent.steps + 1)
-    np.testing.assert_allclose(agent.values[going_on], best, rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("env_class", [MazeStateEnv, GridWorldStateEnv])
 def test_every_method_finds_the_best_policy(name: str, env_class: Any) -> None:
@@ -227,21 +181,6 @@ def test_expected_sarsa_about_the_greedy_policy_is_q_learning(env: MazeStateEnv)
     episodes = played(q_learning, env, steps=8)
     greedy = ExpectedSARSA(env, ExpectedSARSAConfig(epsilon=0.4, step_size=0.3, target_epsilon=0.0))
     np.testing.assert_allclose(relearn(greedy, episodes), q_learning.values, rtol=0, atol=1e-12)
-
-
-def test_the_target_of_expected_sarsa_is_the_mean_of_those_of_sarsa(env: MazeStateEnv) -> None:
-    values = np.random.default_rng(0).normal(size=(8, 4))
-    expected = ExpectedSARSA(env, ExpectedSARSAConfig(epsilon=0.3))
-    expected.values[:] = values
-    first = Transition(0, 1, -0.25, 4, False, False)
-    mean = 0.0
-    for action, probability in enumerate(expected.probabilities(4, 0.3).tolist()):
-        sarsa = SARSA(env, SARSAConfig(step_size=1.0))
-        sarsa.values[:] = values
-        sarsa.observe(first)
-        sarsa.observe(Transition(4, action, 0.0, 4, False, False))
-        mean += probability * float(sarsa.values[0, 1])
-    assert mean == pytest.approx(expected.target(first), abs=1e-12)
 
 
 @pytest.mark.parametrize("steps_ahead", [12, 50, None])
@@ -351,10 +290,3 @@ def test_exploration_that_does_not_fall_is_refused_before_learning(settings: dic
     agent = QLearning(env, QLearningConfig(**settings))  # so that agents saved with them can be loaded
     with pytest.raises(InvalidArgumentError, match=message):
         agent.learn(env, steps=1)
-
-
-def test_settings_of_one_method_out_of_range() -> None:
-    with pytest.raises(InvalidArgumentError, match="steps_ahead must be at least 1, or None, got 0"):
-        SARSAConfig(steps_ahead=0)
-    with pytest.raises(InvalidArgumentError, match="target_epsilon must be from 0 to 1, or None, got 3"):
-        ExpectedSARSAConfig(target_epsilon=3.0)

@@ -115,9 +115,7 @@ def test_an_interaction_that_breaks_ends_its_episode_like_a_broken_verifier_and_
 def test_what_is_no_reply_is_an_error_that_changes_nothing() -> None:
     env = single(interaction=lambda turns, problem: "more")
     env.reset(options={"problem": 0})
-    with pytest.raises(
-        InvalidArgumentError, match=r"must return a rlvr_envs.Reply, or None to end the episode; got 'more'"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"must return a rlvr_envs.Reply, or None to end the episode; got"):
         env.step_many([A, EOS])
     observation, *_ = env.step(B)
     assert visible(observation) == [ord("Q"), B]

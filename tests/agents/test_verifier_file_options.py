@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agents.commands.main import main
+from tests.commands import Command
 
 HYBRID = """
 verifier = "weighted_sum"
@@ -47,33 +46,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as exit_info:
-        main(arguments)
-    output = capsys.readouterr()
-    code: Any = exit_info.value.code
-    return code, output.out, " ".join(output.err.split())
-
-
-def test_verify(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = run(capsys, "verify", "x", "7", "--verifier", "mine.toml")
+def test_verify(folder: Path, rlvr: Command) -> None:
+    code, output, _ = rlvr("verify", "x", "7", "--verifier", "mine.toml")
     assert (code, output.splitlines()[0]) == (0, "scored (score 1)")
     assert '"applied": "judge"' in output
-    code, _, error = run(capsys, "verify", "x", "7", "--verifier", "mine.toml", "--args", "weights=3")
+    code, _, error = rlvr("verify", "x", "7", "--verifier", "mine.toml", "--args", "weights=3")
     assert (code, error) == (2, "error: arguments ['weights'] were given for mine.toml: write them into the file")
 
 
-def test_verify_passes_the_prompt(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, _ = run(capsys, "verify", "So?", "7", "--verifier", "own_judges:echo", "--prompt", "So?")
+def test_verify_passes_the_prompt(folder: Path, rlvr: Command) -> None:
+    code, _, _ = rlvr("verify", "So?", "7", "--verifier", "own_judges:echo", "--prompt", "So?")
     assert code == 0
 
 
-def test_train_and_eval_record_the_file_and_the_shares(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_and_eval_record_the_file_and_the_shares(folder: Path, rlvr: Command) -> None:
     train = (
         "train reinforce --env Addition --env-args max_new_tokens=4 --steps 1 --run-folder run --problems-per-step 8"
     )
     train += " --verifier mine.toml"
-    assert run(capsys, *train.split())[0] == 0
+    assert rlvr(*train.split())[0] == 0
     config = json.loads(Path("run/config.json").read_text())
     name, content = config["environment"]["verifier"]
     assert (name, content["parts"]["right"]["judge"]) == ("mine.toml", "own_judges:lenient")
@@ -82,7 +73,7 @@ def test_train_and_eval_record_the_file_and_the_shares(folder: Path, capsys: pyt
     evaluated = (
         "eval --env Addition --env-args max_new_tokens=4 --model run --problems 4 --out out --verifier mine.toml"
     )
-    code, output, error = run(capsys, *evaluated.split())
+    code, output, error = rlvr(*evaluated.split())
     assert code == 0, error
     manifest = json.loads(Path("out/manifest.json").read_text())
     assert manifest["settings"]["environment"]["verifier"] == ["mine.toml", content]
@@ -92,14 +83,14 @@ def test_train_and_eval_record_the_file_and_the_shares(folder: Path, capsys: pyt
     rows = [json.loads(line) for line in Path("out/samples.jsonl").read_text().splitlines()]
     assert {row["applied"] for row in rows} == applied.keys()
     Path("mine.toml").write_text(HYBRID % "strict")
-    code, _, error = run(capsys, *train.split(), "--resume")
+    code, _, error = rlvr(*train.split(), "--resume")
     assert code == 2
     assert "own_judges:lenient" in error
     assert "own_judges:strict" in error
 
 
-def test_audit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit(folder: Path, rlvr: Command) -> None:
     Path("exact.toml").write_text('verifier = "gate"\nparts = ["exact"]\n')
     arguments = ("audit-verifier", "exact.toml", "--dataset", "Addition", "--limit", "2")
-    _, output, error = run(capsys, *arguments)
+    _, output, error = rlvr(*arguments)
     assert "verifier exact.toml(verifier='gate', parts=['exact'])" in output, error

@@ -94,18 +94,8 @@ def test_other_columns_may_be_missing(tmp_path: Path, write_rows: WriteRows, nam
         ("amc23", AMC23, {"answer": True}, "column 'answer' should hold a finite number, got bool: True"),
         ("amc23", AMC23, {"answer": "many"}, "column 'answer' should hold a finite number, got str: 'many'"),
         ("amc23", AMC23, {"answer": float("nan")}, "column 'answer' should hold a finite number, got float: nan"),
-        (
-            "hmmt25",
-            HMMT25,
-            {"answer": 0.5},
-            "column 'answer' should hold an answer, a string or an integer, got float: 0.5",
-        ),
-        (
-            "hmmt25",
-            HMMT25,
-            {"answer": ""},
-            "column 'answer' should hold an answer, a string or an integer, got str: ''",
-        ),
+        ("hmmt25", HMMT25, {"answer": 0.5}, "column 'answer' should hold an answer, a string or an integer, got"),
+        ("hmmt25", HMMT25, {"answer": ""}, "column 'answer' should hold an answer, a string or an integer, got str:"),
         ("aime25", ARENA, {"answer": True}, "column 'answer' should hold an answer, a string or an integer, got bool"),
         ("mmlu_pro", MMLU_PRO, {"answer_index": 3}, "column 'answer_index' should hold a position from 0 to 2, got 3"),
         ("gpqa", GPQA, {"Correct Answer": None}, "column 'Correct Answer' should hold a string, got NoneType"),
@@ -204,9 +194,7 @@ def test_rows_that_nothing_could_judge_are_not_called_rows_of_another_split(
 
 
 def test_a_benchmark_without_a_train_split_says_so() -> None:
-    with pytest.raises(
-        UnknownNameError, match=r"Known: test, v1, .*published for evaluation alone. To learn from it all the"
-    ):
+    with pytest.raises(UnknownNameError, match=r"Known: test, v1, .*published for evaluation alone. To learn from it"):
         tasks.load("livecodebench", "train")
 
 

@@ -198,9 +198,7 @@ def test_a_folder_without_data(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(
-        MissingDataError, match=r"there is no file .*sums\.jsonl; give a \.jsonl, \.parquet, \.json or "
-    ):
+    with pytest.raises(MissingDataError, match=r"there is no file .*sums\.jsonl; give a \.jsonl, \.parquet, \.json or"):
         load(str(tmp_path / "sums.jsonl"))
 
 
@@ -255,9 +253,7 @@ def test_columns_of_unknown_fields() -> None:
 
 
 def test_columns_without_a_reference() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"columns names no column for \['reference'\], got \{'prompt': 'q'\}"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"columns names no column for \['reference'\], got \{'prompt':"):
         load(columns={"prompt": "q"})
 
 
@@ -288,10 +284,7 @@ def test_a_data_set_of_another_kind_is_returned_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("dataset", "complaint"),
     [
-        (
-            [Problem("a", "?", "2"), {"prompt": "?"}],
-            r"expected a sequence of Problem, got dict at 1 \(counted from 0\)",
-        ),
+        ([Problem("a", "?", "2"), {"prompt": "?"}], r"expected a sequence of Problem, got dict at 1 \(counted from"),
         (["a"], r"expected a sequence of Problem, got str at 0 \(counted from 0\)"),
         ([Problem("a", None, "2")], "a prompt must be a string or a tuple of messages; problem 'a' has None"),
         (range(3), r"expected a sequence of Problem, got int at 0 \(counted from 0\)"),

@@ -56,11 +56,7 @@ def test_calls_are_read(name: str, text: str, calls: tuple[ToolCall, ...]) -> No
         ("hermes", '<tool_call>{"name": "add"} please</tool_call>', "after the JSON of the tool call comes 'please'"),
         ("hermes", '<tool_call>["add"]</tool_call>', "must be a JSON object, .*; got list"),
         ("hermes", '<tool_call>{"arguments": {}}</tool_call>', "needs the name of a tool, .*; got None"),
-        (
-            "hermes",
-            '<tool_call>{"name": "add", "arguments": [1]}</tool_call>',
-            "arguments of add must be a JSON object",
-        ),
+        ("hermes", '<tool_call>{"name": "add", "arguments": [1]}</tool_call>', "arguments of add must be a JSON"),
         ("hermes", "<tool_call>" + "[" * 100_000, "no valid JSON"),
         ("hermes", "<tool_call>" + "1" * 5000 + "</tool_call>", "no valid JSON"),
         ("hermes", "<tool_call><function=add>a=1</function></tool_call>", "expected <parameter=NAME>"),

@@ -194,13 +194,9 @@ def test_how_tools_are_described_can_be_chosen() -> None:
         get_dialogue("plain", tokenizer, [TOOL], "template")
     with pytest.raises(InvalidArgumentError, match=r"^describe_tools='text' is for dialogues that have a name"):
         get_dialogue(PlainDialogue, tokenizer, [TOOL], "text")
-    with pytest.raises(
-        UnknownNameError, match=r"^unknown describe_tools 'words'. Known: auto, none, template, text\.$"
-    ):
+    with pytest.raises(UnknownNameError, match=r"^unknown describe_tools 'words'. Known: auto, none, template,"):
         gymnasium.make("rlvr/Addition-v0", tools="calculator", describe_tools="words")
-    with pytest.raises(
-        InvalidArgumentError, match=r"^describe_tools says how the prompt tells of tools: give tools=, too$"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"^describe_tools says how the prompt tells of tools: give tools=,"):
         gymnasium.make("rlvr/Addition-v0", describe_tools="text")
 
 

@@ -194,7 +194,5 @@ def test_the_format_follows_from_the_tokenizer() -> None:
     assert isinstance(get_dialogue("plain", tokenizer_of("llama"), []), PlainDialogue)
     with pytest.raises(InvalidArgumentError, match="dialogue must be 'auto', 'plain', one of 'hermes'"):
         get_dialogue("chatgpt", ByteTokenizer(), [])
-    with pytest.raises(
-        InvalidArgumentError, match="needs a Hugging Face tokenizer with a chat template; use dialogue='plain'"
-    ):
+    with pytest.raises(InvalidArgumentError, match="needs a Hugging Face tokenizer with a chat template; use"):
         get_dialogue("hermes", ByteTokenizer(), [TOOL])

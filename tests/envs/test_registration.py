@@ -218,9 +218,7 @@ def test_missing_data_says_how_to_get_it_locally_and_from_the_hub(
 
 def test_a_prompt_that_does_not_fit_raises_and_is_never_cut() -> None:
     env = gymnasium.make("rlvr/Addition-v0", max_prompt_tokens=3)
-    with pytest.raises(
-        ValueError, match=r"has (\d+) tokens; .* max_prompt_tokens=3\. .* to at least \1, shorten [^\n]*$"
-    ):
+    with pytest.raises(ValueError, match=r"has (\d+) tokens; .* max_prompt_tokens=3\. .* to at least \1, shorten"):
         env.reset(seed=0)
 
 

@@ -162,9 +162,7 @@ def test_of_a_default_of_the_architecture_only_special_tokens_count(tmp_path: Pa
 
 def test_an_end_token_outside_the_vocabulary_is_an_error(tmp_path: Path) -> None:
     path = saved(tmp_path, byte_level_tokenizer(), eos_token_id=[0, 50256])
-    with pytest.raises(
-        InvalidArgumentError, match=r"generation_config.json says that the token 50256 ends a text.*\[0, 257\)"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"generation_config.json says that the token 50256 ends a"):
         get_tokenizer(path)
 
 

@@ -159,9 +159,7 @@ def test_a_prompt_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize("spec", [None, 3, TextPrompt, QUESTION])
 def test_something_else_is_no_prompt(spec: object) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"expected a preset's name, a template with \{problem\} or a Prompt, got \w+: "
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"expected a preset's name, a template with \{problem\} or a"):
         get_prompt(spec)  # type: ignore[arg-type]  # what is tested
 
 

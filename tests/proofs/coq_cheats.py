@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-FALSE = "False"
-
 # The goal is `False`, and no axiom is allowed.
 CHEATS = {
     "admitted": "Theorem solution : False. Admitted.",

@@ -37,7 +37,6 @@ def gold(problem: Problem) -> str:
     return str(problem.metadata["gold_completion"]).removeprefix("<answer>").removesuffix("</answer>")
 
 
-FRAME = "__import__('sys')._getframe({depth})"
 PROGRAMS = (
     "[*map(open('{file}', 'w').write, ['x'])]",
     "__import__('os').system('touch {file}')",

@@ -14,6 +14,7 @@ import pytest
 
 from agents.commands.main import main
 from agents.loopback import is_loopback, listen
+from tests.commands import Command
 
 MAIN = "import sys; from rlvr_envs.console import main; main()"
 
@@ -54,14 +55,11 @@ def test_it_serves_until_it_is_stopped() -> None:
         (["--max-items", "0"], "--max-items must be at least 1"),
     ],
 )
-def test_what_it_refuses(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_it_refuses(arguments: list[str], said: str, rlvr: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLVR_EMPTY_TOKEN", "")
-    with pytest.raises(SystemExit) as ended:
-        main(["serve-verifier", *arguments])
-    assert ended.value.code == 2
-    assert said in " ".join(capsys.readouterr().err.split())
+    code, _, errors = rlvr("serve-verifier", *arguments)
+    assert code == 2
+    assert said in errors
 
 
 def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -313,16 +313,10 @@ def test_sound_environments_pass() -> None:
         (with_(start=lambda self: 4), "observations in the observation space; got .*below the size"),
         (with_(reward=lambda self: np.nan), "a finite reward; got nan"),
         (with_(reward=lambda self: "1"), "a finite reward; got 1"),
-        (
-            with_(reward=lambda self: float(next(_counts))),
-            "the same result of step 0 for the same tokens and seed; got",
-        ),
+        (with_(reward=lambda self: float(next(_counts))), "the same result of step 0 for the same tokens and seed;"),
         (with_(over=lambda self: False, cut=lambda self: False), "an end within 8 tokens; got an episode that goes on"),
         (with_(over=lambda self: "no"), r"terminated or truncated as bools, not both; got \('no'"),
-        (
-            with_(info=lambda self: {"action_mask": np.ones(3, dtype=np.int8)}),
-            r"action_mask i8\[4\]; got int8 of shape \(3,\)",
-        ),
+        (with_(info=lambda self: {"action_mask": np.ones(3, dtype=np.int8)}), r"action_mask i8\[4\]; got int8 of"),
         (with_(info=lambda self: {"action_mask": np.zeros(4, dtype=np.int8)}), "at least one legal token .*; got none"),
         (with_(info=lambda self: {"inserted": 1}), r"a length of 3 after the step; got 2.*info\[.inserted.\]"),
         (InPlace, "an earlier observation that stays as it was; got one that a step changed.*copies"),
@@ -343,9 +337,7 @@ def test_a_lost_token_is_named() -> None:
             observation["tokens"][1 : len(self.text)] = 0
             return observation
 
-    with pytest.raises(
-        InvalidArgumentError, match=r"the environment Lossy .* the tokens \[\d, .*\] after the step; got"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"the environment Lossy .* the tokens \[\d, .*\] after the step;"):
         check_token_env(Lossy, episodes=8)
 
 
@@ -355,7 +347,5 @@ def test_a_vector_environment_that_differs_is_named(monkeypatch: pytest.MonkeyPa
         def make_vec(cls, num_envs: int = 1, **options: Any) -> Any:
             return super().make_vec(num_envs, **options, max_new_tokens=2)
 
-    with pytest.raises(
-        InvalidArgumentError, match=r"the same episode from make_vec, with the return .*; got other tokens"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"the same episode from make_vec, with the return .*; got other"):
         check_token_env(Two, episodes=4)

@@ -183,9 +183,7 @@ def test_a_program_that_passes_only_what_is_public_scores_nothing() -> None:
     ids=["alone", "with tools", "with summaries"],
 )
 def test_problems_without_unit_tests_are_refused_before_any_episode(settings: dict[str, Any]) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"^feedback is for problems with unit tests .* 'addition/.* is a str$"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"^feedback is for problems with unit tests .* 'addition/.* is a"):
         gymnasium.make("rlvr/Addition-v0", interaction="rlvr_envs.program_feedback:ProgramFeedback", **settings)
 
 
@@ -198,7 +196,5 @@ def test_deferred_tests_are_not_made_to_tell_that_they_are_tests() -> None:
 
 
 def test_feedback_on_programs_and_a_verifier_of_answers_do_not_go_together() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"^the verifier 'math' can't use the reference of any of the first 8"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"^the verifier 'math' can't use the reference of any of the first"):
         gymnasium.make("rlvr/Function-v0", interaction=ProgramFeedback(), verifier="math")

@@ -189,10 +189,7 @@ def positional(x: int, /) -> str:
         ([positional], "the parameter 'x' of the tool 'positional' must have a type hint and be named in calls"),
         ([add, add], r"each must have a name of its own; got \['add', 'add'\]"),
         ([3], "a tool must be one of calculator.*; got 3"),
-        (
-            [FunctionTool(add, "add", "", {"type": "integr"})],
-            "the parameters of the tool 'add' are no valid JSON schema",
-        ),
+        ([FunctionTool(add, "add", "", {"type": "integr"})], "the parameters of the tool 'add' are no valid JSON"),
     ],
 )
 def test_what_is_no_tool_is_refused(tools: list[Any], message: str) -> None:
@@ -301,9 +298,7 @@ def test_any_environment_takes_tools() -> None:
 
 
 def test_rules_for_turns_need_turns() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"^max_turns is for episodes of several turns: give tools= or interaction="
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"^max_turns is for episodes of several turns: give tools= or"):
         gymnasium.make("rlvr/Addition-v0", max_turns=3)
 
 

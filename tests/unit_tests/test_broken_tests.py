@@ -94,11 +94,7 @@ Make = Callable[[Any], object]
         (lambda value: CallCase(value, 9), 3, "args must be a tuple, got 3"),
         (lambda value: CallCase(value, 9), [3], r"args must be a tuple, got \[3\]"),
         (lambda value: CallCase((), 9, value), ["x"], r"kwargs must be a mapping, got \['x'\]"),
-        (
-            lambda value: CallTests("f", value),
-            CallCase((), 1),
-            "cases must be a tuple, of which each item is a CallCase",
-        ),
+        (lambda value: CallTests("f", value), CallCase((), 1), "cases must be a tuple, of which each item is a"),
         (lambda value: CallTests("f", value), (((3,), 9),), "cases must be a tuple, of which each item is a CallCase"),
         (lambda value: CallTests("f", (), tolerance=value), "1e-6", "tolerance must be a number or None, got '1e-6'"),
         (lambda value: CallTests("f", (), tolerance=value), True, "tolerance must be a number or None, got True"),

@@ -146,9 +146,7 @@ def test_a_factory_that_takes_anything_gets_it_and_one_that_lacks_an_argument_sa
 def test_a_function_is_checked_by_what_it_is_called_with() -> None:
     check_arguments(Verifier | None, judge=lambda completion, problem: True, rule=None)
     check_arguments(Verifier, judge=verifiers.make("exact"), rule=max)
-    with pytest.raises(
-        InvalidArgumentError, match=r"^judge must be a function \(completion, problem\) or None, got <func"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"^judge must be a function \(completion, problem\) or None, got"):
         check_arguments(Verifier | None, judge=lambda completion: True)
 
 

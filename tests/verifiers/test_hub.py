@@ -32,9 +32,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Unreachable]:
 
 @pytest.mark.parametrize("kind", ["model", "dataset"])
 def test_an_unreachable_hub_is_asked_once_and_told_in_one_line(hub: type[Unreachable], kind: Any) -> None:
-    with pytest.raises(
-        OSError, match=r"no such folder here, .* can't be reached: \[Errno -2\] Name or service not known$"
-    ):
+    with pytest.raises(OSError, match=r"no such folder here, .* can't be reached: \[Errno -2\] Name or service not"):
         ask_once("someone/something", kind)
     assert hub.asked == 1
 

@@ -150,18 +150,12 @@ def test_a_response_without_words_follows_nothing(identifier: str, text: str) ->
 @pytest.mark.parametrize(
     ("reference", "complaint"),
     [
-        (
-            {**ROW, "instruction_id_list": ["punctuation:no_coma", "x"]},
-            "unknown instruction 'punctuation:no_coma'. Did you mean",
-        ),
+        ({**ROW, "instruction_id_list": ["punctuation:no_coma", "x"]}, "unknown instruction 'punctuation:no_coma'"),
         ({**ROW, "kwargs": [{}, {"relation": "at least"}]}, "lacks 'num_words'; its kwargs are num_words, relation"),
         ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": None}]}, "lacks 'num_words'"),
         ({**ROW, "kwargs": [{"n": 3}, {"relation": "at least", "num_words": 3}]}, "has 'n', which it does not take"),
         ({**ROW, "kwargs": [{}, {"relation": "more than", "num_words": 3}]}, "relation of the instruction"),
-        (
-            {**ROW, "kwargs": [{}, {"relation": "at least", "num_words": 2.5}]},
-            "must be a whole number of at least 0, got 2.5",
-        ),
+        ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": 2.5}]}, "must be a whole number of at least 0,"),
         ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": math.inf}]}, "must be a whole number"),
         ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": True}]}, "must be a whole number"),
         ({**ROW, "kwargs": [{}]}, "one mapping for each of the 2 instructions"),

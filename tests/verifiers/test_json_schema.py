@@ -94,18 +94,9 @@ def test_an_expected_value_is_compared_as_json(judge: Judge) -> None:
         ({"properties": {"a": {"items": {"$ref": "#/$defs/none"}}}}, "leads to nothing in the schema"),
         ({"type": "text"}, "not a valid schema"),
         ({"pattern": "("}, "can't read the pattern '('"),
-        (
-            {"properties": {"a": {"pattern": r"\p{Script=Greek}"}}},
-            "the Unicode property 'Script=Greek', which is not supp",
-        ),
-        (
-            {"patternProperties": {r"^[\p{Emoji}]": {}}},
-            r"'^[\\p{Emoji}]' has the Unicode property 'Emoji', which is not",
-        ),
-        (
-            {"pattern": r"\p{lu}"},
-            "expected a general category, such as L, Lu or Uppercase_Letter, or Any, ASCII or Assigned",
-        ),
+        ({"properties": {"a": {"pattern": r"\p{Script=Greek}"}}}, "the Unicode property 'Script=Greek', which is not"),
+        ({"patternProperties": {r"^[\p{Emoji}]": {}}}, r"'^[\\p{Emoji}]' has the Unicode property 'Emoji', which is"),
+        ({"pattern": r"\p{lu}"}, "expected a general category, such as L, Lu or Uppercase_Letter, or Any, ASCII or"),
         ({"pattern": r"\p"}, r"can't read the pattern '\\p'"),
         ({"$schema": "urn:my-own"}, "the dialect 'urn:my-own' is not known"),
         ("{", "the reference must be a JSON schema"),

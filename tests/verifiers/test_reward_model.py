@@ -193,9 +193,7 @@ def test_logit_that_is_not_finite_is_an_error():
 
 
 def test_more_than_one_logit_is_refused():
-    with pytest.raises(
-        InvalidArgumentError, match=r"LlamaForSequenceClassification has 2 logits; expected .*num_labels=1"
-    ):
+    with pytest.raises(InvalidArgumentError, match="LlamaForSequenceClassification has 2 logits; expected"):
         make("reward_model", model=tiny_model(num_labels=2), tokenizer=character_tokenizer())
 
 

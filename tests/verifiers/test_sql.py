@@ -128,16 +128,10 @@ def test_a_gold_query_that_never_ends_is_no_fault_of_the_completion() -> None:
 @pytest.mark.parametrize(
     ("reference", "complaint"),
     [
-        (
-            {"query": "SELECT nome FROM singer", "scripts": [SINGERS]},
-            "fails on database 0: OperationalError: no such column",
-        ),
+        ({"query": "SELECT nome FROM singer", "scripts": [SINGERS]}, "fails on database 0: OperationalError: no such"),
         ({"query": "SELECT 1", "scripts": ["CREATE TABLE"]}, "fails on database 0: OperationalError"),
         ({"query": "SELECT 1", "files": ["/no/such/file.sqlite"]}, "unable to open database file"),
-        (
-            {"query": "SELECT name FROM singer WHERE age > 99", "scripts": [SINGERS]},
-            "gives no rows on any of its 1 databases",
-        ),
+        ({"query": "SELECT name FROM singer WHERE age > 99", "scripts": [SINGERS]}, "gives no rows on any of its 1"),
         ({"query": "DELETE FROM singer", "scripts": [SINGERS]}, "must begin with SELECT, WITH or VALUES"),
         ({"query": "WITH s AS (SELECT 1) DELETE FROM singer", "scripts": [SINGERS]}, "not authorized"),
         ({"query": "SELECT 1"}, "needs at least one database"),

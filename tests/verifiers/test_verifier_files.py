@@ -72,18 +72,9 @@ def test_the_one_liner_reads_a_file_that_changed(write):
             'verifier = "gate"\n[parts.a]\nverifier = "first"\n[parts.a.parts.b]\nverifier = "numeric"\nrel_tol = -1',
             r"mine.toml: part 'a': part 'b': rel_tol must be",
         ),
-        (
-            'verifier = "weighted_sum"\nparts = ["exact", "numeric"]\nweights = [1, -1]',
-            r"mine.toml: weights must not sum to 0",
-        ),
-        (
-            'verifier = "weighted_sum"\nparts = ["exact"]\nweights = 3',
-            r"mine.toml: weights must be a list or a mapping",
-        ),
-        (
-            'verifier = "judge"\nmodel = "m"\nbase_url = "x"\napi_key = "env:NO_SUCH_KEY"',
-            "NO_SUCH_KEY, which is not set",
-        ),
+        ('verifier = "weighted_sum"\nparts = ["exact", "numeric"]\nweights = [1, -1]', "mine.toml: weights must not"),
+        ('verifier = "weighted_sum"\nparts = ["exact"]\nweights = 3', "mine.toml: weights must be a list or a"),
+        ('verifier = "judge"\nmodel = "m"\nbase_url = "x"\napi_key = "env:NO_SUCH_KEY"', "NO_SUCH_KEY, which is not"),
     ],
 )
 def test_errors_name_the_key(write, text, message):
@@ -106,9 +97,7 @@ def test_the_kind_of_error_stays(write):
 def test_a_file_that_is_not_there_and_arguments_for_one_that_is(write):
     with pytest.raises(InvalidArgumentError, match=r"can't read the verifier file none.toml: No such file"):
         verifiers.make("none.toml")
-    with pytest.raises(
-        InvalidArgumentError, match=r"arguments \['strip'\] were given for mine.toml: write them into the file"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"arguments \['strip'\] were given for mine.toml: write them into"):
         verifiers.make(write('verifier = "exact"'), strip=False)
 
 

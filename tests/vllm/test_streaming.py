@@ -170,9 +170,7 @@ def test_a_wrapper_that_steps_all_rows_needs_an_action_of_each() -> None:
 
     policy, env = learner(), world(2, max_new_tokens=1)
     engine = Reluctant(policy.model, others=10**6)
-    with pytest.raises(
-        InvalidArgumentError, match=r"no token yet for some rows, but the outermost wrapper.* Plain, has no"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"no token yet for some rows, but the outermost wrapper.* Plain,"):
         rollout(Plain(env), VLLMPolicy.for_env(policy, env, engine=engine), EPISODES)
 
 
@@ -484,10 +482,7 @@ def test_grpo_learns_the_same_whether_engines_die_or_not() -> None:
         ({"engines": 2, "devices": ["1"]}, "devices must name the GPUs of each of the 2 engines, got 1"),
         ({"devices": "1"}, "devices must be "),
         ({"server": []}, "server is empty"),
-        (
-            {"server": ["http://localhost:1", "http://localhost:2"], "engines": 2},
-            "only apply to an engine that is started",
-        ),
+        ({"server": ["http://localhost:1", "http://localhost:2"], "engines": 2}, "only apply to an engine that is"),
     ],
 )
 def test_settings_of_engines_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:

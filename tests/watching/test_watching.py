@@ -15,9 +15,9 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from agents.commands.main import main
 from agents.runs.plots import TrainingCurve, bands
 from agents.watching.server import WatchServer
+from tests.commands import Command
 from tests.recorded import ODD, row, run_of
 from tests.watching import TOKEN, append, rollouts, run_folder, served
 
@@ -235,13 +235,12 @@ def test_curves_are_those_of_rlvr_plot_and_runs_keep_their_colors(tmp_path: Path
     ],
 )
 def test_what_it_refuses(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(["watch", *arguments])
-    assert ended.value.code == 2
-    assert said in " ".join(capsys.readouterr().err.split())
+    code, _, errors = rlvr("watch", *arguments)
+    assert code == 2
+    assert said in errors
 
 
 def test_it_serves_until_it_is_stopped_and_changes_nothing(folder: Path) -> None:

@@ -190,25 +190,6 @@ def test_the_best_policy_at_cards_is_the_known_one(soft: bool) -> None:
             assert (stick > hit) == (total >= least), (total, shown)
 
 
-def test_the_value_of_cards_agrees_with_gymnasiums_cards() -> None:
-    """Its Blackjack-v1 under the rules of the book, played by the best policy: within six standard errors."""
-    env = state_env("BlackjackHand")
-    mdp = exact.state_mdp(env)
-    values = exact.optimal_values(mdp)
-    table: Any = gymnasium.make("Blackjack-v1", sab=True).unwrapped
-    returns = []
-    for game in range(1500):
-        (total, shown, soft), _ = table.reset(seed=game)
-        reward, over = 0.0, False
-        while not over:
-            name = f"{total}{'s' if soft else ''}/{'A' if shown == 1 else shown}"
-            hit, stick = values.action[env.process.index[name]]
-            (total, shown, soft), reward, over, _, _ = table.step(int(hit > stick))
-        returns.append(float(reward))
-    error = np.std(returns) / np.sqrt(len(returns))
-    assert abs(np.mean(returns) - exact.expected_return(mdp, values)) < 6 * error
-
-
 def test_values_of_problems_are_those_of_their_starts() -> None:
     env = token_env("BlackjackHand", size=40)
     mdp = exact.state_mdp(env)

@@ -39,10 +39,6 @@ def maze(**options: Any) -> TokenEnv:
     return env
 
 
-def index_of(env: TokenEnv, prompt: str) -> int:
-    return next(at for at in range(env.num_problems) if env.streams.dataset[at].prompt == prompt)
-
-
 # Episodes by hand
 
 
