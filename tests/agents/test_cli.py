@@ -340,17 +340,15 @@ def test_every_agent_trains_from_the_command_line(name: str, tmp_path: Path, rlv
     assert json.loads((folder / "config.json").read_text())["agent"] == name
 
 
-def test_a_run_with_the_card_of_its_verifier(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_with_the_card_of_its_verifier(tmp_path: Path, rlvr: Command) -> None:
     card = tmp_path / "card.md"
     card.write_text("| all wrong answers | 100 | 10 |\n| all right answers | 100 | 5 |\n")
     options = (*SMALL, "--problems-per-step", "4", "--num-envs", "8", "--run-folder")
-    code, _, errors = run(capsys, "train", "grpo", *options, str(tmp_path / "run"), "--verifier-card", str(card))
+    code, _, errors = rlvr("train", "grpo", *options, tmp_path / "run", "--verifier-card", card)
     assert code == 0, errors
     row = json.loads((tmp_path / "run" / "metrics.jsonl").read_text())
     assert 0 <= row["noise/false_positives/low"] <= row["noise/false_positives"] <= row["noise/false_positives/high"]
-    code, _, errors = run(
-        capsys, "train", "grpo", *options, str(tmp_path / "two"), "--verifier-card", str(tmp_path / "no.md")
-    )
+    code, _, errors = rlvr("train", "grpo", *options, tmp_path / "two", "--verifier-card", tmp_path / "no.md")
     assert code == 2
     assert "which is no file" in errors
 

@@ -188,6 +188,8 @@ def test_the_command_plays_and_records_a_game(tmp_path: Path, rlvr: Command) -> 
 
 def played(capsys: pytest.CaptureFixture[str], server: Server, *words: str) -> tuple[int, str]:
     """The exit code and output of `rlvr play` with a server's model."""
+    from agents.commands.main import main
+
     with pytest.raises(SystemExit) as ended:
         main(["play", "--engine", "openai", "--base-url", server.url, "--model", "m", *words])
     captured = capsys.readouterr()
