@@ -151,6 +151,12 @@ def test_another_form_of_the_answer_is_no_second_one(completion: str, answer: st
     assert outcome("math", completion, answer) == "correct"
 
 
+def test_equal_numbers_joined_by_or_are_one_number() -> None:
+    assert outcome("numeric", "The answer is 75%, or 0.75.", "75") == "correct"
+    assert outcome("numeric", "The answer is 3/4 or 0.75.", "3/4") == "correct"
+    assert outcome("numeric", "The answer is 75% or 0.8.", "75") == "incorrect"
+
+
 @pytest.mark.parametrize(
     ("completion", "answer"),
     [
