@@ -147,7 +147,7 @@ class Leaderboard:
     def cost_texts(self, cells: Sequence[LeaderboardCell]) -> list[str]:
         """What these cells cost, for each heading of `costs`."""
         values = [COSTS[name](cells) for name in self.costs]
-        return ["–" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" for value in values]
+        return ["–" if value is None else _rounded(value) for value in values]
 
     def ranking(self) -> list[tuple[str, float, list[LeaderboardCell]]]:
         """Names, their mean over environments, and their cells; the highest mean first."""
@@ -197,6 +197,11 @@ class Leaderboard:
                 "Problems were drawn until pairs were decided; these intervals are those of as many problems in one look."
             )
         return "\n".join([*lines, *(f"\n{sentence}" for sentence in self.sentences())]) + "\n"
+
+
+def _rounded(value: float) -> str:
+    """Three digits, or all before the point, without an exponent."""
+    return f"{value:,.0f}" if value >= 1000 else np.format_float_positional(value, 3, fractional=False, trim="-")
 
 
 def _cell(text: str) -> str:

@@ -37,7 +37,7 @@ class PromptProtocol(H11Protocol):
         self._stop_waiting()
 
     def _wait(self) -> None:
-        answering = not getattr(self.cycle, "response_complete", True)  # before the first request there is no cycle
+        answering = not getattr(self.cycle, "response_complete", True)  # before the first request there is none
         upgraded = self.transport.get_protocol() is not self
         if answering or upgraded or self.transport.is_closing():
             self._stop_waiting()

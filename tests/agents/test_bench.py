@@ -243,6 +243,7 @@ def test_cost_stands_beside_the_score(tmp_path: Path) -> None:
 
     one = [cell("priced", "a", 1500, 0.25, 0.5, None), cell("priced", "b", 500, 0.75)]
     board = Leaderboard("T", [*one, cell("free", "a", 0, None), cell("free", "b", 0, None)])
+    assert board.cost_texts([cell("cheap", "a", 7, 9.6e-5)]) == ["7", "0.000096"]
     assert board.costs == ["tokens per sample", "cost per sample"]
     assert board.cost_texts(one) == ["1,250", "0.5"]
     assert (board.summary()["cells"][0]["cost_per_sample"], board.summary()["cells"][2]["cost_per_sample"]) == (

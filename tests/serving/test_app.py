@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import verifiers
-from agents.serving.guard import RequestLimits
+from agents.serving.guard import Guard, RequestLimits
 from tests.serving.service import Client, Recording, serving
 from verifiers import Message, Problem
 
@@ -178,6 +180,25 @@ def test_a_request_that_does_not_arrive_is_dropped(sent: str, answered: str, mon
             received = b"".join(iter(lambda: connection.recv(4096), b""))  # until the service closes it
         assert received.decode().split(" ")[1:2] == ([answered] if answered else [])
         assert client.verify(("4", "4"))[0] == 200
+
+
+def test_half_a_request_is_not_taken_for_a_whole_one() -> None:
+    """A body that would be a request by itself, of a client that has promised more and leaves."""
+    events = iter([{"type": "http.request", "body": b"{}", "more_body": True}, {"type": "http.disconnect"}])
+    reached: list[object] = []
+
+    async def receive() -> Any:
+        return next(events)
+
+    async def app(scope: object, receive: object, send: object) -> None:
+        reached.append(scope)
+
+    async def send(message: object) -> None:
+        reached.append(message)
+
+    head = {"type": "http", "method": "POST", "path": "/reset", "headers": [(b"content-type", b"application/json")]}
+    asyncio.run(Guard(app, None, 100, 60.0)(head, receive, send))
+    assert not reached
 
 
 def test_requests_that_arrive_in_time_are_answered_however_long_that_takes(monkeypatch: pytest.MonkeyPatch) -> None:
