@@ -285,7 +285,11 @@ def test_the_suites_that_have_names_name_environments_that_exist() -> None:
         ('title = "T"\n[[environments]]\nname = "Sort"\nsample = 3\n', 2, "Did you mean 'samples'?"),
         ('title = "T"\n[[environments]]\nproblems = 3\n', 2, "[[environments]] has no 'name'"),
         ('[[environments]]\nname = "Sort"\n', 2, "its top level has no 'title'"),
-        ('title = "T"\n[[environments]]\nname = "Sort"\nsamples = 0\n', 2, "samples must be at least 1, got 0"),
+        (
+            'title = "T"\n[[environments]]\nname = "Sort"\nsamples = 0\n',
+            2,
+            "samples must be at least 1, or None, got 0",
+        ),
         ('title = "T"\n[[environments]]\nname = "Sort"\nsamples = "3"\n', 2, "samples must be"),
         ('title = "T"\nenvironments = "Sort"\n', 2, "environments are tables [[environments]]"),
         ('title = "T"\n[[environments]]\nname = "Srot"\n', 2, "unknown environment"),

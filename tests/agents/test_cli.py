@@ -249,7 +249,7 @@ def test_training_writes_a_run(tmp_path: Path, rlvr: Command) -> None:
         ("train grpo --env Addition --env-args max_new_tokens=abc", "max_new_tokens must be a whole number or None,"),
         ("train grpo --env Addition --env-args copy=True", "['copy'] can't be environment arguments"),
         ("check-dataset Addition --args foo=1", "unknown data argument 'foo'"),
-        ("check-dataset Addition --limit -5", "limit must be at least 1, got -5"),
+        ("check-dataset Addition --limit -5", "limit must be at least 1, or None, got -5"),
         ("verify 1 1 --args foo=1", "unexpected keyword argument 'foo'"),
         ("eval --env Addition --model /nowhere", "could be loaded from '/nowhere'"),
         ("verify 1 1 --verifier maths", "unknown verifier 'maths'. Did you mean 'math'?"),

@@ -50,7 +50,7 @@ def test_it_serves_until_it_is_stopped() -> None:
         (["--token", "sesame"], "names an environment variable"),
         (["--token", "env:RLVR_NO_SUCH_TOKEN"], "not set"),
         (["--token", "env:RLVR_EMPTY_TOKEN"], "is empty"),
-        (["--port", "99999"], "--port must be at most 65535"),
+        (["--port", "99999"], "--port must be from 0 to 65535, got 99999"),
         (["--verifier", "mth"], "math"),
         (["--max-items", "0"], "--max-items must be at least 1"),
     ],

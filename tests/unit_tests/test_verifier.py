@@ -11,7 +11,7 @@ import pytest
 
 import verifiers
 from tests.sandbox import Case, Tests, cases, judge, load
-from verifiers import InvalidArgumentError, Outcome, VerifierContractError
+from verifiers import InvalidArgumentError, Outcome, UnknownNameError, VerifierContractError
 from verifiers.unit_tests import (
     AssertTests,
     CallCase,
@@ -222,7 +222,7 @@ def test_bad_arguments_say_what_was_expected(verifier: UnitTestVerifier) -> None
         judge(verifier, "x", "reference")
     with pytest.raises(InvalidArgumentError, match="timeout_s must be greater than 0, got 0"):
         UnitTestVerifier(timeout_s=0)
-    with pytest.raises(InvalidArgumentError, match=r"isolation must be one of 'auto', 'strict', 'available', 'none'"):
+    with pytest.raises(UnknownNameError, match=r"unknown isolation 'docker'\. Known: auto, available, none, strict"):
         UnitTestVerifier(isolation="docker")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(InvalidArgumentError, match="a CallCase holds plain data"):
         judge(verifier, "def f(x): pass", calls(((object(),), 1)))

@@ -478,7 +478,7 @@ def test_grpo_learns_the_same_whether_engines_die_or_not() -> None:
     [
         ({"engines": 0}, "engines must be at least 1, got 0"),
         ({"max_restarts": -1}, "max_restarts must be at least 0, got -1"),
-        ({"server_wait_s": math.inf}, "server_wait_s must be at least 0, got inf"),
+        ({"server_wait_s": math.inf}, "server_wait_s must be finite and at least 0, got inf"),
         ({"engines": 2, "devices": ["1"]}, "devices must name the GPUs of each of the 2 engines, got 1"),
         ({"devices": "1"}, "devices must be "),
         ({"server": []}, "server is empty"),

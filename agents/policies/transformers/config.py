@@ -55,8 +55,8 @@ class PolicyConfig:
     autograd alone, all logits at once. Results only differ by rounding."""
 
     def __post_init__(self) -> None:
-        check_types(self)
         require_temperature(self.temperature)
+        check_types(self)
 
     @property
     def leaves_tokens_out(self) -> bool:
