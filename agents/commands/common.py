@@ -25,7 +25,7 @@ from verifiers import DataError, InvalidArgumentError, redacted, secret, unknown
 from verifiers.devices import using_device
 
 P = ParamSpec("P")
-Env = TypeVar("Env")
+Env = TypeVar("Env", "rlvr_envs.TokenVectorEnv", "rlvr_envs.TaskEnv")
 
 
 def check_at_least(least: int, **values: float | None) -> None:
