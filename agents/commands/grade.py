@@ -81,6 +81,8 @@ class Grade:
         columns = named_arguments(self.columns, "a column")
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, self.split, env_arguments(self.env_args))
+        # Chat models wrote the completions, or others whose whole completion is the answer, which this verifier accepts too.
+        spec = task.verifier_of(dataset, chat=True) if spec is None else spec
         verifier = make_verifier(task, spec, dataset)
         votes_by = answer_verifier(verifier) if self.maj_at else None
         completions = read_completions(self.file, {name: str(column) for name, column in columns.items()})
@@ -103,7 +105,7 @@ class Grade:
             progress(f"{self.env} {self.split}", len(placed)) as advance,
         ):
             call = {} if (convention := convention_of(verifier)) is None else {"verifier_call": convention}
-            record.begin({"verifier": verifier_record(*(task.verifier_of(dataset) if spec is None else spec)), **call})
+            record.begin({"verifier": verifier_record(*spec), **call})
             for sample, line in judge(placed, dataset, verifier):
                 record.add(line)
                 rows.append(sample)
@@ -115,7 +117,9 @@ class Grade:
                 rows, problems, samples, pass_at=self.pass_at, maj_at=self.maj_at, votes=votes
             )
             record.finish(result.summary())
-        console.print(f"{name} {self.split}, completions of {self.file}", markup=False, soft_wrap=True)
+        console.print(
+            f"{name} {self.split}, completions of {self.file}, verifier {spec[0]}", markup=False, soft_wrap=True
+        )
         if any(completion.by_position for completion in completions):
             unread = dict.fromkeys(column for completion in completions for column in completion.unread)
             console.print(

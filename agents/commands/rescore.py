@@ -53,7 +53,8 @@ class Rescore:
             raise DataError(f"{self.folder} names no environment, or holds no samples: there is nothing to judge")
         spec = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, split, env_arguments(self.env_args))
-        prompt = recorded.settings.get("environment", {}).get("prompt")
+        graded = {"chat": True} if "completions" in recorded.settings else None
+        prompt = recorded.settings.get("environment", {}).get("prompt", graded)
         verifier = make_verifier(rlvr_envs.environment_class(name).task, spec, dataset, prompt)
         with shown_warnings(), progress(recorded.name, len(recorded.rows)) as advance:
             flips, verdicts = rejudge(recorded, dataset, verifier, advance)

@@ -24,6 +24,7 @@ _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#1c1c1c;background:#fff}
 table{border-collapse:collapse;margin:.8em 0}th,td{padding:.25em .8em;text-align:right;border-bottom:1px solid #ddd}
 th:nth-child(2),td:nth-child(2),.left td,.left th{text-align:left}th{border-bottom:2px solid #888}
+td:nth-child(3){white-space:nowrap}
 svg{max-width:560px;display:block;margin:.8em 0;font-size:11px}.axis,.line{fill:none;stroke-width:1.5}.axis{stroke:#888}
 .bar{display:block;height:5px;background:#e4e4e4;min-width:90px}.bar i{display:block;height:5px;background:#1b6ca8}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f5f5f5;padding:.6em}small{color:#555}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -203,7 +204,7 @@ class EnvEpisodes:
         return TextEpisode(self._world, index)
 
 
-def _as_json(messages: tuple[Message, ...] | list[Message]) -> list[View]:
+def _as_json(messages: Iterable[Message]) -> list[View]:
     return [
         {
             "role": message.role,

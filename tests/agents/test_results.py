@@ -272,6 +272,18 @@ def test_a_completion_of_a_problem_that_is_not_there_is_an_error(problem: int | 
         match_problems([ExternalCompletion(problem, "x", "file, line 1")], PROBLEMS)
 
 
+def test_completions_of_a_chat_model_are_graded_as_it_writes(tmp_path: Path, rlvr: Command) -> None:
+    problem = Addition(split="test")[0]
+    made = tmp_path / "made.jsonl"
+    texts = (str(problem.reference), f"So it is $\\boxed{{{problem.reference}}}$.", "So it is 0.")
+    made.write_text("".join(json.dumps({"problem": 0, "completion": text}) + "\n" for text in texts))
+    code, output, _ = rlvr("grade", made, "--env", "Addition", "--out", tmp_path / "graded")
+    assert code == 0
+    assert "verifier numeric" in output
+    assert [row["score"] for row in RecordedRun.read(tmp_path / "graded").rows] == [1, 1, 0]
+    assert rlvr("rescore", tmp_path / "graded")[0] == 0
+
+
 def test_graded_completions_are_a_record_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
@@ -283,7 +295,7 @@ def test_graded_completions_are_a_record_like_any_other(
     assert "completions for 4 of 40 problems: the others are left out" in printed
     assert "score 0.500" in printed
     run = RecordedRun.read("graded")
-    assert [row["outcome"] for row in run.rows] == ["correct", "incorrect"] * 4
+    assert [row["outcome"] for row in run.rows] == ["correct", "no_answer"] * 4
     assert run.rows[0]["reference"] == PROBLEMS[0].reference
     assert json.loads(Path("graded", MANIFEST).read_text())["summary"]["score"] == 0.5
     written(tmp_path / "other.jsonl", [{"uid": line["problem"], "response": line["completion"]} for line in answers])
@@ -307,13 +319,13 @@ def test_judging_anew_lists_the_verdicts_that_differ_and_changes_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     reference = str(PROBLEMS[0].reference)
-    written(tmp_path / "made.jsonl", [{"completion": reference}, {"completion": f"it is {PROBLEMS[1].reference}"}])
+    written(tmp_path / "made.jsonl", [{"completion": reference}, {"completion": f"We sort {PROBLEMS[1].reference}"}])
     options = ["--env-args", "size=40"]
     rlvr("grade", "made.jsonl", "--env", "Sort", *options, "--out", "graded")
     before = Path("graded", SAMPLES).read_bytes()
     code, printed, _ = rlvr("rescore", "graded", "--verifier", "tests.agents.test_results:last_word", *options)
     assert code == 1
-    assert "1 of 2 verdicts differ: {'incorrect -> correct': 1}" in printed
+    assert "1 of 2 verdicts differ: {'no_answer -> correct': 1}" in printed
     assert "mean score of samples: 0.500 recorded, 1.000 now" in printed
     assert Path("graded", SAMPLES).read_bytes() == before
     code, output, _ = rlvr("rescore", "graded", *options)
@@ -582,7 +594,7 @@ def test_a_short_problem_is_contaminated_by_a_whole_text_alone() -> None:
 
 
 def test_an_ngram_of_one_word_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="at least 2 words"):
+    with pytest.raises(InvalidArgumentError, match="words must be at least 2"):
         overlaps([], [], words=1)
 
 
