@@ -258,6 +258,24 @@ def test_few_problems_are_halved_and_none_are_left_of_one() -> None:
     assert half.confirming(env) == range(size // 2, size // 2 * 2)
 
 
+def test_problems_of_training_are_no_held_out_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from agents.commands.main import main
+
+    path = tmp_path / "one.jsonl"
+    path.write_text("".join(f'{{"question": "{n}+1=", "answer": "{n + 1}"}}\n' for n in range(6)), encoding="utf-8")
+    options = ["train", "grpo", "--env", "Text", "--env-args", f"dataset={path}", "max_new_tokens=2", "--steps", "1"]
+    options += ["--problems-per-step", "2", "--group-size", "2", "--loggers", "--eval-every", "1"]
+    for name, others, warned in (("a", [], 1), ("b", ["--eval-env", "Addition"], 0)):
+        with pytest.raises(SystemExit) as ended:
+            main([*options, *others, "--run-folder", str(tmp_path / name)])
+        assert not ended.value.code
+        assert capsys.readouterr().err.count("evaluations of Text use the problems of training") == warned
+    sort, mixed = sort_env("grpo"), rlvr_envs.mix({"sort": sort_env("grpo")})
+    assert plan().of_training(sort) == plan().of_training(mixed) == ["sort"]
+    other: Any = rlvr_envs.Sort.make_vec(2, split="test")
+    assert plan().of_training(other) == []
+
+
 def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from agents.commands.main import main
 

@@ -279,6 +279,16 @@ def test_a_completion_of_a_problem_that_is_not_there_is_an_error(problem: int | 
         match_problems([ExternalCompletion(problem, "x", "file, line 1")], PROBLEMS)
 
 
+def test_completions_of_uneven_numbers_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "made.jsonl", [{"problem": index, "completion": "0"} for index in (0, 0, 1)])
+    with pytest.raises(SystemExit):
+        main(["grade", "made.jsonl", "--env", "Sort", "--env-args", "size=40", "--out", "graded"])
+    assert "(3 completions of 2 problems" in capsys.readouterr().out
+
+
 def test_graded_completions_are_a_record_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -291,6 +301,7 @@ def test_graded_completions_are_a_record_like_any_other(
     printed = capsys.readouterr().out
     assert "completions for 4 of 40 problems: the others are left out" in printed
     assert "score 0.500" in printed
+    assert "(4 problems x 2" in printed
     run = RecordedRun.read("graded")
     assert [row["outcome"] for row in run.rows] == ["correct", "incorrect"] * 4
     assert run.rows[0]["reference"] == PROBLEMS[0].reference
