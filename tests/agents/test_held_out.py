@@ -263,7 +263,7 @@ def test_problems_of_training_are_no_held_out_ones(tmp_path: Path, capsys: pytes
 
     path = tmp_path / "one.jsonl"
     path.write_text("".join(f'{{"question": "{n}+1=", "answer": "{n + 1}"}}\n' for n in range(6)), encoding="utf-8")
-    options = ["train", "grpo", "--env", "Text", "--env-args", f"dataset={path}", "max_new_tokens=2", "--steps", "1"]
+    options = ["train", "grpo", "--env", "Text", "--env-args", f"dataset={path}", "max_new_tokens=20", "--steps", "1"]
     options += ["--problems-per-step", "2", "--group-size", "2", "--loggers", "--eval-every", "1"]
     for name, others, warned in (("a", [], 1), ("b", ["--eval-env", "Addition"], 0)):
         with pytest.raises(SystemExit) as ended:
@@ -272,7 +272,7 @@ def test_problems_of_training_are_no_held_out_ones(tmp_path: Path, capsys: pytes
         assert capsys.readouterr().err.count("evaluations of Text use the problems of training") == warned
     sort, mixed = sort_env("grpo"), rlvr_envs.mix({"sort": sort_env("grpo")})
     assert plan().of_training(sort) == plan().of_training(mixed) == ["sort"]
-    other: Any = rlvr_envs.Sort.make_vec(2, split="test")
+    other: Any = rlvr_envs.environment_class("Sort").make_vec(2, split="test")
     assert plan().of_training(other) == []
 
 
