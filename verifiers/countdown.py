@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -50,6 +50,19 @@ class CountdownReference:
             raise InvalidArgumentError(f"the target must be a whole number, got {self.target!r}")
 
 
+def _read_reference(reference: object) -> CountdownReference:
+    """A reference as it is, or one of a mapping with its fields."""
+    if isinstance(reference, Mapping) and reference.keys() == {"numbers", "target"}:
+        numbers = reference["numbers"]
+        return CountdownReference(tuple(numbers) if isinstance(numbers, list | tuple) else (), reference["target"])
+    if not isinstance(reference, CountdownReference):
+        raise InvalidArgumentError(
+            "the countdown verifier needs a CountdownReference(numbers, target) as its reference, or a mapping with 'numbers' "
+            f"and 'target', got {reference!r}"
+        )
+    return reference
+
+
 @dataclass(frozen=True)
 class CountdownVerifier:
     """A completion is correct when its expression has the target's value and uses the given numbers by the rules.
@@ -87,14 +100,12 @@ class CountdownVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is not a `CountdownReference`.
+            UnreadableReferenceError: If the reference is no `CountdownReference`, nor a mapping with its fields.
         """
-        reference = problem.reference
-        if not isinstance(reference, CountdownReference):
-            raise UnreadableReferenceError(
-                f"the countdown verifier needs a CountdownReference(numbers, target) as its reference, got {reference!r} "
-                f"of problem {problem.id!r}"
-            )
+        try:
+            reference = _read_reference(problem.reference)
+        except InvalidArgumentError as error:
+            raise UnreadableReferenceError(f"problem {problem.id!r}: {error}") from error
         response = cut(completion, thoughts=self.thoughts)
         found = find(response.text, _Expressions(), _FORMS, self.asked)
         answer = found.value

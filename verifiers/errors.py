@@ -109,15 +109,16 @@ _MOST_WITH_HINT = 8
 """The same beside a suggestion, which a long list would hide."""
 
 
-def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
+def unknown_name(kind: str, name: object, known: Iterable[str], most: int = _MOST_NAMES) -> UnknownNameError:
     """Build the error for a name that is not registered, offering the nearest known one.
 
     Args:
         kind: What the name was meant to name, for example `"verifier"`.
         name: What was given, which may be something else than text.
         known: Every valid name.
+        most: How many of them the message lists.
     """
-    return UnknownNameError(f"unknown {kind} {name!r}.{_nearest(name, known)}")
+    return UnknownNameError(f"unknown {kind} {name!r}.{_nearest(name, known, most)}")
 
 
 def unknown_argument(function: str, name: str, known: Iterable[str]) -> UnknownArgumentError:
@@ -129,18 +130,19 @@ def unknown_argument(function: str, name: str, known: Iterable[str]) -> UnknownA
         known: Every keyword that is taken.
     """
     said = f"{function} got an unexpected keyword argument {name!r}."
-    return UnknownArgumentError(said + _nearest(name, known))
+    return UnknownArgumentError(said + _nearest(name, known, _MOST_NAMES))
 
 
-def _nearest(name: object, known: Iterable[str]) -> str:
-    names = sorted(known)
+def _nearest(name: object, known: Iterable[str], most: int) -> str:
+    names = sorted(set(known))
     folded = {candidate.casefold(): candidate for candidate in names}
     typed = str(name).casefold()
     # Letters in another order first: difflib finds "gspo" as near to "gpro" as "grpo".
     swapped = [candidate for candidate in folded if sorted(candidate) == sorted(typed)]
-    nearest = swapped or difflib.get_close_matches(typed, folded, n=1, cutoff=0.5)
+    begun = [candidate for candidate in folded if typed and candidate.startswith(typed)]
+    nearest = swapped or difflib.get_close_matches(typed, folded, n=1) or begun
     hint = f" Did you mean {folded[nearest[0]]!r}?" if nearest else ""
-    most = _MOST_WITH_HINT if nearest else _MOST_NAMES
+    most = min(most, _MOST_WITH_HINT) if nearest else most
     shown = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
     return f"{hint} Known: {shown or 'none'}."
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from verifiers import _integers
 from verifiers._settings import check_types
 from verifiers.completion import words
 from verifiers.completion.answers import FORMS, Kind, find
@@ -24,7 +25,7 @@ _SPACE = re.compile(r"\s+")
 class ExactVerifier:
     """A completion is correct when it equals the reference, character for character, with or without thoughts and end tokens.
 
-    An empty completion is `NO_ANSWER`, unless the reference is empty too.
+    An empty completion is `NO_ANSWER`, unless the reference is empty too. An integer reference is its decimal digits.
 
     Args:
         strip: Ignore white space before and after both texts.
@@ -62,14 +63,15 @@ class ExactVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is not a string.
+            UnreadableReferenceError: If the reference is neither a string nor an integer.
         """
-        if not isinstance(problem.reference, str):
+        gold = problem.reference
+        if isinstance(gold, bool) or not isinstance(gold, str | int):
             raise UnreadableReferenceError(
-                f"exact match compares with a string, got the reference {problem.reference!r} "
-                f"({type(problem.reference).__name__}) of problem {problem.id!r}; convert it with str()"
+                f"exact match compares with a string or an integer, got the reference {gold!r} "
+                f"({type(gold).__name__}) of problem {problem.id!r}; convert it with str()"
             )
-        reference = self._normalised(problem.reference)
+        reference = self._normalised(gold if isinstance(gold, str) else _integers.to_digits(gold))
         if self._normalised(completion) == reference:
             return Verdict.of(Outcome.CORRECT, reference)
         response = cut(completion, thoughts=self.thoughts).text

@@ -437,7 +437,7 @@ def as_verdict(value: object, source: object) -> Verdict:
     raise VerifierContractError(
         f"{_said(source)} returned {value!r}; expected a Verdict, a bool, a finite number or a mapping with a score "
         "(a verifier that could not judge raises, or returns a Verdict with Outcome.VERIFIER_ERROR; a function that returns a "
-        "verifier is marked with @verifiers.factory; one that returns a list takes `completions`)"
+        "verifier is marked with @verifiers.factory; one that returns a list takes `completions`; of a tuple, return the score)"
     )
 
 

@@ -25,7 +25,7 @@ def has_turns(env: str, split: str | None = None, **arguments: Any) -> bool:
         return True
     task = rlvr_envs.environment_class(env).task
     data = {name: value for name, value in arguments.items() if name in task.data_options}
-    return answers_turns(task, task.load(split=task.default_split if split is None else split, **data))
+    return answers_turns(task, task.problems(split, **data))
 
 
 def streams_of(

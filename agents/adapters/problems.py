@@ -67,7 +67,7 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
     """
     task = rlvr_envs.environment_class(env).task
     split = task.default_split if split is None else split
-    problems = task.load(split=split, **arguments)
+    problems = task.problems(split, **arguments)
     if answers_turns(task, problems):
         raise InvalidArgumentError(
             f"an episode of {env} has several turns, with what the environment says in between, which are not played here: "

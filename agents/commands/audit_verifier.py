@@ -114,4 +114,4 @@ class AuditVerifier:
                 raise InvalidArgumentError("--split and --data-args belong to a data set: name it with --dataset")
             return None
         task = rlvr_envs.environment_class(self.dataset).task
-        return task.load(split=self.split or task.splits[-1], **env_arguments(self.data_args))
+        return task.problems(self.split or task.splits[-1], **env_arguments(self.data_args))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,8 @@ from verifiers import AtLeast, InvalidArgumentError, MissingDataError, Outcome, 
 from verifiers.unit_tests import DeferredTests
 
 _CHUNK = 32
+_MOST_NAMED = 3
+"""Number of problems with the same fault that are named."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class CheckDataset:
         missing: MissingDataError | None = None
         for split in (self.split,) if self.split else task.splits:
             try:
-                dataset = task.load(split=split, **arguments)
+                dataset = task.problems(split, **arguments)
             except MissingDataError as error:
                 if self.split is not None:
                     raise
@@ -102,6 +104,7 @@ class CheckDataset:
         outcomes: Counter[str] = Counter()
         unsupported: list[str] = []
         read: list[bool] = []
+        faults: dict[str, list[tuple[str, str]]] = defaultdict(list)
         asked: set[str] = set()
         contracts: Counter[str] = Counter()
         with progress(f"{self.name} {split}", count) as advance:
@@ -110,14 +113,21 @@ class CheckDataset:
                 asked |= {problem_cluster(problem) or problem.id for problem in problems}
                 golds = [problem for problem in problems if "gold_completion" in problem.metadata]
                 without = [problem for problem in problems if "gold_completion" not in problem.metadata]
-                read += [_can_be_read(console, verifier, problem) for problem in without]
+                for problem in without:
+                    fault = _unreadable(verifier, problem)
+                    read.append(fault is None)
+                    if fault is not None:
+                        faults[_of_any(problem, fault)].append((problem.id, fault))
                 for problem, verdict in zip(golds, self._judged(verifier, golds, contracts), strict=True):
                     outcomes[str(verdict.outcome)] += 1
                     if is_unsupported(verdict):
                         unsupported.append(problem.id)
                     if verdict.outcome is not Outcome.CORRECT:
-                        console.print(f"{problem.id}: {_reason(verdict)}", markup=False, soft_wrap=True)
+                        fault = _reason(verdict)
+                        faults[_of_any(problem, fault)].append((problem.id, fault))
                 advance(start + len(problems))
+        for alike in faults.values():
+            console.print(f"{_named([name for name, _ in alike])}: {alike[0][1]}", markup=False, soft_wrap=True)
         passed, judged = outcomes[str(Outcome.CORRECT)], outcomes.total()
         others = "".join(f", {number} {outcome}" for outcome, number in outcomes.items() if outcome != Outcome.CORRECT)
         if judged or not read:
@@ -132,8 +142,11 @@ class CheckDataset:
             shares = " and ".join(f"{number} {contract}" for contract, number in sorted(contracts.items()))
             console.print(f"{split}: {shares}, as {self.out} says", markup=False, soft_wrap=True)
         if unsupported:
-            named = ", ".join(unsupported)
-            console.print(f"{split}: the verifier does not support the tests of {named}", markup=False, soft_wrap=True)
+            console.print(
+                f"{split}: the verifier does not support the tests of {_named(unsupported)}",
+                markup=False,
+                soft_wrap=True,
+            )
         if len(asked) < count:
             console.print(
                 f"{split}: {counted(count, 'problem')}{distinct_note(count, len(asked))}: those with equal prompts are one "
@@ -160,20 +173,28 @@ _ANY_COMPLETION = "?"
 """The completion that a verifier is asked about to see whether it can read a reference."""
 
 
-def _can_be_read(console: Console, verifier: Verifier, problem: Problem) -> bool:
-    """Whether a verifier can read the reference of a problem; if not, the reason is printed."""
+def _unreadable(verifier: Verifier, problem: Problem) -> str | None:
+    """Why a verifier can't read the reference of a problem; None if it can."""
     if isinstance(problem.reference, DeferredTests):  # no program need be run
         try:
             problem.reference.load()
         except RLVRError as error:
-            console.print(f"{problem.id}: {error}", markup=False, soft_wrap=True)
-            return False
-        return True
+            return str(error)
+        return None
     (verdict,) = verifiers.verify_batch(verifier, [_ANY_COMPLETION], [problem])
-    if verdict.outcome is Outcome.VERIFIER_ERROR:
-        console.print(f"{problem.id}: {_reason(verdict)}", markup=False, soft_wrap=True)
-        return False
-    return True
+    return _reason(verdict) if verdict.outcome is Outcome.VERIFIER_ERROR else None
+
+
+def _of_any(problem: Problem, fault: str) -> str:
+    """A fault without the id of its problem, nor its reference if that is a text or number: others are equal to it."""
+    named = fault.replace(repr(problem.id), "")
+    return named.replace(repr(problem.reference), "") if isinstance(problem.reference, str | float) else named
+
+
+def _named(ids: Sequence[str]) -> str:
+    """The first ids, and how many others there are."""
+    others = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+    return ", ".join(ids[:_MOST_NAMED]) + others
 
 
 def judge_golds(verifier: Verifier, problems: Sequence[Problem]) -> list[Verdict]:

@@ -50,7 +50,7 @@ class DataStats:
         missing: MissingDataError | None = None
         for split in (self.split,) if self.split else task.splits:
             try:
-                dataset = task.load(split=split, **arguments)
+                dataset = task.problems(split, **arguments)
             except MissingDataError as error:
                 missing = error
                 continue

@@ -25,7 +25,7 @@ def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) ->
     """
     task = rlvr_envs.environment_class(name).task
     check_data_arguments(task, arguments)
-    return task.load(split=task.default_split if split is None else split, **arguments)
+    return task.problems(split, **arguments)
 
 
 def check_data_arguments(task: rlvr_envs.TaskSpec, arguments: Mapping[str, Any]) -> None:

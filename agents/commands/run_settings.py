@@ -15,7 +15,7 @@ from agents.commands.common import (
 )
 from agents.runs.files.json_files import differences, plain
 from agents.runs.files.outputs import check_folder, check_unlocked
-from agents.runs.run import check_free, read_config
+from agents.runs.run import CONFIG, check_free, read_config
 from verifiers import CheckpointError, InvalidArgumentError
 
 
@@ -68,11 +68,16 @@ def check_run_folder(options: RunOptions, settings: Mapping[str, str], agent: st
     folder = run_folder(options, agent, environment)
     check_folder(folder)
     check_unlocked(folder)
-    if not options.resume:
+    if not resumes(options, folder):
         check_free(folder)
         return
     started = read_config(folder)
     check_same(folder, {"agent": agent, **plain_options(options), "config": _with(started.get("config"), settings)})
+
+
+def resumes(options: RunOptions, folder: Path) -> bool:
+    """Whether a run goes on: with --resume it begins if a folder holds none yet, so that a job can repeat its command."""
+    return options.resume and (folder / CONFIG).is_file()
 
 
 def run_folder(options: RunOptions, agent: str, environment: str) -> Path:

@@ -23,6 +23,8 @@ _COLUMNS = {"advantage": "token_advantages", "log-probability": "log_probabiliti
 _SHARES = {"advantage": advantage_shares, "log-probability": log_probability_shares}
 _MOST_SAMPLES = 10
 """Number of recorded completions that an error names."""
+_MOST_PROBLEMS = 20
+"""The same of problems."""
 _LEGENDS = {
     "advantage": "green: positive advantage, red: negative",
     "log-probability": "red: the less probable, the stronger",
@@ -68,12 +70,15 @@ def _rows_of(run: RecordedRun, problem: str) -> list[RecordLine]:
     rows = by_id or [row for row in run.rows if str(row["problem"]) == problem]
     if not rows and problem.isdecimal():
         indices = {row["problem"] for row in run.rows if isinstance(row["problem"], int)}
-        within = f", with indices from {min(indices)} to {max(indices)}" if indices else ""
+        named = ", ".join(map(str, sorted(indices)[:_MOST_PROBLEMS])) + (
+            ", ..." if len(indices) > _MOST_PROBLEMS else ""
+        )
         raise InvalidArgumentError(
-            f"problem {problem} is not recorded: the run has completions of {counted(len(indices), 'problem')}{within}"
+            f"problem {problem} is not recorded: the run has completions of {counted(len(indices), 'problem')}"
+            + (f", with the indices {named}" if indices else "")
         )
     if not rows:
-        raise unknown_name("problem", problem, dict.fromkeys(row["problem_id"] for row in run.rows))
+        raise unknown_name("problem", problem, {row["problem_id"] for row in run.rows}, _MOST_PROBLEMS)
     return rows
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 import rlvr_envs
 from agents.commands.common import env_arguments, make_one
-from agents.commands.run_settings import check_same, plain_options, run_folder
+from agents.commands.run_settings import check_same, plain_options, resumes, run_folder
 from agents.commands.tabular_options import TabularOptions
 from agents.registry import TABULAR_AGENTS, tabular_classes
 from agents.runs.files.json_files import plain
@@ -52,6 +52,7 @@ def _train_table(cls: type[TabularAgent], options: TabularOptions, config: Tabul
         "config": plain(dataclasses.asdict(config)),
         "environment": getattr(env.unwrapped, "manifest", {"class": type(env).__name__}),
     }
+    options = dataclasses.replace(options, resume=resumes(options, folder))
     if options.resume:
         check_same(folder, record)
     return train_in(folder, agent, env, options, record, console)

@@ -16,9 +16,9 @@ from gymnasium.vector import VectorEnv
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.common import at_hardest, make_any_vec, say_prompt, say_stops, shown_warnings
+from agents.commands.common import at_hardest, make_any_vec, print_warning, say_prompt, say_stops, shown_warnings
 from agents.commands.policies import policy_for, sampler_for, say_device
-from agents.commands.run_settings import check_same, plain_options, run_folder
+from agents.commands.run_settings import check_same, plain_options, resumes, run_folder
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.commands.train_options import TrainOptions, check_for_perceptron, run_arguments, vector_env
 from agents.console.counting import counted
@@ -43,7 +43,7 @@ from agents.runs.files.json_files import plain, write_json
 from agents.runs.files.outputs import check_folder
 from agents.runs.files.versions import package_versions
 from agents.runs.plots import TrainingCurve, bands, plot
-from agents.runs.run import BEST_OVER, CONFIG, Run, latest_checkpoint
+from agents.runs.run import BEST_OVER, Run, latest_checkpoint
 from agents.settings.agent import AgentConfig, no_effect
 from agents.settings.learning_rate import describe_choice
 from agents.tables.agent import TabularAgent
@@ -77,8 +77,8 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
     name = rlvr_envs.environment_id(options.env)
     folder = run_folder(options, cls.name, name)
     ranks.on_main(lambda: check_folder(folder))
-    if is_restart() and ranks.from_main((folder / CONFIG).is_file()):
-        options = dataclasses.replace(options, resume=True)
+    options = dataclasses.replace(options, resume=options.resume or is_restart())
+    options = dataclasses.replace(options, resume=ranks.from_main(resumes(options, folder)))
     noise = None if options.verifier_card is None else RewardNoise.of_card(options.verifier_card)
     policy, env = ranks.together(lambda: _policy_and_env(options, name, config))
     held_out = ranks.together(lambda: _held_out(options, name, env))
@@ -103,6 +103,11 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
         say_stops(console, env)
         if held_out is not None:
             _say_fewer(console, held_out)
+            if ranks.is_main and (same := held_out.of_training(env)):
+                print_warning(
+                    f"evaluations of {' and '.join(same)} use the problems of training, which are not held out: give a folder "
+                    "with train.jsonl and test.jsonl in place of one file, or another environment by --eval-env"
+                )
         if choice is not None:
             console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
         return train_in(

@@ -70,9 +70,13 @@ class Verify:
         """
         try:
             verdict = self._judged(verifier, self.reference)
-        except VerifierContractError as error:
-            if (value := _json_value(self.reference)) is None:
-                raise VerifierContractError(f"{error}; as JSON the reference is {_fault(self.reference)}") from error
+        except VerifierContractError as contract:
+            if self.reference.lstrip()[:1] not in ("{", "["):
+                raise
+            try:
+                value = json.loads(self.reference)
+            except (ValueError, RecursionError) as error:
+                raise VerifierContractError(f"{contract}; as JSON the reference is invalid: {error}") from contract
             return self._judged(verifier, value)
         value = _json_value(self.reference) if verdict.outcome is Outcome.VERIFIER_ERROR else None
         return verdict if value is None else self._judged(verifier, value)
@@ -89,11 +93,3 @@ def _json_value(text: str) -> object:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict | list) else None
-
-
-def _fault(text: str) -> str:
-    """Why a text is no JSON object or list."""
-    try:
-        return f"neither an object nor a list but {type(json.loads(text)).__name__}"
-    except (ValueError, RecursionError) as error:
-        return f"invalid: {error}"

@@ -31,6 +31,9 @@ from agents.runs.held_out import HeldOutHistory, StopWhen
 from agents.types import Sampler
 from verifiers import AtLeast, InvalidArgumentError, check_types
 
+_COMPARED = 20
+"""Number of problems by which two data sets are told apart."""
+
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -90,6 +93,25 @@ class HeldOut:
                     f"held_out evaluates {name!r} in the environment of training or a part of it, and episodes of both would "
                     "mix: make another environment, such as of the split 'test'"
                 )
+
+    def of_training(self, training: VectorEnv[Any, Any, Any]) -> list[str]:
+        """The environments whose problems are those of training, by as many problems and equal ones among the first.
+
+        Environments that always show the same, such as a fixed maze, are not compared.
+        """
+        used = [data for world in _worlds(training) if (data := getattr(world, "dataset", None)) is not None]
+        held = {name: getattr(_worlds(env)[0], "dataset", None) for name, env in self.envs.items()}
+        return [
+            name for name, data in held.items() if data is not None and any(_same_problems(data, each) for each in used)
+        ]
+
+
+def _same_problems(first: rlvr_envs.Dataset, second: rlvr_envs.Dataset) -> bool:
+    if len(first) != len(second):
+        return False
+    pairs = [(first[index], second[index]) for index in range(min(len(first), _COMPARED))]
+    differ = len({repr(one.prompt) for one, _ in pairs}) > 1
+    return differ and all((one.prompt, one.reference) == (other.prompt, other.reference) for one, other in pairs)
 
 
 def _worlds(env: VectorEnv[Any, Any, Any]) -> list[object]:

@@ -91,7 +91,13 @@ class Evaluation:
         if self.rows and self.errored == len(self.rows):
             score = "unknown"
         notes = distinct_note(self.problems, self.distinct) + notes
-        return f"{score} ({counted(self.problems, 'problem')} x {self.samples}{notes})"
+        even = len(self.rows) in (
+            0,
+            self.problems * self.samples,
+        )  # a file of completions may have more for one problem
+        of = f"{counted(self.problems, 'problem')} x {self.samples}"
+        of = of if even else f"{counted(len(self.rows), 'completion')} of {counted(self.problems, 'problem')}"
+        return f"{score} ({of}{notes})"
 
     @property
     def errored(self) -> int:

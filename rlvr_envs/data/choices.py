@@ -41,7 +41,12 @@ def answer_letter(row: Row, column: str, choices: Sequence[str]) -> str:
         return position_letter(row, column, choices)
     letters = ascii_uppercase[: len(choices)]
     named = {letter for letter, choice in zip(letters, choices, strict=True) if value in (letter, choice)}
-    if len(named) != 1:
+    if len(named) > 1:
+        raise row.error(
+            f"column {column!r} should hold what names one choice, got {value!r}, which is ambiguous: two choices have it as "
+            "their letter or text; write the position (from 0) of the right one"
+        )
+    if not named:
         raise row.error(
             f"column {column!r} should hold the letter, position (from 0) or text of one of the {len(choices)} choices, got "
             f"{value!r}"

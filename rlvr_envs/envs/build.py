@@ -193,7 +193,7 @@ def read_options(task: TaskSpec, options: Mapping[str, Any]) -> tuple[Settings, 
     if settings.tools is None and settings.describe_tools != "auto":
         raise InvalidArgumentError("describe_tools says how the prompt tells of tools: give tools=, too")
     data_options = {name: value for name, value in options.items() if name in task.data_options}
-    dataset = task.load(split=task.default_split if settings.split is None else settings.split, **data_options)
+    dataset = task.problems(settings.split, **data_options)
     return settings, dataset
 
 

@@ -15,6 +15,7 @@ from rlvr_envs.types import Dataset
 from rlvr_envs.worlds import world_rules
 from rlvr_envs.worlds.process_data import ProcessDataset
 from rlvr_envs.worlds.process_rules import process_rules
+from verifiers import unknown_name
 
 _LEAST_CHAT_TOKENS = 256
 _WORDINESS = 8
@@ -32,6 +33,8 @@ class TaskSpec:
     source: str
     """Source of the data, in words."""
     default_split: str = "train"
+    other_splits: bool = False
+    """Whether the options below may name a data set with other splits than `sizes`."""
     data_options: tuple[str, ...] = ()
     """Further arguments of `load`."""
     verifier: tuple[str, Mapping[str, object]] = ("math", {})
@@ -53,6 +56,21 @@ class TaskSpec:
     def splits(self) -> tuple[str, ...]:
         """Names of the splits."""
         return tuple(self.sizes)
+
+    def problems(self, split: str | None = None, **options: Any) -> Dataset:
+        """Load a split, by default the default one.
+
+        Args:
+            split: One of `splits`, unless the task has `other_splits`.
+            **options: Further arguments of `load`.
+
+        Raises:
+            UnknownNameError: If there is no such split.
+        """
+        split = self.default_split if split is None else split
+        if not (self.other_splits or split in self.sizes):
+            raise unknown_name("split", split, self.sizes)
+        return self.load(split=split, **options)
 
     def verifier_of(self, dataset: Dataset, *, chat: bool = False) -> tuple[str, Mapping[str, object]]:
         """Name and arguments of the default verifier of a data set: the one that its problems need, else the task's.

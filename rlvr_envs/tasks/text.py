@@ -34,6 +34,7 @@ class TextEnv(TaskEnv):
         load=text.load,
         sizes=text.SIZES,
         source="built in, or any data set",
+        other_splits=True,
         data_options=("dataset", "columns", "convert", "layout", "verifiers", "config", "data_dir", "contracts"),
         max_new_tokens=256,
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rlvr_envs.envs import TaskEnv
 from rlvr_envs.finding import find_environment
 from rlvr_envs.testing.expectation import expect
-from verifiers import Outcome, Verdict
+from verifiers import InvalidArgumentError, Outcome, Verdict
 
 _FORM = "Dict(tokens=Box((l,), int32), length=Box((1,), int32))"
 
@@ -35,6 +35,11 @@ def check_token_env(
     Raises:
         InvalidArgumentError: If a check fails; the message says what was expected, what came, and the usual cause.
     """
+    if isinstance(make, gymnasium.Env):
+        raise InvalidArgumentError(
+            f"expected a class or a function that makes an environment, since two are compared, got the environment {make}: "
+            "pass a function, such as lambda: gymnasium.make(...)"
+        )
     build = find_environment(make) if isinstance(make, str) else make
     env, again = build(**arguments), build(**arguments)
     try:

@@ -171,7 +171,6 @@ REFUSALS = (
     Refusal("export trl --env Sort --folder text.txt", "it is not a folder"),
     Refusal("demo --folder text.txt", "it is not a folder"),
     # Resuming.
-    Refusal("train grpo --env Sort --run-folder NEW --resume", "no run to resume"),
     Refusal(f"train rloo {' '.join(RUN)} --run-folder run --resume", "was started with agent 'grpo'"),
     Refusal(
         f"train grpo {' '.join(RUN)} --run-folder run --resume --temperature 0.5", "temperature was 1.0 and is now 0.5"

@@ -145,6 +145,16 @@ def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, rlvr: Command
     assert "1 of 2 gold completions pass, 1 incorrect" in output
 
 
+def test_equal_faults_are_told_once(tmp_path: Path, rlvr: Command) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(f'{{"question": "q", "answer": {n}.5}}\n' for n in range(8)), encoding="utf-8")
+    arguments = ("check-dataset", "Text", "--split", "train", "--verifier", "exact", "--args", f"dataset={path}")
+    code, output, _ = rlvr(*arguments)
+    assert code == 1
+    assert "data/train/0, data/train/1, data/train/2 and 5 more: verifier_error" in output
+    assert output.count("exact match compares") == 1
+
+
 def test_references_without_a_gold_completion_are_read(tmp_path: Path, rlvr: Command) -> None:
     (tmp_path / "ifeval").mkdir()
     row = {"key": 1, "prompt": "Write.", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
@@ -209,7 +219,8 @@ def test_eval_searches_and_says_where_the_score_is_no_accuracy(
 def test_training_writes_a_run(tmp_path: Path, rlvr: Command) -> None:
     folder = tmp_path / "run"
     options = ("--env", "Reverse", "--env-args", "tokenizer=char", "--steps", "2", "--run-folder", str(folder))
-    code, output, _ = rlvr("train", "reinforce", *options, "--problems-per-step", "4", "--checkpoint-every", "1")
+    first = (*options, "--problems-per-step", "4", "--checkpoint-every", "1", "--resume")  # no run is there yet
+    code, output, _ = rlvr("train", "reinforce", *first)
     assert code == 0
     assert "2 steps done" in output
     config = json.loads((folder / "config.json").read_text())
@@ -244,7 +255,6 @@ def test_training_writes_a_run(tmp_path: Path, rlvr: Command) -> None:
         ("train grpo --env Addition --split tran", "unknown split 'tran'. Did you mean 'train'?"),
         ("train grpo --env Addition --env-args digits", "name=value, such as digits=3, got 'digits'"),
         ("train grpo --env Addition --env-args digit=2", "Did you mean 'digits'?"),
-        ("train grpo --env Addition --resume --run-folder /nowhere", "no run to resume at"),
         ("train grpo --env Addition --steps -3", "steps must be at least 1, got -3"),
         ("train grpo --env Addition --env-args max_new_tokens=abc", "max_new_tokens must be a whole number or None,"),
         ("train grpo --env Addition --env-args copy=True", "['copy'] can't be environment arguments"),
@@ -528,6 +538,10 @@ def vowels(completion, problem):
     return sum(map(completion.count, "aeiou")) / 3
 
 
+def nothing(completion, reference):
+    return None
+
+
 NUMBER = 3
 '''
 
@@ -582,6 +596,9 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(own_folder: Pat
         ("train grpo --env Addition --verifier-args a=1", "of no verifier: name it with --verifier"),
         ("train grpo --env Addition --verifier own_things:NUMBER", "of type int, which cannot be called"),
         ("audit-verifier --dataset Addition", "no verifier to audit"),
+        ("train grpo --env own_things:Echo --split Train", "unknown split 'Train'. Did you mean 'train'?"),
+        ("check-dataset own_things:Echo --split dev", "unknown split 'dev'. Known: test, train."),
+        ("verify x 4 --verifier own_things:nothing", "of a tuple, return the score)\n"),
         ("train grpo --env own_things:Louder", "Louder overrides step, which its vector environment does not"),
         ("check-dataset Text --args dataset=own_things:without_split", "is called as without_split(split='train')"),
         ("check-dataset Text --args dataset=own_things:problems columns=3", "this data set already holds problems"),
@@ -594,7 +611,7 @@ def test_what_is_wrong_with_ones_own_is_said_in_one_line(
 ) -> None:
     code, _, said = rlvr(*arguments.split())
     assert code == 2
-    assert message in said
+    assert message in f"{said}\n"
     assert "Traceback" not in said
 
 

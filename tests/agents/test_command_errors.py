@@ -408,7 +408,6 @@ def test_every_command_and_none_else_is_driven() -> None:
             "there is no file nofile of completions: name one in a format of docs/results.md",
         ),
         (("verify", "1", "1", "--verifier", "unit_tests"), 2, "expected a reference of type CheckTests"),
-        (("verify", "1", "1", "--verifier", "unit_tests"), 2, "neither an object nor a list but int"),
         (
             ("verify", "1", '{"asserts": [', "--verifier", "unit_tests"),
             2,

@@ -259,6 +259,21 @@ def test_few_problems_are_halved_and_none_are_left_of_one() -> None:
     assert half.confirming(env) == range(size // 2, size // 2 * 2)
 
 
+def test_problems_of_training_are_no_held_out_ones(tmp_path: Path, rlvr: Command) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text("".join(f'{{"question": "{n}+1=", "answer": "{n + 1}"}}\n' for n in range(6)), encoding="utf-8")
+    options = ["train", "grpo", "--env", "Text", "--env-args", f"dataset={path}", "max_new_tokens=20", "--steps", "1"]
+    options += ["--problems-per-step", "2", "--group-size", "2", "--loggers", "--eval-every", "1"]
+    for name, others, warned in (("a", [], 1), ("b", ["--eval-env", "Addition"], 0)):
+        code, _, errors = rlvr(*options, *others, "--run-folder", tmp_path / name)
+        assert code == 0
+        assert errors.count("evaluations of Text use the problems of training") == warned
+    sort, mixed = sort_env("grpo"), rlvr_envs.mix({"sort": sort_env("grpo")})
+    assert plan().of_training(sort) == plan().of_training(mixed) == ["sort"]
+    other: Any = rlvr_envs.environment_class("Sort").make_vec(2, split="test")
+    assert plan().of_training(other) == []
+
+
 def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, rlvr: Command) -> None:
 
     options = ["train", "grpo", "--env", "Sort", "--env-args", "max_new_tokens=20", "size=4"]

@@ -284,6 +284,15 @@ def test_completions_of_a_chat_model_are_graded_as_it_writes(tmp_path: Path, rlv
     assert rlvr("rescore", tmp_path / "graded")[0] == 0
 
 
+def test_completions_of_uneven_numbers_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "made.jsonl", [{"problem": index, "completion": "0"} for index in (0, 0, 1)])
+    output = rlvr("grade", "made.jsonl", "--env", "Sort", "--env-args", "size=40", "--out", "graded")[1]
+    assert "(3 completions of 2 problems" in output
+
+
 def test_graded_completions_are_a_record_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:
@@ -294,6 +303,7 @@ def test_graded_completions_are_a_record_like_any_other(
     assert code == 0
     assert "completions for 4 of 40 problems: the others are left out" in printed
     assert "score 0.500" in printed
+    assert "(4 problems x 2" in printed
     run = RecordedRun.read("graded")
     assert [row["outcome"] for row in run.rows] == ["correct", "no_answer"] * 4
     assert run.rows[0]["reference"] == PROBLEMS[0].reference

@@ -77,7 +77,7 @@ def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: 
     with pytest.raises(InvalidArgumentError, match="--sample 0 is not recorded for 'p1', which has sample 1; sample 2"):
         shown(folder, "p1", sample=0)
     with pytest.raises(
-        InvalidArgumentError, match=r"problem 99 is not recorded: .* 3 problems, with indices from 0 to"
+        InvalidArgumentError, match=r"problem 99 is not recorded: .* 3 problems, with the indices 0, 1, 2"
     ):
         shown(folder, "99")
     with pytest.raises(UnknownNameError, match=r"unknown problem 'p11'.*'p1'"):

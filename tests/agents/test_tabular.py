@@ -198,8 +198,10 @@ def test_the_command_trains_and_resumes_without_a_model(
         str(tmp_path / "run"),
         "--loggers",
     ]
-    assert run(*line, "--steps", "3") == 0
-    assert "3 steps done" in capsys.readouterr().out
+    assert run(*line, "--steps", "3", "--resume") == 0  # no run is there yet
+    said = capsys.readouterr().out
+    assert "3 steps done" in said
+    assert "continuing" not in said
     assert run(*line, "--steps", "5", "--resume") == 0
     assert "continuing after step 3" in capsys.readouterr().out
     config = json.loads((tmp_path / "run" / "config.json").read_text())

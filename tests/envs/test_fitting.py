@@ -20,11 +20,11 @@ from verifiers import InvalidArgumentError, Problem
         ("Sort", "math", "the gold answer cannot be read: .*"),
         ("Addition", "choice", "the reference of multiple choice must be one letter of A to Z, got '.*"),
         ("Addition", "unit_tests", ".* expected a reference of type CheckTests, .* got str"),
-        ("Addition", ("countdown", {"use_all": False}), "the countdown verifier needs a CountdownReference.*"),
+        ("Addition", ("countdown", {"use_all": False}), ".*: the countdown verifier needs a CountdownReference.*"),
         ("Addition", "sql", ".* expected an SQLReference, .*"),
         ("Addition", "json_schema", ".* a schema is an object, true or false, got int"),
         ("GuessNumber", "numeric", "the numeric verifier needs a literal number .*"),
-        ("Function", "exact", r"exact match compares with a string, .* \.\.\."),
+        ("Function", "exact", r"exact match compares with a string or an integer, .* \.\.\."),
     ],
 )
 def test_a_verifier_that_can_use_no_reference_is_refused(env_id: str, verifier: Any, reason: str) -> None:

@@ -330,6 +330,11 @@ def test_a_mistake_of_an_environment_is_named(make: Any, message: str) -> None:
         check_token_env(make, episodes=4)
 
 
+def test_an_environment_in_place_of_its_class_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"expected a class or a function that makes an environment.*lambda"):
+        check_token_env(gymnasium.make("rlvr/Sort-v0"))  # type: ignore[arg-type]
+
+
 def test_a_lost_token_is_named() -> None:
     class Lossy(Letters):
         def observation(self) -> Any:

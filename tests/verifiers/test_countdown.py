@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, strategies as st
 
-from verifiers import InvalidArgumentError, Outcome, Problem, verify
+from verifiers import InvalidArgumentError, Outcome, Problem, UnreadableReferenceError, verify
 from verifiers.countdown import MAX_DEPTH, MAX_LENGTH, CountdownReference, CountdownVerifier
 
 SMALL = CountdownReference((2, 3, 4), 24)
@@ -138,6 +138,15 @@ def test_any_text_gets_a_verdict_and_only_24_is_right(text):
 def test_reference_must_be_a_game(reference):
     with pytest.raises(InvalidArgumentError, match=r"needs a CountdownReference\(numbers, target\) as its reference"):
         CountdownVerifier()("2*3*4", Problem("p", "", reference))
+
+
+def test_reference_may_be_a_mapping():
+    judge = CountdownVerifier()
+    assert judge("3*5+7", Problem("p", "", {"numbers": [3, 5, 7], "target": 22})).outcome is Outcome.CORRECT
+    assert judge("3*5+7", Problem("p", "", {"numbers": [3, 5, 7], "target": 23})).outcome is Outcome.INCORRECT
+    for wrong in ({"numbers": [3]}, {"numbers": "357", "target": 22}, {"numbers": [3], "target": "22"}):
+        with pytest.raises(UnreadableReferenceError, match="problem 'p': "):
+            judge("3*5+7", Problem("p", "", wrong))
 
 
 @pytest.mark.parametrize("numbers", [(), (1.5,), (-1,), (True,)])

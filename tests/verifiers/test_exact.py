@@ -34,5 +34,15 @@ def test_answer_is_what_was_compared():
 
 
 def test_reference_must_be_text():
-    with pytest.raises(InvalidArgumentError, match=r"got the reference 7 \(int\) of problem 'p'; convert it with str"):
-        ExactVerifier()("7", Problem("p", "", 7))
+    with pytest.raises(
+        InvalidArgumentError, match=r"got the reference 7.0 \(float\) of problem 'p'; convert it with str"
+    ):
+        ExactVerifier()("7", Problem("p", "", 7.0))
+    with pytest.raises(InvalidArgumentError, match=r"True \(bool\)"):
+        ExactVerifier()("True", Problem("p", "", True))
+
+
+def test_an_integer_is_its_digits():
+    assert ExactVerifier()("7", Problem("p", "", 7)).outcome is Outcome.CORRECT
+    assert ExactVerifier()("7.0", Problem("p", "", 7)).outcome is Outcome.INCORRECT
+    assert ExactVerifier()("1" * 5000, Problem("p", "", (10**5000 - 1) // 9)).outcome is Outcome.CORRECT

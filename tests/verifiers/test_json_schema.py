@@ -361,6 +361,7 @@ def test_json_is_read_as_it_was_written(value: object) -> None:
     text = json.dumps(value)
     assert json_text(text) == text
     assert json_text(f"So:\n```json\n{text}\n```") == text
+    assert json_text("It is:\n```json\n[]\n```\nso <answer>\n{}\n</answer>.") == "{}"
     assert same(read_json(text), value)
     assert same(value, json.loads(json.dumps(value, sort_keys=True)))
 

@@ -220,6 +220,10 @@ def test_the_query_is_the_last_fence_or_everything() -> None:
     assert query_text("/* x */ (SELECT 1)") is None
     assert query_text("VALUES (1)") == "VALUES (1)"
     assert query_text("I would SELECT 1") is None
+    assert query_text("```sql\nSELECT 1\n```\nSo <answer>SELECT 2</answer>, which counts.") == "SELECT 2"
+    assert query_text("<answer>\n```sql\nSELECT 3\n```\n</answer>") == "SELECT 3"
+    assert query_text("```\nSELECT 1\n```\n<answer>no idea</answer>") == "SELECT 1"
+    assert query_text("SELECT [answer] FROM t") == "SELECT [answer] FROM t"
 
 
 @pytest.mark.parametrize("part", ["[", "(", "'", '"', "''", "/*", "- -", "```a\n", "a "])

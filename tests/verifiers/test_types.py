@@ -58,6 +58,9 @@ def test_a_long_list_does_not_hide_the_nearest_name():
 
 def test_unknown_name_offers_nothing_where_nothing_is_near():
     assert str(verifiers.unknown_name("split", "zzz", [])) == "unknown split 'zzz'. Known: none."
+    said = str(verifiers.unknown_argument("it", "foo", ["tools", "answer", "answer"]))
+    assert said == "it got an unexpected keyword argument 'foo'. Known: answer, tools."
+    assert "Did you mean 'tolerance'?" in str(verifiers.unknown_argument("it", "tol", ["answer", "tolerance"]))
 
 
 def test_missing_dependency_gives_the_install_command():

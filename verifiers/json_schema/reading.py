@@ -8,6 +8,7 @@ import re
 from collections import Counter
 
 from verifiers.completion.blocks import Block, fenced_blocks
+from verifiers.completion.explicit import explicit_marks
 
 MAX_CHARACTERS = 1_000_000
 """Longest JSON that is read."""
@@ -23,9 +24,16 @@ class NotJSONError(ValueError):
 def json_text(response: str) -> str | None:
     """The text of a response that should be JSON; None if there is none.
 
-    The whole response if it begins as an object or an array; else its last fenced block that is labelled as JSON or begins as
-    an object or array without a label; else the whole response if it is JSON.
+    The whole response if it begins as an object or an array; else the same of the content of its last tag `answer`, if that
+    holds any; else its last fenced block that is labelled as JSON or begins as an object or array without a label; else the
+    whole response if it is JSON.
     """
+    marks = () if response.lstrip()[:1] in ("{", "[") else explicit_marks(response, ("tag",))
+    tagged = _json_text(marks[-1].contents[-1]) if marks else None
+    return _json_text(response) if tagged is None else tagged
+
+
+def _json_text(response: str) -> str | None:
     text = response.strip()
     if text[:1] in ("{", "["):
         return text

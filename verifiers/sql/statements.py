@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from verifiers.completion.blocks import last_block
+from verifiers.completion.explicit import explicit_marks
 
 _TOKEN = re.compile(
     r"""(?P<skipped>'(?:[^']|'')*+(?:'|\Z)|"(?:[^"]|"")*+(?:"|\Z)|`[^`]*+(?:`|\Z)|\[[^\]]*+(?:\]|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)|\s+)|(?P<word>\w+)|.""",
@@ -39,7 +40,13 @@ _LANGUAGES = ("sql", "sqlite", "sqlite3", "mysql", "postgresql", "postgres", "pl
 
 
 def query_text(response: str) -> str | None:
-    """The query of a response: its last fenced block that is one, else all of it if that is one; None if neither is."""
+    """The query of a response: in its last tag `answer`, else its last fenced block that is one, else all of it; else None."""
+    marks = () if is_query(response.strip()) else explicit_marks(response, ("tag",))  # SQL quotes names as [answer]
+    tagged = _query(marks[-1].contents[-1]) if marks else None
+    return _query(response) if tagged is None else tagged
+
+
+def _query(response: str) -> str | None:
     block = last_block(response, _LANGUAGES, lambda content: is_query(content.strip()))
     if block is not None:
         return block.strip()

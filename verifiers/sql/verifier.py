@@ -26,8 +26,8 @@ class SQLVerifier:
     """A completion is correct when its query gives the same rows as the gold query, on every database of the problem.
 
     The reference is a `SQLReference`, or a mapping with its fields: the gold query, and SQLite databases as scripts or files.
-    The query is the last fenced block of the response that begins with SELECT, WITH or VALUES, else the whole response if it
-    begins so; otherwise the verdict is `NO_ANSWER`.
+    The query stands in the last tag `<answer>` or is the last fenced block of the response that begins with SELECT, WITH or
+    VALUES, else the whole response if it begins so; otherwise the verdict is `NO_ANSWER`.
 
     Rows are compared as a multiset, or in order if the gold query has ORDER BY outside of brackets. Columns are compared in
     order; their names play no part. Two floats are equal if they differ by at most `rel_tol`, which allows for rounding.
