@@ -79,11 +79,11 @@ class Grade:
         name = rlvr_envs.environment_id(self.env)
         task = rlvr_envs.environment_class(name).task
         columns = named_arguments(self.columns, "a column")
-        spec = verifier_spec(self.verifier, self.verifier_args, None)
+        given = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, self.split, env_arguments(self.env_args))
         # Chat models wrote the completions, or others whose whole completion is the answer, which this verifier accepts too.
-        spec = task.verifier_of(dataset, chat=True) if spec is None else spec
-        verifier = make_verifier(task, spec, dataset)
+        spec = task.verifier_of(dataset, chat=True) if given is None else given
+        verifier = make_verifier(task, (spec[0], dict(spec[1])), dataset)
         votes_by = answer_verifier(verifier) if self.maj_at else None
         completions = read_completions(self.file, {name: str(column) for name, column in columns.items()})
         placed = match_problems(completions, dataset)
