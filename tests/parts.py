@@ -78,6 +78,7 @@ FULL_FILES = (
     "procedural/test_function.py",
     "procedural/test_procedural.py",
     "serving/test_command.py",
+    "test_docs_course.py",
     "test_docs_examples.py",
     "test_examples.py",
     "test_plugin.py",
