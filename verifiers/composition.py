@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, cast
 
-from verifiers._settings import checked, is_number
+from verifiers._settings import check_arguments, is_number
 from verifiers.bounds import FINITE
 from verifiers.errors import InvalidArgumentError, RLVRError
 from verifiers.files import is_verifier_file
@@ -162,9 +162,9 @@ class Gate(Composition):
         InvalidArgumentError: If there are no parts, or the threshold is not finite.
     """
 
-    @checked
-    def __init__(self, parts: Parts, threshold: Annotated[float, FINITE] = 1.0) -> None:
+    def __init__(self, parts: Parts, threshold: float = 1.0) -> None:
         super().__init__(parts)
+        check_arguments(Annotated[float, FINITE], threshold=threshold)
         self._threshold = threshold
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
@@ -201,9 +201,9 @@ class FirstThatApplies(Composition):
         InvalidArgumentError: If there are no parts, or `when` is not a mapping of their names to functions.
     """
 
-    @checked
     def __init__(self, parts: Parts, when: Mapping[str, Callable[[Problem], bool]] | None = None) -> None:
         super().__init__(parts)
+        check_arguments(Mapping[str, Callable[..., bool]] | None, when=when)
         self._when = dict(when or {})
         unknown = self._when.keys() - self._parts
         if unknown:
@@ -242,9 +242,9 @@ class ByMetadata(Composition):
         InvalidArgumentError: If there are no parts, or the key is no text.
     """
 
-    @checked
     def __init__(self, parts: Parts, key: str) -> None:
         super().__init__(parts)
+        check_arguments(str, key=key)
         self._key = key
 
     @property

@@ -167,7 +167,7 @@ def test_k3_pulls_a_token_back_however_much_the_reference_prefers_it_or_rules_it
 def test_the_ratio_needs_the_policy_that_was_sampled_from() -> None:
     with pytest.raises(InvalidArgumentError, match="needs old_logprobs"):
         kl_estimate(KLEstimator.K3_RATIO, torch.zeros(1, 1), torch.zeros(1, 1))
-    with pytest.raises(UnknownNameError, match=r"unknown estimator 'k4'\. Did you mean 'k.'\? Known: k1, k2, k3,"):
+    with pytest.raises(UnknownNameError, match=r"unknown estimator 'k4'\. Known: k1, k2, k3,"):
         kl_estimate("k4", torch.zeros(1, 1), torch.zeros(1, 1))
 
 

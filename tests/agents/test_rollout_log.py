@@ -126,7 +126,7 @@ def test_later_steps_and_half_a_line_go_when_a_run_is_resumed(tmp_path: Path) ->
 
 
 def test_a_log_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="at least 1 completion of each step, got -1"):
+    with pytest.raises(InvalidArgumentError, match="per_step must be at least 1, got -1"):
         RolloutLog(tmp_path, -1)
 
 

@@ -325,7 +325,7 @@ def test_a_turn_of_so_many_tokens_needs_no_stop() -> None:
     assert env.step(B)[2] is False
     _, reward, terminated, truncated, info = env.step(A)
     assert (reward, terminated, truncated, info["completion"]) == (1.0, True, False, "ba")
-    with pytest.raises(InvalidArgumentError, match="turn_tokens must be at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match="turn_tokens must be at least 1, or None, got 0"):
         single(interaction=ask_again, max_inserted_tokens=8, turn_tokens=0)
 
 

@@ -145,7 +145,7 @@ def test_wrong_extractions_are_refused_by_name():
         Extraction(pattern=re.compile("x"))
     with pytest.raises(InvalidArgumentError, match="'closed' or 'ignore'"):
         Extraction(thinking="open")
-    with pytest.raises(InvalidArgumentError, match="a preset or an Extraction"):
+    with pytest.raises(InvalidArgumentError, match="text or an Extraction"):
         MathVerifier(extraction=5)
 
 

@@ -86,7 +86,7 @@ def test_unknown_cases_are_named():
         ("math", r"\frac{1}{0}"),
         ("numeric", "x"),
         ("choice", "95"),
-        ("exact", 95),
+        ("exact", 9.5),
     ],
 )
 def test_verifiers_say_that_it_is_the_reference_they_cannot_use(verifier, reference):

@@ -379,7 +379,7 @@ def test_scores_that_are_not_finite_are_an_error(tmp_path: Path) -> None:
         ({"head": "value_head"}, r"no trained value_head head: the weights \['v_head.summary.bias'"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
         ({"max_tokens": 0}, "max_tokens must be at least 1"),
-        ({"model": object()}, "must be the path of a folder"),
+        ({"model": object()}, "model must be text or a path"),
         ({"model": "/no/such/folder"}, "could be loaded from '/no/such/folder'"),
     ],
 )

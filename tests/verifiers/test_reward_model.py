@@ -213,7 +213,7 @@ def test_model_object_needs_a_tokenizer():
 
 @pytest.mark.parametrize("option", [{"batch_size": 0}, {"max_tokens": 0}])
 def test_sizes_are_positive(option):
-    with pytest.raises(InvalidArgumentError, match="at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match="at least 1, or None, got 0"):
         make("reward_model", model=tiny_model(), tokenizer=character_tokenizer(), **option)
 
 
