@@ -144,7 +144,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # The audit is needed by few, so it is imported when it is first used.
+    # Few programs need the audit, so it is imported when it is first used.
     if name in ("AuditReport", "audit_verifier"):
         return getattr(importlib.import_module("verifiers.audit"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ A name, however it is given (registered, `module:attribute`, an entry point, or 
 * any other callable is the verifier itself, called by the names of its parameters, as `verifiers.functions` says.
 
 A verifier of any kind may return a `Verdict`, a bool, a finite number or a mapping with a score; the verifier that `make`
-returns turns it into a verdict.
+returns converts this result into a verdict.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CallableT = TypeVar("CallableT", bound=Callable[..., object])
 _FACTORY = "__builds_a_verifier__"
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
-# Names to "module:attribute", so that naming a verifier does not import the others.
+# Each name with its "module:attribute", so that naming a verifier does not import the others.
 _BUILT_IN = {
     "by_metadata": "verifiers.composition:ByMetadata",
     "choice": "verifiers.choice:ChoiceVerifier",
@@ -116,9 +116,9 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
 
     Args:
         spec: A registered name or one of the entry-point group `"rlvr_envs.verifiers"`; `"module:attribute"`, where the module
-            may also be in the current folder, or a path that ends in `.py`; a file that describes one, `.toml` or `.json` (see
-            `verifiers.files`); the address of a server, as for `served`; or the object itself: a class, a function marked with
-            `factory`, or a verifier, which may be any function of a completion and a reference or problem (see
+            may also be in the current folder, or a path that ends in `.py`; a `.toml` or `.json` file that describes a verifier
+            (see `verifiers.files`); the address of a server, as for `served`; or the object itself: a class, a function marked
+            with `factory`, or a verifier, which may be any function of a completion and a reference or problem (see
             `verifiers.functions`).
         **kwargs: Arguments of the class or factory. For a function, `completion` and `reference` name the parameters that get
             them, and any other argument goes to the parameter of its name.
@@ -174,16 +174,16 @@ def check_spec(spec: VerifierSpec, arguments: Mapping[str, object]) -> None:
         _check_arguments(target, repr(spec), dict(arguments))
     for value in arguments.values():
         for part in value if isinstance(value, list) else [value]:
-            match part:  # a verifier made of verifiers names them so
+            match part:  # the form in which a verifier made of verifiers names its parts
                 case (str(name), dict(written)):
                     check_spec(name, written)
 
 
 def _built(target: object, name: str, arguments: dict[str, object]) -> object:
-    """A verifier made of a class or factory.
+    """A verifier made by a class or factory.
 
     Raises:
-        UnknownArgumentError: If that does not take the arguments; also a `TypeError`.
+        UnknownArgumentError: If the class or factory does not take the arguments; also a `TypeError`.
     """
     _check_arguments(target, name, arguments)
     return cast("Callable[..., object]", target)(**arguments)
