@@ -22,8 +22,7 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class ExactVerifier:
-    """A completion is correct when it equals the reference character for character, either as it is or without thoughts and end
-    tokens.
+    """A completion is correct when it equals the reference character for character, with or without thoughts and end tokens.
 
     An empty completion is `NO_ANSWER`, unless the reference is empty too.
 

@@ -56,8 +56,7 @@ def spec_of_file(path: str) -> tuple[str, dict[str, Any]]:
 
 
 def verifier_record(name: str, arguments: Mapping[str, Any]) -> tuple[str, Any]:
-    """A verifier's name and arguments in the form kept in records, without secrets; for a file, the arguments are its
-    contents."""
+    """A verifier's name and arguments as kept in records, without secrets; for a file, the arguments are its contents."""
     return name, redacted(read_verifier_file(name) if is_verifier_file(name) else dict(arguments))
 
 

@@ -256,8 +256,7 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
 
 
 def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) -> str | None:
-    """The first format in which a function scores a gold above an empty completion; None if gold completions are, or none
-    is."""
+    """The first format in which a function scores a gold above an empty completion; None also stands for gold completions."""
     if isinstance(function, BatchFunctionVerifier):
         function.prefer_messages(problems[0])
     nothing = [verify_one(function, "", problem) for problem in problems]
@@ -322,8 +321,7 @@ def _check_accepted(function: FunctionVerifier, problem: Problem, answer_format:
 
 
 def _exchanged(function: FunctionVerifier, problem: Problem) -> str | None:
-    """The fault of a function that judges whole completions only if completion and reference are swapped; None if it has
-    none."""
+    """The fault of a function that judges whole completions only if completion and reference are swapped; else None."""
     exchanged = function.exchanged()
     whole = [gold_completion(problem, answer_format) for answer_format in ANSWER_FORMATS[1:]]
     pairs = [(judge, text) for judge in (function, exchanged) for text in whole if text is not None]

@@ -104,8 +104,7 @@ def _module_of(file: Path) -> ModuleType:
 
 
 def _is_own(value: object, module: str) -> bool:
-    """Whether a module defines a value that a path may name: a class, a function, or an object that can be called or
-    indexed."""
+    """Whether a module defines a value that a path may name: a class, a function, or an object to call or index."""
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.".startswith(f"{module}.")
     serves = callable(value) or hasattr(value, "__getitem__")

@@ -249,11 +249,11 @@ def _is_ours(verifier: object) -> bool:
 
 
 def preferring(verifier: Verifier, form: Form | None) -> Verifier:
-    """A verifier that prefers answers in the form that a prompt asks for; the verifier itself if it knows no forms.
+    """Make a verifier prefer answers in the form that a prompt asks for; a verifier that knows no forms is returned unchanged.
 
     Args:
-        verifier: Any verifier; one that knows forms has a method `preferring(form)`.
-        form: A form of `verifiers.completion`; None if the prompt asks for none.
+        verifier: Any verifier; a verifier that knows forms has a method `preferring(form)`.
+        form: A form of `verifiers.completion`; None if the prompt asks for no form.
     """
     prefer = getattr(verifier, "preferring", None)
     return verifier if form is None or prefer is None else cast("Verifier", prefer(form))
@@ -262,11 +262,11 @@ def preferring(verifier: Verifier, form: Form | None) -> Verifier:
 def verify_batch(verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
     """Judge completion i against problem i; an exception of the verifier becomes a `VERIFIER_ERROR` verdict.
 
-    Nothing that breaks inside a verifier is scored 0: the verdict's score is NaN and its detail holds the error.
+    An error inside a verifier is never scored 0: the verdict's score is NaN and its detail holds the error.
 
     Raises:
-        VerifierContractError: If what came back is no list of one verdict for each completion.
-        InvalidArgumentError: If there are not as many completions as problems.
+        VerifierContractError: If the result is not a list of one verdict for each completion.
+        InvalidArgumentError: If the numbers of completions and problems differ.
     """
     pairs = paired(completions, problems)
     verdicts = _verify_all(verifier, completions, problems)
@@ -298,7 +298,7 @@ def verify(spec: VerifierSpec, completion: str, reference: object, **kwargs: obj
     Args:
         spec: As for `make`.
         completion: What the policy wrote.
-        reference: What the verifier compares with, such as a gold answer.
+        reference: The reference, such as a gold answer.
         **kwargs: As for `make`.
     """
     reusable = isinstance(spec, str) and not kwargs and not is_verifier_file(spec)  # a file may change
@@ -308,5 +308,5 @@ def verify(spec: VerifierSpec, completion: str, reference: object, **kwargs: obj
 
 @functools.lru_cache(maxsize=32)
 def _named(name: str) -> Verifier:
-    # Verifiers may hold worker processes, so repeated one-liners share one.
+    # Verifiers may hold worker processes, so repeated one-liners share one verifier.
     return make(name)
