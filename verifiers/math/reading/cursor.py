@@ -1,4 +1,4 @@
-"""A position in a list of tokens, on which the parser is built."""
+"""A position in a list of tokens, the basis of the parser."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Cursor:
         return accepted
 
     def accept_all(self, *texts: str) -> bool:
-        """Consume the tokens from the current one if they are these, one after another."""
+        """Consume the next tokens if they are exactly these, in this order."""
         accepted = tuple(token.text for token in self.tokens[self.index : self.index + len(texts)]) == texts
         self.index += len(texts) * accepted
         return accepted

@@ -12,7 +12,7 @@ _LETTERS = frozenset("ABCDEFGHIJabcdefghij")
 
 
 def choice(parser: Expressions) -> Node | None:
-    """Parse a letter in round brackets, or before a bracket, and the content after it."""
+    """Parse a choice: a letter in round brackets or before a closing bracket, and the content after it."""
     start = parser.index
     while parser.token.kind == "word" and parser.token.text.lower() in ("option", "choice", "answer"):
         parser.take()
@@ -38,7 +38,7 @@ def _starts_option(parser: Expressions) -> bool:
 
 
 def _choice_content(parser: Expressions, letter: str) -> Node | None:
-    """Parse the content after a choice's letter; None if that shows that it is not a choice."""
+    """Parse the content after a choice's letter; None if the content shows that this is not a choice."""
     parser.accept(":", ".")
     if parser.token.kind == "end":
         return Choice(letter)

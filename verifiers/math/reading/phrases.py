@@ -9,7 +9,7 @@ from verifiers.math.reading.normalize import unwrap
 from verifiers.math.tree import Bracketed, Constant, NamedSet, Negate, Node, Number, Words
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, TENS
 
-_PARTS = FRACTION_WORDS | {"quarter": 4, "quarters": 4}  # which are coins after a number in digits
+_PARTS = FRACTION_WORDS | {"quarter": 4, "quarters": 4}  # "quarters" after a number in digits are coins
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 
 
@@ -46,7 +46,7 @@ _REPEATED = re.compile(rf"\b([0-9]+)\s*\(((?:{_WORD})[\s\w-]*)\)")
 
 
 def in_digits(text: str) -> str:
-    """Numbers in words as digits; one in brackets may repeat the number before it."""
+    """Write numbers in words as digits; drop a number in brackets that repeats the number before it."""
     if _ANY_WORD.search(text) is None:
         return text
     text = _REPEATED.sub(lambda number: number[1] if in_digits(number[2]) == number[1] else number[0], text)
