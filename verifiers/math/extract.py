@@ -143,7 +143,7 @@ def _is_words(answer: str) -> bool:
 
 
 def _without_typeface(answer: str) -> str:
-    """An answer without a text command around all of it; one around a letter may mark a vector."""
+    """An answer without a text command around all of it; a command around one letter is kept, as it may mark a vector."""
     while (match := _TYPEFACE.fullmatch(answer)) is not None and len(match[1]) > 1:
         answer = match[1].strip()
     return answer

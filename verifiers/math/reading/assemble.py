@@ -115,7 +115,7 @@ def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
 
 
 def set_by_condition(element: Node, condition: Node) -> Node:
-    r"""A set-builder as a set of its condition, with the set of its elements unless that is the real numbers."""
+    r"""A set-builder as a set with its condition, and with the set that its elements are from unless it is the real numbers."""
     within = isinstance(element, Relation) and element.operators == ("in",) and element.operands[1] == NamedSet("R")
     if isinstance(element, Relation) and not within:
         conditions = condition.items if isinstance(condition, ListOf) and condition.joiner != "or" else (condition,)
@@ -219,7 +219,7 @@ def alternatives(items: list[Node], joiners: list[str]) -> ListOf | None:
 
 
 def is_complex(node: Node) -> bool:
-    """Whether a bar over an expression is a conjugate: it contains the imaginary unit or a letter for complex numbers."""
+    """Whether a bar over an expression is a conjugate: the expression has the imaginary unit or a complex number's letter."""
     named = (subtree.name[0] in COMPLEX_NAMES for subtree in tree.walk(node) if isinstance(subtree, Symbol))
     return any(named) or Constant("i") in tree.walk(node)
 

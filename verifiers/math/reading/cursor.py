@@ -82,7 +82,7 @@ class Cursor:
         return None
 
     def joiner(self) -> str | None:
-        """Consume the commas and words between two items; return the word if there is one, None if there is nothing."""
+        """Consume the commas and words between two items; return the word if any, else a comma; None if there is neither."""
         result = None
         while self.token.kind != "symbol" and (
             joiner := JOINERS.get(self.token.text.lower() if self.token.kind == "word" else self.token.text)

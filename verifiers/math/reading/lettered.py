@@ -33,7 +33,7 @@ def choice(parser: Expressions) -> Node | None:
 
 
 def _starts_option(parser: Expressions) -> bool:
-    """Whether the option of a lower-case letter in brackets can start here, rather than a factor or operator."""
+    """Whether the current token can start the option of a lower-case letter in brackets, not a factor or operator."""
     return parser.token.kind in ("end", "number", "word") or parser.at(".", ":", "frac", "\\$")
 
 

@@ -122,7 +122,7 @@ def _value(digits: str, decimals: str | None, text: str, end: int) -> tuple[Numb
 
 
 def _repetend(decimals: str, text: str, end: int) -> tuple[str, str, int] | None:
-    """The digits before the period and the period of a decimal that ends here, if it is marked, and the end of the mark."""
+    """The digits before the marked period of a decimal that ends here, the period, and the mark's end; None if unmarked."""
     if match := _DOTTED_PERIOD.match(text, end):  # dots over the first and the last digit
         return decimals, match[1] + match[2] + match[3], match.end()
     if match := _REPEATING.match(text, end):

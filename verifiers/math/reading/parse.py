@@ -77,7 +77,7 @@ def read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
 
 
 def _with_set_braces(tokens: list[Token]) -> list[Token]:
-    """The tokens of a set by condition in TeX's braces, `{x|x>3}`, with braces of sets; any other tokens as they are."""
+    """The tokens of a set by condition in TeX's braces, `{x|x>3}`, with set braces instead; other tokens are unchanged."""
     texts = [token.text for token in tokens]
     if len(texts) < 7 or (texts[0], texts[-2]) != ("{", "}") or tokens[1].kind != "symbol":
         return tokens
