@@ -1,4 +1,4 @@
-"""What is a right answer? Scoring of completions against problems; knows nothing of reinforcement learning.
+"""What is a right answer? This package scores completions against problems; it is independent of reinforcement learning.
 
 `make` builds a verifier by name, `verify` judges one completion in one line, `register` adds a verifier of your own.
 """

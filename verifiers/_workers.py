@@ -223,7 +223,7 @@ class Worker:
                 pipe.close()
 
     def _forget(self) -> None:
-        """In a forked child: drop the process, which is the parent's, and the lock, which a thread missing here may hold."""
+        """In a forked child: forget the parent's process, and replace the lock, which a thread of the parent may hold."""
         self._lock = threading.Lock()
         process, self._process = self._process, None
         if process is not None:

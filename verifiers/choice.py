@@ -25,7 +25,7 @@ class ChoiceVerifier:
 
     The reference is a letter such as `"C"`. `metadata["choices"]` may hold the choices: texts in the order of their
     letters, or a mapping of letters to texts. With choices, only their letters count, an answer may be a choice's text instead
-    of its letter, and the text next to a letter must not be that of another choice.
+    of its letter, and the text next to a letter must not be another choice's text.
 
     `docs/where-the-answer-stands.md` says where the answer stands. In addition to the phrases of all verifiers, "I choose C"
     and "C is correct" state an answer. A completion without a mark may begin its lines with `C`, `(C)`, `C. text` or `C) text`,
@@ -33,11 +33,11 @@ class ChoiceVerifier:
 
     A letter that is denied ("not C", "C is wrong", "I cannot say whether it is C"), asked about or supposed does not count.
     Several letters, as in "B and C", are `INCORRECT`. A completion without a letter where an answer may stand is `NO_ANSWER`,
-    and so is one that declines to answer, whatever letters it quotes.
+    and so is a completion that declines to answer, whatever letters it quotes.
 
     Args:
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
-        asked: The form of marks that the prompt asks for, which is preferred to any other.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
+        asked: Form of mark that the prompt asks for; answers in this form are preferred to all others.
 
     Raises:
         InvalidArgumentError: If `thoughts` are not names, or `asked` is not a form.

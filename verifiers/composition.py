@@ -1,4 +1,4 @@
-"""Verifiers made of verifiers: a weighted sum, a gate, the first that applies, and one for each kind of problem.
+"""Verifiers made of verifiers: a weighted sum, a gate, the first part that applies, and a part for each kind of problem.
 
 Each composition sends the whole batch to a part at once. If it asks several parts, it stores each part's score (None if the
 part broke), outcome, answer and detail in `detail["parts"]`, by the part's name. If a part breaks, the whole verdict is a
@@ -188,7 +188,7 @@ class Gate(Composition):
 
 
 class FirstThatApplies(Composition):
-    """The verdict of the first part that applies: one whose condition holds for the problem and that finds an answer.
+    """The verdict of the first part that applies: its condition holds for the problem, and it finds an answer.
 
     A part that finds `NO_ANSWER` passes the completion on to the next part; if no part is left, the verdict is `NO_ANSWER`.
     `detail["applied"]` names the part that decided (None if none did); `detail["parts"]` holds the parts that were asked.

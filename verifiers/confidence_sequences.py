@@ -73,7 +73,7 @@ def compare_sequentially(
         b: f64[n], the other scores of the same problems in the same order.
         clusters: The cluster of each problem; the problems of a cluster are adjacent. With None, each problem is its own
             cluster.
-        margin: Scores that differ by less than this are practically equal; 0 if none are.
+        margin: Differences of less than this are practically none; 0 if every difference matters.
         level: Probability that all looks are right; for each of k pairs that are compared, 1 - (1 - level)/k.
         largest_cluster: Number of problems of the largest cluster that may follow; None for the largest of `clusters`.
 

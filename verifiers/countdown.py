@@ -54,7 +54,7 @@ class CountdownReference:
 class CountdownVerifier:
     """A completion is correct when its expression has the target's value and uses the given numbers by the rules.
 
-    `docs/where-the-answer-stands.md` says where the expression stands; without a mark it is the last line. It consists of the
+    `docs/where-the-answer-stands.md` says where the expression stands; without a mark, it is the last line. It consists of the
     given numbers, the signs `+ - * /` (also `× · ÷ −`, and TeX's) and parentheses, with an optional `= target` after it. Values
     are exact fractions.
 
@@ -68,8 +68,8 @@ class CountdownVerifier:
 
     Args:
         use_all: Whether every given number must be used.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
-        asked: The form of marks that the prompt asks for, which is preferred to any other.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
+        asked: Form of mark that the prompt asks for; answers in this form are preferred to all others.
 
     Raises:
         InvalidArgumentError: If `use_all` is not a bool, `thoughts` are not names, or `asked` is not a form.

@@ -58,7 +58,7 @@ def named_device(device: object = None) -> torch.device | None:
 
 
 def check_device_name(device: object) -> None:
-    """Check that a name is that of a device, available here or not; this needs no torch.
+    """Check that a device of this name exists, whether or not it is available here; this needs no torch.
 
     Raises:
         UnknownNameError: If there is no device of that name.
@@ -111,7 +111,7 @@ def float64_device(device: torch.device) -> torch.device:
 
 @contextlib.contextmanager
 def using_device(device: str) -> Iterator[None]:
-    """Within the block, place models without a named device on this device, also in processes started there.
+    """Within the block, place models without a named device on this device, also in child processes.
 
     Args:
         device: As for `choose_device`; with `"auto"` nothing changes.

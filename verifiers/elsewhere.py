@@ -1,6 +1,6 @@
 """Verifiers elsewhere: behind an address, or in a program that is started for each completion.
 
-Both are asked with the JSON of an item, as `rlvr serve-verifier` takes it: `completion`, `reference`, `prompt`, `id` and
+Both get the JSON of an item, in the form that `rlvr serve-verifier` takes: `completion`, `reference`, `prompt`, `id` and
 `metadata`. They answer with the JSON of a verdict: `outcome`, `score`, `answer` and `detail`.
 """
 

@@ -34,8 +34,8 @@ class ExactVerifier:
             answer is the whole completion (see `docs/where-the-answer-stands.md`). White space is collapsed, and TeX around the
             answer is removed.
         separators: Characters that are read as white space, such as commas between numbers; only with `marked`.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
-        asked: The form of marks that the prompt asks for, which is preferred to any other.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
+        asked: Form of mark that the prompt asks for; answers in this form are preferred to all others.
 
     Raises:
         InvalidArgumentError: If an argument has the wrong type, `thoughts` are not names, or `separators` or `asked` is given

@@ -256,7 +256,7 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
 
 
 def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) -> str | None:
-    """The first format in which a function scores a gold above an empty completion; None also stands for gold completions."""
+    """The first format in which a function scores a gold above an empty completion; None also means gold completions."""
     if isinstance(function, BatchFunctionVerifier):
         function.prefer_messages(problems[0])
     nothing = [verify_one(function, "", problem) for problem in problems]

@@ -81,8 +81,8 @@ class NumericVerifier:
         abs_tol: Largest accepted distance. The wider of both tolerances applies; by default the values must be equal.
         literal_only: Whether the place of the answer (the last line if nothing is marked) must hold nothing but the literal.
         whole: Whether the whole completion must be the literal, apart from white space around it.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
-        asked: The form of marks that the prompt asks for, which is preferred to any other.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
+        asked: Form of mark that the prompt asks for; answers in this form are preferred to all others.
 
     Raises:
         InvalidArgumentError: If a tolerance is not a finite number of at least 0, or another argument has the wrong type.

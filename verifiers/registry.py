@@ -121,7 +121,7 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
             with `factory`, or a verifier, which may be any function of a completion and a reference or problem (see
             `verifiers.functions`).
         **kwargs: Arguments of the class or factory. For a function, `completion` and `reference` name the parameters that get
-            them, and any other argument goes to the parameter of its name.
+            them, and any other argument goes to the parameter of the same name.
 
     Returns:
         The verifier; a verifier from outside this package is wrapped, so that its result becomes a `Verdict`.

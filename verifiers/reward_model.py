@@ -1,4 +1,4 @@
-"""Scores from a learned reward model: any `transformers` sequence classifier with one logit."""
+"""Scores texts with a learned reward model: any `transformers` sequence classifier with one logit."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RewardModelVerifier:
 
     A score does not depend on the batch, up to the rounding of the device's arithmetic (1e-5 in 32-bit floats): each text is
     pooled as if the model were given it alone. For causal models, in which no token sees a later one, texts of similar length
-    are padded on the right and share a forward pass. For other models only texts of equal length in tokens share a forward
+    are padded on the right and share a forward pass. For other models, only texts of equal length in tokens share a forward
     pass, and models that `transformers` does not batch (no padding token, or an encoder with a decoder) are run text by text.
 
     A text with more tokens than the model accepts is not cut: its verdict is a `VERIFIER_ERROR` that states both numbers. A
@@ -66,9 +66,9 @@ class RewardModelVerifier:
 
     Args:
         model: A name or folder for `AutoModelForSequenceClassification`; or a model, which is set to evaluation mode and
-            moved to `device`. With a server, the name under which it serves the model.
+            moved to `device`. With a server, the model's name on the server.
         tokenizer: A name, a folder or a tokenizer; by default, the tokenizer with the model's name or in its folder. If the
-            server's name for the model differs from its name on the hub or its folder, give the latter here.
+            model's name on the server is not its name on the hub or its folder, give the hub's name or the folder here.
         batch_size: Maximum number of texts in a forward pass, or of concurrent requests to the server.
         max_tokens: Maximum number of tokens of a text; by default, the limit stated by the model's configuration and the
             tokenizer.

@@ -94,7 +94,7 @@ def share_interval(shares: ArrayLike, clusters: Sequence[Hashable] | None = None
     doi:10.1002/sim.1781). This makes no difference if all shares are 0 or 1.
 
     Args:
-        shares: f64[n], one for each problem.
+        shares: f64[n], one share for each problem.
         clusters: The cluster of each problem; with None, each problem is its own cluster.
 
     Raises:
@@ -116,7 +116,7 @@ def score_interval(scores: ArrayLike, clusters: Sequence[Hashable] | None = None
     """Confidence interval of a mean score: `share_interval` if all scores are in [0, 1], else `mean_interval`.
 
     Args:
-        scores: f64[n], one for each problem.
+        scores: f64[n], one score for each problem.
         clusters: As for `share_interval`.
 
     Raises:
@@ -136,7 +136,7 @@ def mean_interval(values: ArrayLike, clusters: Sequence[Hashable] | None = None)
     A single unit, or equal units, give no information about the variance, so the interval is unbounded.
 
     Args:
-        values: f64[n], one for each problem or seed.
+        values: f64[n], one value for each problem or seed.
         clusters: As for `share_interval`.
 
     Raises:

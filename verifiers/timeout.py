@@ -32,7 +32,7 @@ class WithTimeout:
     Args:
         part: The verifier, or a pair of a verifier and its arguments. It is made in the process, so it is best given by name;
             an object has to be picklable.
-        seconds: Wall time that one verdict may take.
+        seconds: Wall-clock time that one verdict may take, in seconds.
         on_timeout: `"verifier_error"`: the cause is unknown, and nothing is learned from the verdict; `"timeout"`: the
             completion is to blame and scores 0, for example if a pattern takes long only on unusual texts.
         workers: Number of processes, which judge a batch together.

@@ -87,7 +87,7 @@ def dialogue_of(completion: str) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem and what is needed to verify an answer to it."""
+    """A problem, and the data needed to verify an answer to it."""
 
     id: str
     """An id that is unique within the data set; reports show it, and it seeds a verifier that needs randomness."""

@@ -14,7 +14,7 @@ class WithGold(Composition):
     A proxy stands in for the intended reward in training: a reward model, a score that favours length, a verifier with a bug.
     The score, the outcome and the token scores come from the proxy alone. Training runs log the mean of the gold scores
     and their correlation with the proxy's (`gold_reward`, `gold_correlation`; Gao et al. 2023, arXiv:2210.10760). If the gold
-    verifier breaks, the verdict stands and its gold score is None.
+    verifier breaks, the proxy's verdict is kept, and the gold score is None.
 
     Args:
         proxy: The verifier whose verdict counts.

@@ -26,7 +26,7 @@ class PatternError(ValueError):
 
 
 class PythonPattern(str):
-    """A pattern for Python that is shown as the original pattern, and that equals it as the key of a mapping."""
+    """A pattern for Python that is shown as, compares like and hashes like the original pattern."""
 
     __slots__ = ("original",)
 

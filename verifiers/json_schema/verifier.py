@@ -47,7 +47,7 @@ class JSONSchemaVerifier:
     Args:
         timeout_s: Processor time, in seconds, that one validation may take.
         memory_mib: Limit on the address space of the process, in MiB.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         MissingDependencyError: If `jsonschema` is not installed.

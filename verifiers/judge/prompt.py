@@ -30,7 +30,7 @@ class JudgePrompt:
 
     Args:
         template: The prompt, which must contain `{completion}` or `{answer}`.
-        thoughts: Names of the tags of thoughts.
+        thoughts: Names of the tags that enclose thoughts.
 
     Raises:
         InvalidArgumentError: If the template contains neither, or is not text.

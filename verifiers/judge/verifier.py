@@ -61,7 +61,8 @@ class JudgeVerifier:
         backoff_s: Pause before the second attempt, doubled for each further one up to a minute; a server's `Retry-After`
             replaces it.
         concurrency: Maximum number of concurrent questions of a batch.
-        thoughts: Names of the tags of a completion's thoughts, which are cut off; a sequence, or text with commas between them.
+        thoughts: Names of the tags that enclose a completion's thoughts, which are cut off; a sequence, or text with commas
+            between the names.
 
     Raises:
         InvalidArgumentError: If an argument is out of range, or a preset's prompt is missing.

@@ -55,7 +55,7 @@ class Extraction:
     """`closed`: only text after the last thought counts, and an unclosed thought gives no answer; `ignore`: tags are ordinary
     text."""
     thoughts: tuple[str, ...] = THOUGHTS
-    """The names of the tags of thoughts."""
+    """The names of the tags that enclose thoughts."""
     asked: Method | None = None
     """The form that the prompt asks for, which is preferred to any other."""
     pattern: re.Pattern[str] | None = None

@@ -66,7 +66,7 @@ class ComparisonOptions:
 
     @property
     def are_exact(self) -> bool:
-        """Whether every number must be equal: none is accepted in place of another."""
+        """Whether no number is accepted in place of a different number."""
         return self.rel_tol is None and self.abs_tol is None and self.percent != "factor"
 
     def for_problem(self, metadata: Mapping[str, object]) -> ComparisonOptions:

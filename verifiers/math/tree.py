@@ -317,7 +317,7 @@ def _nodes_of(value: tuple[object, ...]) -> Iterator[Node]:
 
 
 def rewrite(node: Node, function: Callable[[Node], Node | None]) -> Node:
-    """A copy in which each node is replaced, from the top down, by what the function returns for it, unless that is None."""
+    """A copy in which, from the top down, the function's result replaces each node, unless the result is None."""
     replaced = function(node)
     if replaced is not None:
         return replaced

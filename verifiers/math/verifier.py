@@ -53,7 +53,7 @@ class MathVerifier:
         deadline_s: Seconds of processor time that computer algebra may take for one answer, excluding its start.
         memory_mib: Memory limit of the computer-algebra process, in MiB.
         workers: Number of processes that `verify_batch` uses for large batches; None for one on each available CPU.
-        thoughts: Names of the tags of thoughts, which are cut off; by default, the names of the extraction.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; by default, the names that the extraction sets.
         **options: Options for comparing answers: the fields of `ComparisonOptions`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""`ProcessRewardModelVerifier`: the steps of a completion, scored one by one."""
+"""`ProcessRewardModelVerifier`: scores the steps of a completion one by one."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class ReasoningGymVerifier:
         memory_mib: Limit on the address space of the process, in MiB.
         isolation: As for `UnitTestVerifier`.
         partial_credit: Whether a score between 0 and 1 is kept as `SCORED`; otherwise the verdict is `INCORRECT`.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         MissingDependencyError: If reasoning-gym is not installed.

@@ -50,7 +50,7 @@ class SQLVerifier:
         rel_tol: Relative difference up to which two floats are the same, at least 0 and less than 1. The default allows for
             rounding, as in `0.1 + 0.2`; 0 requires equality. A larger value accepts rounded results, and also wrong results
             near them.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         InvalidArgumentError: If an argument is out of range.

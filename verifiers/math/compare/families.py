@@ -75,8 +75,8 @@ def families(node: Node, gold: Families | None = None, given: Callable[[Node], b
         node: The list, or one expression.
         gold: For an answer, the gold: real numbers, and the integer of a family of numbers, may then be free without a last
             item that declares them, such as `n \\in \\mathbb{Z}`.
-        given: Whether the prompt has a symbol, if it asks for a line or the like; a parameter that it lacks is an arbitrary
-            real number.
+        given: Whether the prompt has a symbol, if it asks for a line or the like; a parameter that is not in the prompt is an
+            arbitrary real number.
     """
     if isinstance(node, Unknown) and node.name == "span":
         return _span(node.arguments)

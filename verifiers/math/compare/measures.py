@@ -106,7 +106,7 @@ def names_other_thing(one: Unit, two: Unit) -> bool:
 
 
 def _nouns_differ(one: str, two: str) -> bool:
-    """Whether two nouns name different things: none is missing, and none is the other with more words."""
+    """Whether two nouns name different things: both are given, and neither is the other with more words."""
     ours, theirs = (
         frozenset(word.removesuffix("s").removesuffix("'") for word in noun.partition(" of ")[0].split())
         for noun in (one, two)

@@ -63,7 +63,7 @@ LEFT, RIGHT = End(Negate(_INFINITY), float("-inf")), End(_INFINITY, float("inf")
 
 @dataclass(frozen=True, slots=True)
 class EndMark:
-    """A point at which a set begins or ends, with whether the set contains it and the numbers up to the next mark."""
+    """A point at which a set begins or ends, and whether the set contains this point and the numbers up to the next mark."""
 
     end: End
     at: bool

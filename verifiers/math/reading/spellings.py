@@ -131,7 +131,7 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         r"([<>]|\\[lg]eq?(?:slant)?(?![A-Za-z]))([^<>]*?)\\cap(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))",
         r"\1\2\\text{ and }",
     ),
-    ("_", r"(\\log\s*_\s*)([0-9])([0-9]+)(?=\s*(?:$|[-+=,)}]))", r"\1{\2}\3"),  # as TeX reads it
+    ("_", r"(\\log\s*_\s*)([0-9])([0-9]+)(?=\s*(?:$|[-+=,)}]))", r"\1{\2}\3"),  # TeX reads one digit
     ("]", r"^[^][()]*\].*", _with_round_brackets),  # intervals such as ]0,1[
     ("[", r".*\[[^][()]*$", _with_round_brackets),
     ("(", r"\(\s*or\s+([^()]*)\)$", r" or \1"),

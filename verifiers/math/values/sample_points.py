@@ -211,7 +211,7 @@ def _has_domain(gold: Node) -> bool:
 
 
 def _is_for_positive_numbers(gold: Node, nodes: list[Node]) -> bool:
-    """Whether nothing has steps, and the gold has a root of several symbols, which are usually simplified as positive."""
+    """Whether the gold has a root of several symbols, usually simplified as if these were positive, and nothing has steps."""
     roots = any(isinstance(node, Apply) and node.name == "root" and len(symbols(node)) > 1 for node in walk(gold))
     return roots and not any(isinstance(node, Apply) and node.name in _ORDERED and symbols(node) for node in nodes)
 

@@ -50,7 +50,7 @@ class CoqVerifier:
         workers: Number of proofs of a batch that are checked at once; by default, the number of CPUs of this process.
         isolation: As for `UnitTestVerifier`: `"auto"` requires a system-call filter, and Landlock, namespaces or both;
             `"strict"` requires namespaces; `"none"` sets limits only, for proofs that you trust.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         MissingDependencyError: If Coq is not installed.

@@ -45,7 +45,7 @@ class LeanVerifier:
         api_key: The server's key, if it requires one; `env:NAME` reads it from that environment variable.
         timeout_s: Seconds that Lean may take for one file, rounded up; exceeding them is `TIMEOUT`.
         concurrency: Maximum number of proofs of a batch that are checked at once.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         InvalidArgumentError: If an argument is out of range.

@@ -42,7 +42,7 @@ class SmtVerifier:
         timeout_s: CPU seconds that the solver may use.
         memory_mib: Maximum address space of the solver's process, in MiB.
         workers: Number of processes, which judge a batch together; each is started for its first problem.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         MissingDependencyError: If `z3-solver` is not installed.
