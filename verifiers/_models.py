@@ -116,7 +116,7 @@ def load_config(name: str | PathLike[str]) -> PreTrainedConfig:
 
 
 def token_limit(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> float:
-    """Maximum number of tokens of a text: the lower limit of the model and its tokenizer; infinite if neither states one."""
+    """Maximum number of tokens of a text: the smaller of the model's and the tokenizer's limits; infinite without limits."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     stated = tokenizer.model_max_length
     return min(positions or math.inf, stated if stated < _NO_LIMIT else math.inf)

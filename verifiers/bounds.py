@@ -122,7 +122,7 @@ class UsedIf:
 
     Args:
         condition: Name of an attribute of the settings that is true if the setting has an effect.
-        otherwise: Why the setting has no effect otherwise, and what to set so that it has one.
+        otherwise: Why the setting has no effect otherwise, and what to set so that it has an effect.
     """
 
     def __init__(self, condition: str, otherwise: str) -> None:

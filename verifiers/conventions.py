@@ -230,7 +230,7 @@ class _Reading:
 
 
 def _role_of(parameter: Parameter) -> str:
-    """The role that the name of a parameter other than the completion gives it; if its default is a number, it is a setting."""
+    """The role of a parameter other than the completion, by its name; a parameter whose default is a number is a setting."""
     if _is_problem(parameter):
         return PROBLEM
     role = _ROLES.get(_singular(parameter.name), _COLUMN)

@@ -27,7 +27,7 @@ def choose_device(device: str | torch.device | None = None) -> torch.device:
         device: `"cpu"`, `"cuda"` (GPUs of NVIDIA, and of AMD with ROCm), `"xpu"` (Intel), `"mps"` (Apple), or one of several by
             its number, such as `"cuda:1"`. `"auto"` or None choose the device that the environment variable `RLVR_DEVICE`
             names, or else the first of cuda, xpu and mps that is available, or else the CPU. A `torch.device` of another type,
-            such as `"meta"`, is returned as it is.
+            such as `"meta"`, is returned unchanged.
 
     Raises:
         UnknownNameError: If there is no such device.

@@ -18,7 +18,7 @@ class HubError(OSError):
 
 
 def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"]) -> None:
-    """Ask the hub whether it has a model or a data set, while `transformers` and `datasets` would keep asking for a minute.
+    """Ask the hub once whether it has a model or a data set; `transformers` and `datasets` would keep asking for a minute.
 
     The hub is not asked about a path that exists or a name of which its cache holds a part: these may load without the hub.
 

@@ -21,8 +21,8 @@ def lazy_face(
 
     Args:
         package: The package's `__name__`.
-        extras: For each package that may be missing, the extra of this distribution that installs it, such as `{"torch":
-            "train"}`. A name that needs a missing package raises a `MissingDependencyError`.
+        extras: For each package that may be missing, the extra of this distribution that installs it, such as
+            `{"torch": "train"}`. A name that needs a missing package raises a `MissingDependencyError`.
     """
     module = sys.modules[package]
     homes = _homes(package)

@@ -224,7 +224,7 @@ def _named_object(name: str) -> object:
 
 
 def _adapted(verifier: object, said: str, settled: Mapping[str, object] | None = None) -> Verifier:
-    """A verifier that returns verdicts: this package's own verifiers as they are, any other called by its convention."""
+    """A verifier that returns verdicts: this package's own are returned unchanged, any other is called by its convention."""
     if not callable(verifier):
         raise VerifierContractError(
             f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called. A verifier is a function of a "

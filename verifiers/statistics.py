@@ -35,7 +35,7 @@ _EXACT_SIGN_FLIPS = 16
 """Up to this many nonzero differences, all assignments of signs are enumerated; beyond that, they are sampled."""
 _DRAWN_SIGN_FLIPS = 100_000
 _ROUNDING = 1e-12
-"""A sum smaller than this share of the sizes of its summands is a rounding error of 0."""
+"""A sum below this share of the sizes of its summands is 0 up to rounding."""
 _LOST_IN_ROUNDING = 1e-22
 """A probability so small that many of them change no digit of a sum whose largest terms are about 1."""
 _BINARY_UNITS = (math.log(1 - LEVEL) / NormalDist().inv_cdf((1 + LEVEL) / 2)) ** 2
@@ -88,9 +88,9 @@ class PairedDifference:
 def share_interval(shares: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Interval:
     """Confidence interval of a mean of shares in [0, 1], such as an accuracy.
 
-    Wilson's score interval (1927), with the number of independent trials that would have the same standard error, n = m(1 -
-    m)/SE², and the quantile of Student's distribution. Shares that differ little say little about unseen shares, so the
-    variance includes 2.3 more units that are 0 or 1, with the same mean (like the pseudo-observations of Agresti & Min 2005,
+    Wilson's score interval (1927), with the number of independent trials that would have the same standard error,
+    n = m(1 - m)/SE², and the quantile of Student's distribution. Shares that differ little say little about unseen shares, so
+    the variance includes 2.3 more units that are 0 or 1, with the same mean (like the pseudo-observations of Agresti & Min 2005,
     doi:10.1002/sim.1781). This makes no difference if all shares are 0 or 1.
 
     Args:
@@ -358,7 +358,7 @@ def compare(
 
     If all scores are shares, the interval is computed by `share_interval` for (1 + b - a)/2, which is a share too. It therefore
     lies within -1 and 1, and holds its level even if all differences are equal or nearly so. Differences of other scores may
-    have any size; their interval is `mean_interval`.
+    have any size; their interval is computed by `mean_interval`.
 
     Args:
         a: f64[n], one score for each problem.

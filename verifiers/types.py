@@ -125,8 +125,8 @@ class Verdict:
     """A verifier's finding about one completion.
 
     Raises:
-        InvalidArgumentError: If the score is not finite although the outcome is not `VERIFIER_ERROR`, or is not NaN although
-            the outcome is, or `token_scores` are not valid pairs.
+        InvalidArgumentError: If the score is not finite although the outcome is not `VERIFIER_ERROR`, or is not NaN although it
+            is, or `token_scores` are not valid pairs.
     """
 
     score: float
@@ -141,8 +141,8 @@ class Verdict:
     paid at the policy's token that completes the first `end` characters of the completion, from 1 to its length, and concerns
     these characters alone. The rest of `score`, the sum of all payments, is paid at the end."""
     cost: Mapping[str, float] = field(default_factory=dict, compare=False)
-    """The cost of the verdict (`seconds`, `bytes`): it is measured, so it is ignored by equality and never in an environment's
-    info."""
+    """The cost of the verdict (`seconds`, `bytes`): it is measured, so equality ignores it, and an environment's info never
+    contains it."""
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the arguments, as for a problem."""

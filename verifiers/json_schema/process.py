@@ -16,7 +16,7 @@ _RECURSION = 10_000  # deep enough for the schema and a value of limited depth, 
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer requests of a schema, a value or None, and a limit in seconds with the errors of the value or of the schema."""
+    """Answer each request (a schema, a value or None, a limit in seconds) with the errors of the value or of the schema."""
     import jsonschema  # noqa: F401 - loaded before any limit applies
 
     sys.setrecursionlimit(_RECURSION)

@@ -20,7 +20,7 @@ from verifiers.types import Outcome, Problem, Verdict
 
 
 class JudgeVerifier:
-    """Has a model behind an OpenAI-compatible server judge, such as a server that `vllm serve` runs.
+    """Asks a model behind an OpenAI-compatible server to judge; `vllm serve` runs such a server.
 
     The reply's label becomes the outcome. A reply that is missing, cut off, or not one of the labels is a `VERIFIER_ERROR` with
     its cause in `detail["error"]`, and never a score. `detail` also holds the `label` and the end of the `reply`; `cost` holds

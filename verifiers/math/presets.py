@@ -18,8 +18,8 @@ class Grader:
 
 
 GRADERS: dict[str, Grader] = {
-    # OlympiadBench's judge (He et al. 2024, inference/code/math_judger.py): accepts numbers within the problem's error, also of
-    # the hundredth and hundredfold.
+    # OlympiadBench's judge (He et al. 2024, inference/code/math_judger.py): numbers within the problem's error are right, and
+    # so are their hundredth and hundredfold.
     "olympiadbench": Grader(
         options={
             "echo": "allow",

@@ -27,7 +27,7 @@ class PastLimitError(Exception):
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer requests of a database, a gold query, a query or None, the comparison, and limits with the query's result."""
+    """Answer each request (a database, a gold query, a query or None, the comparison, limits) with the query's result."""
     answer_requests(requests, replies, _limited)
 
 

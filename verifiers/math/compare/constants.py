@@ -80,7 +80,7 @@ def _entries(node: Node) -> Vector:
 
 
 def _same_for_all(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
-    """Whether functions that are linear in arbitrary constants form the same flat; `names` has the gold's by the answer's."""
+    """Whether functions that are linear in arbitrary constants form the same flat; `names` maps the answer's to the gold's."""
     variables = frozenset().union(*map(symbols, gold)) - {*names.values()}
     if gold == tuple(renamed(node, names) for node in answer):
         return True

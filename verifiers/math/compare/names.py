@@ -85,7 +85,7 @@ def is_word_of_letters(node: Node) -> bool:
 
 
 def is_made_of_parameters(node: Node) -> bool:
-    """Whether an expression such as `m+n` or `m/n` names the quantity asked for: different letters, no usual unknowns."""
+    """Whether an expression such as `m+n` or `m/n` names the quantity asked for: different letters, none a usual unknown."""
     parts = (
         node.terms if isinstance(node, Add) else (node.numerator, node.denominator) if isinstance(node, Divide) else ()
     )

@@ -28,7 +28,7 @@ _OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
 
 
 def same_relations(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare equations by solutions, inequalities up to direction and factor, and a relation with a value by its value."""
+    """Compare equations by solutions, and inequalities up to direction and factor; a relation equals a value that it states."""
     if isinstance(gold, Relation):
         same, answer = same_solutions(comparer, gold, answer)
         if same:

@@ -310,7 +310,7 @@ def _is_word(run: str, before: list[Token], *, spaced: bool, raised: bool) -> bo
     if run.isupper() and len(run) == 2 and before and before[-1].text == "{":
         return False  # a segment, as in `\\frac{NO}{BO}`
     counted = spaced and bool(before) and before[-1].kind == "number" and _SYLLABLE.fullmatch(run) is not None
-    name = len(run) > 2 and run.istitle() and not raised  # `Cxe^x` is not
+    name = len(run) > 2 and run.istitle() and not raised  # `Cxe^x` is not a name
     if (
         counted
         or name
@@ -342,7 +342,7 @@ def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) 
     text = to_ascii(text.replace("\\pounds", "£"))
     if len(text) > MAX_LENGTH:
         raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
-    if not text.isdecimal():  # most answers are
+    if not text.isdecimal():  # most answers are decimal
         text = plain_tex(in_digits(text))
     tokens = _Tokenizer(text, thousands=thousands, decimal_comma=decimal_comma, prose=False).read()
     tokens.append(Token("end", ""))

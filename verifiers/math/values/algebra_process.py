@@ -34,7 +34,7 @@ FUNCTIONS = {
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer requests of two trees and a limit in seconds with true, false, or the reason for neither, and the seconds taken.
+    """Answer each request (two trees, a limit in seconds) with true, false, or the reason for neither, and the seconds taken.
 
     A space before the reply shows that the first tree has been evaluated.
     """

@@ -6,9 +6,9 @@ antiderivative. Each of them is therefore approximated, with a reach outside of 
 * A definite integral is computed by two rules with different points, tanh-sinh and Gauss-Legendre. The difference of the two
   results is taken as their error, and the reach is a large multiple of this error.
 * For a series, a product or a limit, three members of the sequence are computed, each much later in the sequence than the one
-  before. If the second step is smaller than the first by the factor r, a sequence that continues like this ends within step * r
-  / (1 - r). The reach is `_MARGIN` times this distance, because r may still grow. A factor of 10 covers terms that fall as
-  slowly as 1 / (n log(n)^2), whose sums are the slowest in print.
+  before. If the second step is smaller than the first by the factor r, a sequence that continues in this way ends within a
+  distance of step * r / (1 - r). The reach is `_MARGIN` times this distance, because r may still grow. A factor of 10 covers
+  terms that fall as slowly as 1 / (n log(n)^2), whose sums are the slowest in print.
 
 A value out of reach is rejected; no value is ever accepted here. A wrong rejection costs one correct answer, and requires a
 smooth sequence that turns around after its 400th member. Steps (`floor`, `gcd`) in sequences are left to computer algebra.
@@ -53,7 +53,7 @@ _RESOLUTION = 1e-7  # relative to the size of the values, or to 1
 _RULES = ("tanh-sinh", "gauss-legendre")
 _DEGREE = 5  # degree of the finest rule, which has several hundred points
 _MAX_ERROR = 1e-6  # maximum error of the first rule by its own estimate, relative to the integral
-_MARGIN_OF_RULES = 100  # factor of the difference of the rules
+_MARGIN_OF_RULES = 100  # the reach, as a multiple of the difference of the rules
 _TERMS = (100, 200, 400)
 _IDLE_TERMS = 40  # at the working precision
 _STEPS = (5, 10, 20)  # decimal places up to which a variable approaches its limit

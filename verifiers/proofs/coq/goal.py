@@ -21,8 +21,8 @@ class CoqGoal:
     statement: str
     """A proposition, or any type, such as `forall n, n + 0 = n`."""
     definitions: str = ""
-    """Source of the module `Definitions`, which is imported before the statement and before the completion; with `Require
-    Export`, it passes on the modules that it needs itself."""
+    """Source of the module `Definitions`, which is imported before the statement and before the completion; with
+    `Require Export`, it passes on the modules that it needs itself."""
     axioms: tuple[str, ...] = ()
     """Full names of axioms that a proof may use, such as `Coq.Logic.Classical_Prop.classic`."""
 
