@@ -90,8 +90,8 @@ def share_interval(shares: ArrayLike, clusters: Sequence[Hashable] | None = None
 
     Wilson's score interval (1927), with the number of independent trials that would have the same standard error,
     n = m(1 - m)/SE², and the quantile of Student's distribution. Shares that differ little say little about unseen shares, so
-    the variance includes 2.3 more units that are 0 or 1, with the same mean (like the pseudo-observations of Agresti & Min 2005,
-    doi:10.1002/sim.1781). This makes no difference if all shares are 0 or 1.
+    the variance includes 2.3 more units that are 0 or 1, with the same mean (like the pseudo-observations of Agresti & Min
+    2005, doi:10.1002/sim.1781). This makes no difference if all shares are 0 or 1.
 
     Args:
         shares: f64[n], one share for each problem.
