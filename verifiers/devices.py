@@ -111,7 +111,7 @@ def float64_device(device: torch.device) -> torch.device:
 
 @contextlib.contextmanager
 def using_device(device: str) -> Iterator[None]:
-    """Within the block, place models without a named device on this device, also in child processes.
+    """Within the block, place models without a named device on this device, also in child processes started within it.
 
     Args:
         device: As for `choose_device`; with `"auto"` nothing changes.
